@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/zklock/bench/internal/lockload"
 )
 
-// locks is "bench locks".
+// locks runs "bench locks".
 func locks(ctx context.Context, args []string) error {
 	o := lockload.Defaults()
 	fs := flag.NewFlagSet("bench locks", flag.ContinueOnError)
@@ -22,23 +22,15 @@ func locks(ctx context.Context, args []string) error {
 		o = o.Quick()
 		return nil
 	})
-	dir := fs.String("dir", "bin", "`directory` for the servers' files, on the disk to measure")
+	dir := commonFlags(fs, &o.Options)
 	out := fs.String("out", filepath.Join("bin", "bench-locks"), "write all values to `file`.json, and a chart to file.svg")
-	fs.StringVar(&o.Zklock, "zklock", "", "use this zklock `command` as the embedded server instead of building it")
-	fs.IntVar(&o.Rounds, "rounds", o.Rounds, "number of rounds")
-	fs.DurationVar(&o.Turn, "turn", o.Turn, "length of a measurement")
-	fs.DurationVar(&o.Warm, "warm", o.Warm, "warm-up time of each contender")
-	fs.IntVar(&o.Retries, "retries", o.Retries, "how often to repeat a round in which other processes used the processors")
-	fs.Float64Var(&o.Quiet, "quiet", o.Quiet, "share of the processors that other processes may use in a round")
 	fs.Func("row", "measure only rows whose name contains `text`; repeatable", list(&o.Rows))
 	fs.Func("column", "measure only contenders whose name contains `text`; repeatable", list(&o.Columns))
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	o.Log = os.Stderr
-	var remove func()
-	var err error
-	if o.Dir, remove, err = workDir(*dir); err != nil {
+	remove, err := prepare(&o.Options, *dir)
+	if err != nil {
 		return err
 	}
 	defer remove()
@@ -60,7 +52,7 @@ func locks(ctx context.Context, args []string) error {
 	return errors.Join(lockload.WriteChart(f, table), f.Close())
 }
 
-// list adds a flag's value to a list.
+// list returns a function that appends a flag's value to a list.
 func list(values *[]string) func(string) error {
 	return func(v string) error {
 		*values = append(*values, v)
@@ -68,10 +60,10 @@ func list(values *[]string) func(string) error {
 	}
 }
 
-// contend is "bench contender".
+// contend runs "bench contender".
 func contend(ctx context.Context, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("say which library: bench contender %s", strings.Join(library.Names, "|"))
+		return fmt.Errorf("specify a library: bench contender %s", strings.Join(library.Names, "|"))
 	}
 	l, err := library.New(args[0])
 	if err != nil {

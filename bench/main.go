@@ -1,12 +1,12 @@
-// Command bench compares this project with others on this machine:
+// Command bench compares zklock with other systems on this machine:
 //
 //	bench server   the embedded server with Apache ZooKeeper
-//	bench locks    the locks with those of Curator, kazoo, go-zookeeper, etcd, redsync
+//	bench locks    the locks with those of Curator, kazoo, go-zookeeper, etcd, and redsync
 //
-// Everything runs on the loopback interface and on one disk, in turns, and ends
-// in a table of medians with ratios. Only the ratios mean anything on another
-// machine. It exits with 1 on errors alone, among them any answer that cannot be
-// right; whether goals are reached is for people to judge.
+// Everything runs on loopback and on one disk, in turns. The output is a table of medians
+// with ratios. On another machine, only the ratios are comparable. The command exits with 1
+// only after an error, such as an answer that cannot be right. It does not judge whether
+// goals are reached.
 package main
 
 import (
@@ -32,10 +32,10 @@ func main() {
 	}
 }
 
-// run does the comparison that the first argument names.
+// run runs the comparison that the first argument names.
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("say what to compare: bench server, or bench locks")
+		return errors.New("specify a comparison: bench server, or bench locks")
 	}
 	switch args[0] {
 	case "server":
@@ -45,10 +45,10 @@ func run(ctx context.Context, args []string) error {
 	case "contender": // how "bench locks" starts those in Go
 		return contend(ctx, args[1:])
 	}
-	return fmt.Errorf("%q is nothing to compare: bench server, or bench locks", args[0])
+	return fmt.Errorf("unknown comparison %q: use bench server, or bench locks", args[0])
 }
 
-// server is "bench server".
+// server runs "bench server".
 func server(ctx context.Context, args []string) error {
 	o := serverload.Defaults()
 	fs := flag.NewFlagSet("bench server", flag.ContinueOnError)
@@ -56,25 +56,17 @@ func server(ctx context.Context, args []string) error {
 		o = o.Quick()
 		return nil
 	})
-	dir := fs.String("dir", "bin", "`directory` for the servers' files, on the disk to measure")
+	dir := commonFlags(fs, &o.Options)
 	out := fs.String("json", filepath.Join("bin", "bench-server.json"), "write all values to this `file`")
-	fs.StringVar(&o.Zklock, "zklock", "", "use this zklock `command` instead of building it")
 	fs.StringVar(&o.Base, "base", "", "compare with this zklock `command`, for example of an earlier commit, instead of Apache ZooKeeper")
 	fs.StringVar(&o.Part, "part", "", "measure only this `part`: load or start")
-	fs.IntVar(&o.Rounds, "rounds", o.Rounds, "number of rounds")
-	fs.DurationVar(&o.Turn, "turn", o.Turn, "length of a measurement of throughput")
-	fs.DurationVar(&o.Warm, "warm", o.Warm, "warm-up time of each server")
 	fs.IntVar(&o.Nodes, "nodes", o.Nodes, "number of znodes for the measurements of memory and start")
 	fs.IntVar(&o.Sessions, "sessions", o.Sessions, "number of sessions for the measurement of memory")
-	fs.IntVar(&o.Retries, "retries", o.Retries, "how often to repeat a round in which other processes used the processors")
-	fs.Float64Var(&o.Quiet, "quiet", o.Quiet, "share of the processors that other processes may use in a round")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	o.Log = os.Stderr
-	var remove func()
-	var err error
-	if o.Dir, remove, err = workDir(*dir); err != nil {
+	remove, err := prepare(&o.Options, *dir)
+	if err != nil {
 		return err
 	}
 	defer remove()
@@ -85,27 +77,39 @@ func server(ctx context.Context, args []string) error {
 	return report(table, *out)
 }
 
-// workDir makes a directory of this run's own below dir, and says how to remove it.
-func workDir(dir string) (path string, remove func(), err error) {
+// commonFlags defines the flags of both comparisons, and returns the value of -dir.
+func commonFlags(fs *flag.FlagSet, o *rounds.Options) (dir *string) {
+	fs.StringVar(&o.Zklock, "zklock", "", "use this zklock `command` as the embedded server instead of building it")
+	fs.IntVar(&o.Rounds, "rounds", o.Rounds, "number of rounds")
+	fs.DurationVar(&o.Turn, "turn", o.Turn, "length of a measurement of throughput")
+	fs.DurationVar(&o.Warm, "warm", o.Warm, "warm-up time of each contender")
+	fs.IntVar(&o.Retries, "retries", o.Retries, "how often to repeat a round in which other processes used the processors")
+	fs.Float64Var(&o.Quiet, "quiet", o.Quiet, "share of the processors that other processes may use in a round")
+	return fs.String("dir", "bin", "`directory` for the servers' files, on the disk to measure")
+}
+
+// prepare creates a directory below dir for this run, and returns a function that removes it.
+func prepare(o *rounds.Options, dir string) (remove func(), err error) {
+	o.Log = os.Stderr
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	temp, err := os.MkdirTemp(dir, "bench-")
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	warnOfMemory(temp)
 	// Paths in a configuration file are absolute.
-	path, err = filepath.Abs(temp)
-	return path, func() { _ = os.RemoveAll(temp) }, err
+	o.Dir, err = filepath.Abs(temp)
+	return func() { _ = os.RemoveAll(temp) }, err
 }
 
-// warnOfMemory says when there is no disk below the directory.
+// warnOfMemory prints a warning if the directory is not on a disk.
 func warnOfMemory(dir string) {
 	const tmpfsMagic = 0x01021994
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err == nil && st.Type == tmpfsMagic {
-		fmt.Fprintf(os.Stderr, "bench: %s is in memory: syncs cost nothing there; give -dir on a disk\n", dir)
+		fmt.Fprintf(os.Stderr, "bench: %s is in memory, where syncs cost nothing: set -dir to a directory on a disk\n", dir)
 	}
 }
 
@@ -115,7 +119,7 @@ func report(t *rounds.Table, out string) error {
 		return err
 	}
 	y := t.Tally
-	fmt.Printf("\n%d rounds kept, %d thrown away since other processes had the processors, %d kept although they had (at most %.0f %%).\n",
+	fmt.Printf("\n%d rounds kept, %d discarded because other processes used the processors, %d kept although disturbed (at most %.0f %%).\n",
 		y.Rounds, y.Discarded, y.Disturbed, 100*y.Worst)
 	for _, n := range t.Notes {
 		fmt.Println(n)

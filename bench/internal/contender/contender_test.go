@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/zklock/bench/internal/lockwork"
 )
 
-// refusing is a library without servers.
+// refusing is a library whose Open always fails.
 type refusing struct{ why error }
 
 func (r refusing) Open(context.Context, string) (lockwork.Session, error) { return nil, r.why }
@@ -38,7 +38,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestProcess has a shell answer.
+// TestProcess uses a shell as the contender.
 func TestProcess(t *testing.T) {
 	for answer, want := range map[string]error{
 		"ok cycles=3 nanos=1000 ho50=0 ho99=0 violations=0 heap=0": nil,

@@ -12,19 +12,19 @@ import (
 	"strings"
 )
 
-// ErrNotInstalled says what has to be installed for a comparison.
+// ErrNotInstalled means that a program that the comparison needs is not installed.
 var ErrNotInstalled = errors.New("contender: not installed; run scripts/install-deps -bench as root")
 
 //go:embed java/*.java python/*.py
 var sources embed.FS
 
-// A Make is a contender that can be started.
+// A Make describes a contender that can be started.
 type Make struct {
 	Name    string
 	Command func() *exec.Cmd
 }
 
-// Go is a library of package library, run by this very program.
+// Go returns a library of package library, which this program itself runs.
 func Go(name string) (Make, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -33,13 +33,13 @@ func Go(name string) (Make, error) {
 	return Make{name, func() *exec.Cmd { return exec.Command(self, "contender", name) }}, nil
 }
 
-// curatorJars are what Debian's packages bring.
+// curatorJars are the files of Debian's packages.
 var curatorJars = []string{
 	"curator-recipes", "curator-framework", "curator-client", "zookeeper", "zookeeper-jute",
 	"guava", "slf4j-api", "slf4j-nop", "netty-all",
 }
 
-// Curator is Curator in a JVM with its defaults; its classes are made in dir.
+// Curator returns Curator in a JVM, with its defaults. It compiles the classes into dir.
 func Curator(ctx context.Context, dir string) (Make, error) {
 	paths := []string{dir}
 	for _, jar := range curatorJars {
@@ -69,7 +69,7 @@ func Curator(ctx context.Context, dir string) (Make, error) {
 	return Make{"Curator", func() *exec.Cmd { return exec.Command("java", "-cp", classpath, "Contender") }}, nil
 }
 
-// Kazoo is kazoo with the distribution's Python; its program is written to dir.
+// Kazoo returns kazoo, run by the distribution's Python. It writes the program to dir.
 func Kazoo(dir string) (Make, error) {
 	const python, module = "/usr/bin/python3", "/usr/lib/python3/dist-packages/kazoo/__init__.py"
 	for _, path := range []string{python, module} {

@@ -14,20 +14,20 @@ import (
 	"github.com/zklock/zklock/bench/internal/proc"
 )
 
-// ErrViolation says that two held what only one may hold: nothing else that was
-// measured of such a contender means anything.
+// ErrViolation means that two clients held a lock that only one may hold. The other results
+// of such a contender are meaningless.
 var ErrViolation = errors.New("contender: mutual exclusion was violated")
 
-// A Process is a contender that runs. It is for one goroutine.
+// A Process is a running contender. It must be used by one goroutine only.
 type Process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 
-	silent bool // it ended, or its pipes broke
+	silent bool // the process ended, or a pipe broke
 }
 
-// Start starts a contender. It dies with this program, as its input ends then.
+// Start starts a contender. It ends with this program, because its input ends then.
 func Start(cmd *exec.Cmd, log io.Writer) (*Process, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -45,22 +45,21 @@ func Start(cmd *exec.Cmd, log io.Writer) (*Process, error) {
 	return &Process{cmd: cmd, in: in, out: bufio.NewReader(out)}, nil
 }
 
-// PID is the process's id.
+// PID returns the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Alive reports whether the process still answers, if only with errors.
+// Alive reports whether the process still answers, even if only with errors.
 func (p *Process) Alive() bool { return !p.silent }
 
 // Measured is a result, and what it cost the process.
 type Measured struct {
 	lockwork.Result
-	// CPU is processor time, in steps of 10 ms, of setting up and ending too.
+	// CPU is the processor time in steps of 10 ms, including setup and cleanup.
 	CPU time.Duration
 }
 
-// Do has the contender do a work.
-// Errors: one that wraps lockwork.ErrUnsupported, [ErrViolation], or what the
-// contender says.
+// Do makes the contender do a work. The error wraps lockwork.ErrUnsupported or
+// [ErrViolation], or has the text of the contender's error.
 func (p *Process) Do(servers string, w lockwork.Work) (Measured, error) {
 	before, err := proc.CPUTime(p.PID())
 	if err != nil {
@@ -94,11 +93,11 @@ func (p *Process) Do(servers string, w lockwork.Work) (Measured, error) {
 	return Measured{r, after - before}, err
 }
 
-// Stop ends the contender, by force if it does not go within a few seconds.
+// Stop ends the contender, by SIGKILL if it does not exit within a few seconds.
 func (p *Process) Stop() {
 	_ = p.in.Close()
 	const patience = 10 * time.Second
-	// It has not been waited for, so the id is still its own.
+	// The process has not been waited for, so its id has not been reused.
 	t := time.AfterFunc(patience, func() { _ = syscall.Kill(-p.PID(), syscall.SIGKILL) })
 	defer t.Stop()
 	_, _ = io.Copy(io.Discard, p.out)

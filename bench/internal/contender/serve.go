@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/zklock/bench/internal/lockwork"
 )
 
-// Serve is a contender: it does what it reads from in with the library, and
-// answers on out, until in ends.
+// Serve runs a contender: it reads works from in, does them with the library, and writes
+// the answers to out, until in ends.
 func Serve(ctx context.Context, l lockwork.Library, in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {

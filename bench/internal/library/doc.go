@@ -1,5 +1,5 @@
-// Package library has the lock libraries of Go that are compared, each as a
-// lockwork.Library, as its documentation says to use it.
+// Package library has the Go lock libraries that are compared. Each is a lockwork.Library
+// and is used as its documentation recommends.
 package library
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/zklock/zklock/bench/internal/lockwork"
 )
 
-// Names are those that [New] knows.
+// Names are the names that [New] accepts.
 var Names = []string{"zklock", "go-zookeeper", "etcd", "redsync", "floor"}
 
 // New returns the library with a name.
@@ -26,10 +26,10 @@ func New(name string) (lockwork.Library, error) {
 	case "redsync":
 		return redsyncLibrary{}, nil
 	}
-	return nil, fmt.Errorf("library: %q is none of %s", name, strings.Join(Names, ", "))
+	return nil, fmt.Errorf("library: unknown name %q: use one of %s", name, strings.Join(Names, ", "))
 }
 
-// unsupported says that a library has no lock of a kind.
+// unsupported returns the error for a kind of lock that a library does not have.
 func unsupported(w *lockwork.Work) error {
 	return fmt.Errorf("%w: %s", lockwork.ErrUnsupported, w.Kind)
 }

@@ -31,8 +31,8 @@ type etcdSession struct {
 	session *concurrency.Session
 }
 
-// Lock gives mutexes that exclude each other between sessions: those of one
-// session on one path are one entry.
+// Lock returns a mutex that excludes those of other sessions: all mutexes of one session on
+// one path share an entry.
 func (s *etcdSession) Lock(path string, w *lockwork.Work, _ bool) (lockwork.Lock, error) {
 	if w.Kind != lockwork.Mutex || w.Workers > w.Sessions && w.Workers > w.Locks {
 		return nil, unsupported(w)

@@ -7,9 +7,9 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// floor is no lock: it makes a znode and deletes it, one after the other, with
-// this project's client. No lock that does both can take less time. Where many sessions
-// wait for one lock, it is a [thinLoop].
+// floor is not a lock: it creates a znode and deletes it, with zklock's client. No lock
+// that does both can be faster. For many sessions that wait for one lock, it is a
+// [thinLoop].
 type floor struct{}
 
 func (floor) Open(ctx context.Context, servers string) (lockwork.Session, error) {

@@ -11,13 +11,13 @@ import (
 	"github.com/zklock/zklock/bench/internal/lockwork"
 )
 
-// sessionTimeout is the one of those that let one choose.
+// sessionTimeout is used with the libraries that let the caller choose the timeout.
 const sessionTimeout = 20 * time.Second
 
 // goZooKeeper is the Lock of go-zookeeper.
 type goZooKeeper struct{}
 
-// silent takes what go-zookeeper would print.
+// silent discards what go-zookeeper would print.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
@@ -61,7 +61,7 @@ func (s *goZooKeeperSession) Close() error {
 
 type goZooKeeperLock struct{ lock *zk.Lock }
 
-// Acquire cannot be given a context.
+// Acquire ignores its context, because Lock takes none.
 func (l goZooKeeperLock) Acquire(context.Context) error { return l.lock.Lock() }
 
 func (l goZooKeeperLock) Release(context.Context) error { return l.lock.Unlock() }

@@ -9,7 +9,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestLibraries has those that lock with ZooKeeper do a little of everything.
+// TestLibraries runs small workloads with each library that locks with ZooKeeper.
 func TestLibraries(t *testing.T) {
 	s := zktest.Start(t)
 	addr := s.ListenTCP(t)
@@ -32,7 +32,7 @@ func TestLibraries(t *testing.T) {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				w.Path = "/" + name + "-" + kind[:3]
 				r, err := lockwork.Do(t.Context(), l, addr, w)
-				for tries := 1; err == nil && r.Cycles == 0 && tries < 20; tries++ { // a busy machine may do nothing in the time
+				for tries := 1; err == nil && r.Cycles == 0 && tries < 20; tries++ { // on a busy machine, the time may be too short for any cycle
 					r, err = lockwork.Do(t.Context(), l, addr, w)
 				}
 				if errors.Is(err, lockwork.ErrUnsupported) && name != "zklock" {

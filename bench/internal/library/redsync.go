@@ -32,12 +32,12 @@ func (s *redsyncSession) Lock(path string, w *lockwork.Work, _ bool) (lockwork.L
 	if w.Kind != lockwork.Mutex {
 		return nil, unsupported(w)
 	}
-	// It gives up after 32 tries unless told otherwise, which is some seconds.
+	// The default is 32 tries, which takes only some seconds.
 	const tries = 1 << 20
 	return redsyncLock{s.sync.NewMutex(path, redsync.WithExpiry(sessionTimeout), redsync.WithTries(tries))}, nil
 }
 
-// Count cannot be told: those who wait are not known to the server.
+// Count returns an error: a redis server does not know the waiters.
 func (s *redsyncSession) Count(context.Context, string) (int, error) {
 	return 0, fmt.Errorf("%w: a queue", lockwork.ErrUnsupported)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// The transaction ids of the requests of a waiter.
+// The transaction ids of a waiter's requests.
 const (
 	xidCreate = iota + 1
 	xidList
@@ -25,15 +25,15 @@ const (
 	xidRelease
 )
 
-// entryPrefix is as long as the names of this project's entries, and entryData as
-// their data.
+// entryPrefix is as long as the names of zklock's entries, and entryData as long as their
+// data.
 const entryPrefix = "_c_00000000-0000-4000-8000-000000000000-lock-"
 
 var entryData = make([]byte, 120)
 
-// A thinLoop is many sessions that wait for one lock, in one goroutine. They send what a
-// client has to send for a marked release, and check nothing: no client that hands over
-// in this way can be faster.
+// A thinLoop is many sessions in one goroutine that wait for one lock. They send what a
+// client must send for a marked release, and check nothing, so no client with such a
+// handover can be faster.
 type thinLoop struct {
 	parent   string
 	epoll    int
@@ -43,7 +43,7 @@ type thinLoop struct {
 	handOver []time.Duration
 }
 
-// A thinSession is one session: one waiter.
+// A thinSession is one session with one waiter.
 type thinSession struct {
 	loop     *thinLoop
 	file     *os.File
@@ -53,11 +53,11 @@ type thinSession struct {
 	blocker  string // the name of the entry ahead
 	waited   bool
 	watching bool // the watches are set
-	marked   bool // the mark of the blocker was made since
+	marked   bool // the blocker's mark was created after that
 	deleted  bool // the blocker was deleted before the watches were set
 }
 
-// Loop does a work in which all workers have a session each and want the same lock.
+// Loop does a work in which every worker has its own session and all want the same lock.
 func (floor) Loop(ctx context.Context, server string, w lockwork.Work) (r lockwork.Result, err error) {
 	l := &thinLoop{parent: w.Path, sessions: map[int32]*thinSession{}}
 	if l.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC); err != nil {
@@ -92,7 +92,7 @@ func (floor) Loop(ctx context.Context, server string, w lockwork.Work) (r lockwo
 	return r, ctx.Err()
 }
 
-// dial opens a session, and makes the lock's znode.
+// dial opens a session and creates the lock's znode.
 func (l *thinLoop) dial(ctx context.Context, server string) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", server)
 	if err != nil {
@@ -136,7 +136,7 @@ func (l *thinLoop) await() error {
 	return nil
 }
 
-// read reads what there is, and handles each whole frame.
+// read reads the available bytes and handles each complete frame.
 func (s *thinSession) read() error {
 	s.unread = slices.Grow(s.unread, 64<<10)
 	n, err := syscall.Read(int(s.file.Fd()), s.unread[len(s.unread):cap(s.unread)])
@@ -189,7 +189,7 @@ func (s *thinSession) frame(body []byte) error {
 	return r.Err()
 }
 
-// event handles the end of the blocker, which clears this waiter if it was marked.
+// event handles the deletion of the blocker, which clears this waiter if it was marked.
 func (s *thinSession) event(e wire.WatcherEvent) error {
 	switch {
 	case e.Type == wire.EventNodeCreated && e.Path == s.markOf(s.blocker):
@@ -206,7 +206,7 @@ func (s *thinSession) event(e wire.WatcherEvent) error {
 	return nil
 }
 
-// enqueue creates an entry, and lists the queue behind it.
+// enqueue creates an entry and then lists the queue.
 func (s *thinSession) enqueue() error {
 	*s = thinSession{loop: s.loop, file: s.file, unread: s.unread}
 	b := wire.AppendRequest(nil, xidCreate, wire.OpCreate2, &wire.CreateRequest{
@@ -218,7 +218,7 @@ func (s *thinSession) list() error {
 	return s.write(wire.AppendRequest(nil, xidList, wire.OpGetChildren, &wire.GetChildrenRequest{Path: s.loop.parent}))
 }
 
-// listed finds the entry ahead and watches it, or takes the lock.
+// listed finds the entry ahead and watches it. If there is none, it takes the lock.
 func (s *thinSession) listed(children []string) error {
 	s.blocker, s.watching, s.marked, s.deleted = "", false, false, false
 	for _, c := range children {
@@ -234,7 +234,7 @@ func (s *thinSession) listed(children []string) error {
 		RelativeZxid: s.czxid,
 		DataWatches:  []string{s.loop.parent + "/" + s.own, s.loop.parent + "/" + s.blocker},
 		ExistWatches: []string{s.markOf(s.blocker)},
-		ChildWatches: []string{}, // not null, which is an error
+		ChildWatches: []string{}, // null would be an error
 	}))
 }
 
@@ -264,7 +264,7 @@ func (s *thinSession) write(frames []byte) error {
 	return nil
 }
 
-// markOf is the path of the mark that the release of an entry makes.
+// markOf returns the path of the mark that the release of an entry creates.
 func (s *thinSession) markOf(entry string) string {
 	return s.loop.parent + "/mark-" + strings.TrimPrefix(entry, entryPrefix)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/zklock/zklock/bench/internal/lockwork"
 )
 
-// zklockLibrary is this project's.
+// zklockLibrary is zklock.
 type zklockLibrary struct{}
 
 func (zklockLibrary) Open(ctx context.Context, servers string) (lockwork.Session, error) {

@@ -14,17 +14,16 @@ import (
 // callTimeout bounds every exchange outside a measurement.
 const callTimeout = 30 * time.Second
 
-// sessionTimeout is what sessions ask for. Clients send no pings, so it must be
+// sessionTimeout is the requested session timeout. Clients send no pings, so it must be
 // longer than a round.
 const sessionTimeout = 40 * time.Second
 
-// ErrAnswer is wrapped by errors about an answer that cannot be right: it voids
-// the measurement.
+// ErrAnswer is wrapped by errors about an answer that cannot be right, which makes the
+// measurement invalid.
 var ErrAnswer = errors.New("load: wrong answer")
 
-// Client is one session on a connection of its own. Its methods wait for each
-// answer; they are for what comes before and after a measurement. It is for one
-// goroutine.
+// A Client is one session on its own connection. Its methods wait for each answer; they are
+// for the setup and the checks around a measurement. It must be used by one goroutine only.
 type Client struct {
 	nc      net.Conn
 	br      *bufio.Reader
@@ -37,7 +36,7 @@ type Client struct {
 // Dial opens a session with the server at addr, host:port.
 func Dial(addr string) (*Client, error) { return DialTimeout(addr, callTimeout) }
 
-// DialTimeout is Dial with a bound on how long any exchange may take.
+// DialTimeout is like Dial, with a limit on the time of each exchange.
 func DialTimeout(addr string, timeout time.Duration) (*Client, error) {
 	nc, err := net.DialTimeout("tcp", addr, timeout)
 	if err != nil {
@@ -51,7 +50,7 @@ func DialTimeout(addr string, timeout time.Duration) (*Client, error) {
 	return c, nil
 }
 
-// handshake makes a new session.
+// handshake creates a new session.
 func (c *Client) handshake() error {
 	req := wire.ConnectRequest{Timeout: int32(sessionTimeout.Milliseconds()), Password: make([]byte, 16), HasReadOnly: true}
 	frame, start := wire.BeginFrame(nil)
@@ -77,7 +76,7 @@ func (c *Client) exchange(frame []byte) ([]byte, error) {
 	return c.read()
 }
 
-// read reads one frame. Its bytes are good until the next one.
+// read reads one frame, which is valid until the next call.
 func (c *Client) read() ([]byte, error) {
 	body, err := wire.ReadFrame(c.br, c.buf, wire.DefaultMaxFrame)
 	if err != nil {
@@ -87,8 +86,8 @@ func (c *Client) read() ([]byte, error) {
 	return body, nil
 }
 
-// Call does one request and decodes its answer into resp, unless that is nil.
-// An error code of the server's is the error, as a wire.ErrCode.
+// Call sends one request and decodes its answer into resp, unless resp is nil. If the
+// server answers with an error code, the error is a wire.ErrCode.
 func (c *Client) Call(op wire.OpCode, req, resp wire.Record) error {
 	c.xid++
 	body, err := c.exchange(wire.AppendRequest(nil, c.xid, op, req))
@@ -113,7 +112,7 @@ func (c *Client) Call(op wire.OpCode, req, resp wire.Record) error {
 	return nil
 }
 
-// header takes a frame apart.
+// header parses the header of a frame.
 func header(body []byte) (wire.ReplyHeader, *jute.Reader, error) {
 	var h wire.ReplyHeader
 	r := jute.NewReader(body)
@@ -123,7 +122,7 @@ func header(body []byte) (wire.ReplyHeader, *jute.Reader, error) {
 	return h, r, nil
 }
 
-// Create makes a node that everybody may use.
+// Create creates a node that every client may use.
 func (c *Client) Create(path string, data []byte) error {
 	if err := c.Call(wire.OpCreate, createRequest(path, data), nil); err != nil {
 		return fmt.Errorf("load: create %s: %w", path, err)
@@ -131,7 +130,7 @@ func (c *Client) Create(path string, data []byte) error {
 	return nil
 }
 
-// createRequest is the request for a persistent node that everybody may use.
+// createRequest returns the request for a persistent node that every client may use.
 func createRequest(path string, data []byte) *wire.CreateRequest {
 	return &wire.CreateRequest{
 		Path: path, Data: data, Flags: wire.ModePersistent,
@@ -139,7 +138,7 @@ func createRequest(path string, data []byte) *wire.CreateRequest {
 	}
 }
 
-// Children is the number of a node's children, as its Stat says.
+// Children returns the number of a node's children according to its Stat.
 func (c *Client) Children(path string) (int, error) {
 	var resp wire.ExistsResponse
 	if err := c.Call(wire.OpExists, &wire.ExistsRequest{Path: path}, &resp); err != nil {
@@ -148,8 +147,8 @@ func (c *Client) Children(path string) (int, error) {
 	return int(resp.Stat.NumChildren), nil
 }
 
-// LastZxid is the id of the server's last transaction: how much it grows is how
-// many writes there were.
+// LastZxid returns the id of the server's last transaction. Its increase is the number of
+// writes.
 func (c *Client) LastZxid() (int64, error) {
 	if _, err := c.Children("/"); err != nil {
 		return 0, err
@@ -157,7 +156,7 @@ func (c *Client) LastZxid() (int64, error) {
 	return c.zxid, nil
 }
 
-// Close ends the session, with all that it has, and the connection.
+// Close ends the session, which deletes its ephemeral nodes, and the connection.
 func (c *Client) Close() error {
 	err := c.Call(wire.OpCloseSession, &wire.Empty{}, nil)
 	c.nc.Close()

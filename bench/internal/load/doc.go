@@ -1,8 +1,7 @@
-// Package load makes requests to a ZooKeeper server as fast as it answers: many
-// clients, each with one request under way, all on one thread. It speaks the
-// protocol by itself, with no client library in between whose costs would blur
-// the difference between two servers. Linux only.
+// Package load sends requests to a ZooKeeper server as fast as it answers: many clients on
+// one thread, each with one request in flight. It speaks the protocol itself, because the
+// cost of a client library would hide the difference between two servers. Linux only.
 //
-// Whatever a job does it also checks: an answer that cannot be right ends the
-// measurement with an error.
+// Every job also checks the answers: an answer that cannot be right ends the measurement
+// with an error.
 package load

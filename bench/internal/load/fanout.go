@@ -6,20 +6,19 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Fanout is the job of watching one node from many sessions while another
-// changes it: client 0 is the writer, all others watch. A turn has two parts:
-// with Arm set, the watchers read the node and leave a watch; without, the
-// writer sets the data, and the turn ends when every watcher had its event.
+// Fanout is the job of watching one node from many sessions while another session changes
+// it: client 0 is the writer, and all other clients watch. A turn has two parts. After Arm,
+// the watchers read the node and set a watch. After Fire, the writer sets the data, and the
+// turn ends when every watcher has received its event.
 type Fanout struct {
 	path   string
 	begun  []bool
 	events []int // of each client in this turn
-	told   int   // how many had theirs
+	told   int   // watchers that have received their event
 	arm    bool
 }
 
-// NewFanout makes the job for a group of so many clients, the writer among
-// them.
+// NewFanout returns the job for a group of clients, including the writer.
 func NewFanout(path string, clients int) *Fanout {
 	return &Fanout{path: path, begun: make([]bool, clients), events: make([]int, clients)}
 }
@@ -27,7 +26,7 @@ func NewFanout(path string, clients int) *Fanout {
 // Arm begins the part of a turn in which the watches are set.
 func (f *Fanout) Arm() { f.begin(true) }
 
-// Fire begins the part in which they fire.
+// Fire begins the part in which the watches fire.
 func (f *Fanout) Fire() { f.begin(false) }
 
 func (f *Fanout) begin(arm bool) {
@@ -36,10 +35,10 @@ func (f *Fanout) begin(arm bool) {
 	clear(f.events)
 }
 
-// Told reports whether every watcher had its event, and no other.
+// Told reports whether every watcher has received its event, and no other.
 func (f *Fanout) Told() bool { return f.told == len(f.events)-1 }
 
-// Next implements [Job]: one request for each client, of its kind.
+// Next implements [Job]: one request for each client.
 func (f *Fanout) Next(i int, xid int32, _ bool, b []byte) ([]byte, bool) {
 	writer := i == 0
 	if f.begun[i] || writer == f.arm {
@@ -62,7 +61,7 @@ func (f *Fanout) Check(i int, h wire.ReplyHeader, body []byte) error {
 	}
 	f.events[i]++
 	if f.arm || i == 0 || f.events[i] > 1 {
-		return fmt.Errorf("%w: client %d was told of a change that was none", ErrAnswer, i)
+		return fmt.Errorf("%w: client %d got an event without a change", ErrAnswer, i)
 	}
 	f.told++
 	return nil

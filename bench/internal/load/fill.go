@@ -6,17 +6,17 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// window is how many requests Fill has under way.
+// window is how many requests Fill keeps in flight.
 const window = 500
 
-// Fill creates n children of parent, each with the same data, many requests at
-// a time, and makes sure that each was created.
+// Fill creates n children of parent with the same data, many requests at a time, and checks
+// that each was created.
 func (c *Client) Fill(parent string, n int, data []byte) error {
 	first := c.xid + 1
 	sent := 0
 	var buf []byte
 	for got := range n {
-		// Half a window at a time: a write a request would be what takes time.
+		// Half a window at a time: one write for each request would take most of the time.
 		if sent < n && sent-got <= window/2 {
 			buf = buf[:0]
 			for ; sent < n && sent-got < window; sent++ {
@@ -34,7 +34,7 @@ func (c *Client) Fill(parent string, n int, data []byte) error {
 	return nil
 }
 
-// expect reads the good answer to the request xid.
+// expect reads the answer to the request xid, which must be a success.
 func (c *Client) expect(xid int32) error {
 	body, err := c.read()
 	if err != nil {

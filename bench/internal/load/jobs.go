@@ -10,18 +10,18 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Pairs is the job of creating a node and deleting it again, each client its
-// own, with one request under way.
+// Pairs is the job of creating a node and deleting it again. Each client has its own node
+// and one request in flight.
 type Pairs struct {
 	paths   []string
-	creates [][]byte // the requests, each but for its xid
+	creates [][]byte // the requests, without their xids
 	deletes [][]byte
-	created []bool  // whether the node is there
+	created []bool  // whether the node exists
 	zxids   []int64 // of each client's last write
-	Writes  int     // that were answered
+	Writes  int     // answered writes
 }
 
-// NewPairs makes the job for a number of clients, with nodes below parent.
+// NewPairs returns the job for a number of clients, with nodes below parent.
 func NewPairs(parent string, clients int) *Pairs {
 	p := &Pairs{
 		paths: make([]string, clients), creates: make([][]byte, clients), deletes: make([][]byte, clients),
@@ -46,8 +46,8 @@ func (p *Pairs) Next(i int, xid int32, last bool, b []byte) ([]byte, bool) {
 	return appendNumbered(b, p.creates[i], xid), true
 }
 
-// appendNumbered appends a request that was encoded before, with its own xid,
-// which is the first thing behind the length.
+// appendNumbered appends an encoded request with its own xid, which is the first field
+// after the length.
 func appendNumbered(b, frame []byte, xid int32) []byte {
 	start := len(b)
 	b = append(b, frame...)
@@ -55,8 +55,8 @@ func appendNumbered(b, frame []byte, xid int32) []byte {
 	return b
 }
 
-// Check implements [Job]: every write succeeds, and later ones have higher ids.
-// A delete that succeeds shows that the create had not been lost.
+// Check implements [Job]: every write succeeds, and later writes have larger ids. A delete
+// that succeeds shows that the create was not lost.
 func (p *Pairs) Check(i int, h wire.ReplyHeader, _ []byte) error {
 	if h.Err != wire.ErrOK {
 		return fmt.Errorf("%w: %s, node there: %t: %w", ErrAnswer, p.paths[i], p.created[i], h.Err)
@@ -70,13 +70,13 @@ func (p *Pairs) Check(i int, h wire.ReplyHeader, _ []byte) error {
 	return nil
 }
 
-// Reads is the job of reading one node's data over and over.
+// Reads is the job of reading one node's data again and again.
 type Reads struct {
-	frame []byte // the request, but for its xid
+	frame []byte // the request, without its xid
 	data  []byte
 }
 
-// NewReads makes the job for a node with the given data.
+// NewReads returns the job for a node with the given data.
 func NewReads(path string, data []byte) *Reads {
 	return &Reads{frame: wire.AppendRequest(nil, 0, wire.OpGetData, &wire.GetDataRequest{Path: path}), data: data}
 }

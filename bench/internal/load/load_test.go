@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// serve runs an embedded server on the loopback interface until the test ends.
+// serve runs an embedded server on loopback until the test ends.
 func serve(t *testing.T) string {
 	t.Helper()
 	s, err := zkserver.New(&zkserver.Options{MaxClientConns: -1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
@@ -35,7 +35,7 @@ func serve(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// dial opens a session that the test's end closes.
+// dial opens a session, which ends with the test.
 func dial(t *testing.T, addr string) *Client {
 	t.Helper()
 	c, err := Dial(addr)
@@ -50,7 +50,7 @@ func dial(t *testing.T, addr string) *Client {
 	return c
 }
 
-// open opens a group that the test's end closes.
+// open opens a group, which is closed when the test ends.
 func open(t *testing.T, addr string, n int) *Group {
 	t.Helper()
 	g, err := Open(addr, n)
@@ -85,7 +85,7 @@ func TestPairs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Each client makes at least the pair that it began with.
+	// Each client completes at least its first pair.
 	if res.Requests < 10 || res.Requests%2 != 0 || res.Requests != job.Writes || after-before != int64(job.Writes) {
 		t.Errorf("%d requests, %d writes, zxids from %#x to %#x", res.Requests, job.Writes, before, after)
 	}

@@ -13,24 +13,24 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// silence is how long no client may get anything before a measurement fails.
+// silence is how long a measurement may receive nothing before it fails.
 const silence = 30 * time.Second
 
-// readSize is what one read takes: more than any answer of a measurement.
+// readSize is the size of one read: larger than any answer of a measurement.
 const readSize = 64 << 10
 
-// Job is what the clients of a measurement do.
+// A Job is what the clients of a measurement do.
 type Job interface {
-	// Next appends client's next request. With last it shall come to an end:
-	// false says that there is none more.
+	// Next appends the client's next request. If last is true, the job ends: Next returns
+	// false when the client has no further request.
 	Next(client int, xid int32, last bool, b []byte) ([]byte, bool)
-	// Check looks at an answer's header and body, or at an event's: that has
-	// the xid -1, and wants no request after it.
+	// Check checks the header and body of an answer or an event. An event has the xid -1,
+	// and no request follows it.
 	Check(client int, h wire.ReplyHeader, body []byte) error
 }
 
-// Group is a number of sessions that do a job together on one thread. It is for
-// one goroutine.
+// A Group is a number of sessions that do a job together on one thread. It must be used by
+// one goroutine only.
 type Group struct {
 	members []*member
 	epoll   int
@@ -50,18 +50,19 @@ type member struct {
 	busy    bool
 }
 
-// Result is what a measurement gave.
+// A Result is the outcome of a measurement.
 type Result struct {
 	Requests int
 	Took     time.Duration
-	// Latencies of all requests, ascending.
+	// Latencies are those of all requests, ascending.
 	Latencies []time.Duration
 }
 
-// Rate is requests a second.
+// Rate returns the requests per second.
 func (r Result) Rate() float64 { return float64(r.Requests) / r.Took.Seconds() }
 
-// Percentile is the latency below which p (0 to 1) of the requests were.
+// Percentile returns the latency that the fraction p (0 to 1) of the requests did not
+// exceed.
 func (r Result) Percentile(p float64) time.Duration {
 	if len(r.Latencies) == 0 {
 		return 0
@@ -95,11 +96,12 @@ func (g *Group) add(addr string) error {
 		c.nc.Close()
 		return fmt.Errorf("load: %w", err)
 	}
-	// The runtime's own poller lets go of the socket: it would wake up for every
-	// answer as well.
+	// Remove the socket from the runtime's poller, which would also wake up for every
+	// answer.
 	c.nc.Close()
 	m := &member{client: c, file: file, fd: int(file.Fd())}
-	// What the load generator spends on loopback's rates, no server gets.
+	// On loopback, "reno" costs the load generator less processor time, which the server
+	// then gets.
 	if err := syscall.SetsockoptString(m.fd, syscall.IPPROTO_TCP, syscall.TCP_CONGESTION, "reno"); err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
@@ -111,22 +113,22 @@ func (g *Group) add(addr string) error {
 	return nil
 }
 
-// Size is the number of sessions.
+// Size returns the number of sessions.
 func (g *Group) Size() int { return len(g.members) }
 
 // Close ends all sessions.
 func (g *Group) Close() error {
 	errs := []error{syscall.Close(g.epoll)}
 	for _, m := range g.members {
-		// Calls number their requests on: the server does not mind, but two
-		// answers of one number would look alike here.
+		// Later calls continue the numbering: the server does not check it, but this client
+		// could not distinguish two answers with the same number.
 		m.client.xid = m.xid
 		errs = append(errs, m.close())
 	}
 	return errors.Join(errs...)
 }
 
-// close ends the session, on the socket given back to the runtime's poller.
+// close ends the session on the socket, which the runtime's poller handles again.
 func (m *member) close() error {
 	defer m.file.Close()
 	nc, err := net.FileConn(m.file)
@@ -138,8 +140,8 @@ func (m *member) close() error {
 	return m.client.Close()
 }
 
-// Run has every client do the job for the time d and to its end, and measures
-// until the last answer.
+// Run makes every client do the job for the time d and then complete it. It measures until
+// the last answer.
 func (g *Group) Run(job Job, d time.Duration) (Result, error) {
 	r := run{Group: g, job: job, begin: time.Now(), d: d}
 	for i, m := range g.members {
@@ -157,8 +159,8 @@ func (g *Group) Run(job Job, d time.Duration) (Result, error) {
 	return res, nil
 }
 
-// RunUntil has every client do what Next gives with last, and measures until
-// done says so: for jobs whose end is an event rather than an answer.
+// RunUntil sends what Next returns with last set, and measures until done returns true, for
+// jobs that end with an event instead of an answer.
 func (g *Group) RunUntil(job Job, done func() bool) (time.Duration, error) {
 	r := run{Group: g, job: job, begin: time.Now()}
 	for i, m := range g.members {
@@ -180,11 +182,11 @@ type run struct {
 	job       Job
 	begin     time.Time
 	d         time.Duration
-	busy      int // clients with a request under way
+	busy      int // clients with a request in flight
 	latencies []time.Duration
 }
 
-// next sends a client's next request, or takes it out of those who are busy.
+// next sends a client's next request, or counts the client as idle if it has none.
 func (r *run) next(i int, m *member, last bool) error {
 	var more bool
 	m.out, more = r.job.Next(i, m.xid+1, last, m.out[:0])
@@ -201,7 +203,7 @@ func (r *run) next(i int, m *member, last bool) error {
 	}
 	m.xid++
 	m.sent = time.Now()
-	// One small request on an empty socket: it always fits.
+	// One small request always fits into an empty socket buffer.
 	if n, err := send(m.fd, m.out); err != nil || n < len(m.out) {
 		return fmt.Errorf("load: %d of %d bytes written: %w", n, len(m.out), err)
 	}
@@ -228,7 +230,7 @@ func (r *run) wait() error {
 	return nil
 }
 
-// read takes what one client was sent.
+// read reads what one client has received.
 func (r *run) read(i int) error {
 	m := r.members[i]
 	n, err := receive(m.fd, r.buf)
@@ -256,7 +258,7 @@ func (r *run) read(i int) error {
 	return nil
 }
 
-// frame takes one answer or event.
+// frame handles one answer or event.
 func (r *run) frame(i int, m *member, body []byte) error {
 	h, _, err := header(body)
 	if err != nil {

@@ -7,23 +7,22 @@ import (
 	"unsafe"
 )
 
-// The calls of a measurement. They keep the processor, in Go's sense, also while
-// they wait: a runtime that is told of each of them would spend a sixth of the
-// load generator's time on taking the processor away and giving it back, and that
-// is time which the servers do not get. Nothing else runs in a measurement; where
-// the runtime needs the thread all the same, its signal ends a wait.
+// The system calls of a measurement. They do not tell the Go runtime that they block. If
+// they did, the runtime would spend a sixth of the load generator's time on passing the
+// processor on and taking it back, and the servers would lose that time. No other goroutine
+// runs during a measurement. If the runtime needs the thread, its signal interrupts a wait.
 
-// receive reads what is there, without waiting.
+// receive reads the available bytes without waiting.
 func receive(fd int, b []byte) (int, error) {
 	return call(syscall.SYS_RECVFROM, fd, b)
 }
 
-// send writes as much of b as the socket takes, without waiting.
+// send writes as much of b as the socket accepts, without waiting.
 func send(fd int, b []byte) (int, error) {
 	return call(syscall.SYS_SENDTO, fd, b)
 }
 
-// call does one of the two on a socket, with no address.
+// call makes one of the two system calls, without an address.
 func call(number uintptr, fd int, b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, fmt.Errorf("load: %w: no bytes", syscall.EINVAL)
@@ -41,9 +40,8 @@ func call(number uintptr, fd int, b []byte) (int, error) {
 	}
 }
 
-// await waits for sockets that can be read, for a number of milliseconds, and
-// returns how many of events it filled. Zero and an error that is EINTR are to be
-// told apart: only the former means that the time is over.
+// await waits for readable sockets for up to ms milliseconds, and returns how many events
+// it filled. Zero without an error means that the time is over; with EINTR, it does not.
 func await(epoll int, events []syscall.EpollEvent, ms int) (int, error) {
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(epoll),
 		uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(ms), 0, 0)
@@ -53,5 +51,5 @@ func await(epoll int, events []syscall.EpollEvent, ms int) (int, error) {
 	return int(n), nil
 }
 
-// interrupted reports whether a wait ended by a signal.
+// interrupted reports whether a signal ended a wait.
 func interrupted(err error) bool { return errors.Is(err, syscall.EINTR) }

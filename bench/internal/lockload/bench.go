@@ -13,26 +13,26 @@ import (
 	"github.com/zklock/zklock/bench/internal/rounds"
 )
 
-// idleTurns is how often a measurement in which nothing was done is repeated.
+// idleTurns is how often a measurement without any completed cycle is repeated.
 const idleTurns = 3
 
-// drainRounds is how often a queue is drained at the most: each time thousands of
-// sessions are opened for it.
+// drainRounds is the largest number of times that a queue is drained, because each time
+// takes thousands of sessions.
 const drainRounds = 3
 
 // floor is the library without locks: create and delete.
 const floor = "floor"
 
-// contender is a library on a server, a column of the table.
+// A contender is a library on a server, which is a column of the table.
 type contender struct {
 	library, server string
 	make            contenders.Make
 	process         *contenders.Process
-	// lacks are the jobs that the library cannot do.
+	// lacks has the jobs that the library cannot do.
 	lacks map[string]bool
 }
 
-// name is the column's.
+// name returns the name of the column.
 func (c *contender) name() string {
 	if c.server == onJava || c.library == c.server || c.server == onRedis {
 		return c.library
@@ -40,25 +40,25 @@ func (c *contender) name() string {
 	return c.library + ", " + c.server
 }
 
-// measured is what one run gave.
+// measured is the outcome of one run.
 type measured struct {
 	contenders.Measured
 	requests int64
 }
 
-// bench is one comparison under way.
+// bench is one running comparison.
 type bench struct {
 	opts    Options
 	jobs    []job
 	columns []*contender
 	servers map[string]*server
 	notes   []string
-	runs    int // how many there were: every run has paths of its own
+	runs    int // number of runs: each run has its own paths
 }
 
-// Run compares all libraries and returns the table.
-// Errors: one that wraps [ErrInvalidOptions], what is not installed, a contender that
-// fails, or, wrapping contender.ErrViolation, one whose locks do not exclude.
+// Run compares all libraries and returns the table. The error wraps [ErrInvalidOptions],
+// says what is not installed or which contender failed, or wraps contender.ErrViolation if
+// locks did not exclude each other.
 func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
 	if err := b.start(ctx); err != nil {
 		return nil, err
 	}
-	plan := rounds.Plan{Rounds: opts.Rounds, Quiet: opts.Quiet, Retries: opts.Retries, Log: opts.Log}
+	plan := opts.Plan()
 	for _, c := range b.columns {
 		plan.Contenders = append(plan.Contenders, c.name())
 	}
@@ -98,7 +98,7 @@ func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
 	return table, nil
 }
 
-// start starts what takes part.
+// start starts the servers and contenders.
 func (b *bench) start(ctx context.Context) error {
 	all, err := b.opts.columns(ctx)
 	if err != nil {
@@ -119,12 +119,12 @@ func (b *bench) start(ctx context.Context) error {
 		b.columns = append(b.columns, c)
 	}
 	if len(b.columns) == 0 {
-		return fmt.Errorf("%w: Columns has %q, which no contender's name has", ErrInvalidOptions, b.opts.Columns)
+		return fmt.Errorf("%w: no contender's name contains one of Columns %q", ErrInvalidOptions, b.opts.Columns)
 	}
 	return nil
 }
 
-// columns are all contenders.
+// columns returns all contenders.
 func (o *Options) columns(ctx context.Context) ([]*contender, error) {
 	curator, err := contenders.Curator(ctx, filepath.Join(o.Dir, "curator"))
 	if err != nil {
@@ -145,7 +145,7 @@ func (o *Options) columns(ctx context.Context) ([]*contender, error) {
 		}
 		columns = append(columns, &contender{library: c[0], server: c[1], make: m})
 	}
-	// This project's first: ratios are to it.
+	// zklock is first, because the ratios are relative to the first column.
 	slices.SortStableFunc(columns, func(a, b *contender) int { return rank(a) - rank(b) })
 	for _, c := range columns {
 		c.lacks = make(map[string]bool)
@@ -153,7 +153,7 @@ func (o *Options) columns(ctx context.Context) ([]*contender, error) {
 	return columns, nil
 }
 
-// rank is 0 for what others are compared with.
+// rank returns 0 for the contender with which the others are compared.
 func rank(c *contender) int {
 	if c.library == "zklock" && c.server == onJava {
 		return 0
@@ -161,7 +161,7 @@ func rank(c *contender) int {
 	return 1
 }
 
-// stop ends everything that was started.
+// stop ends all servers and contenders.
 func (b *bench) stop() {
 	for _, c := range b.columns {
 		c.process.Stop()
@@ -173,7 +173,7 @@ func (b *bench) stop() {
 	}
 }
 
-// pids are the processes that take part.
+// pids returns the ids of the measured processes.
 func (b *bench) pids() []int {
 	var pids []int
 	for _, c := range b.columns {
@@ -185,7 +185,7 @@ func (b *bench) pids() []int {
 	return pids
 }
 
-// warm has each contender work on what counts later.
+// warm makes each contender work before the first round.
 func (b *bench) warm() error {
 	for _, c := range b.columns {
 		for _, w := range []lockwork.Work{
@@ -204,14 +204,14 @@ func (b *bench) warm() error {
 	return nil
 }
 
-// trial measures a job with a contender, which gives nothing where it has none.
+// trial measures a job with a contender. The sample is empty if the contender does not
+// support the job.
 func (b *bench) trial(c *contender, j *job) (rounds.Sample, error) {
 	if !j.on(c) || c.lacks[j.name] {
 		return nil, nil
 	}
 	m, err := b.do(c, j.work)
-	// On a busy machine a short turn may be over before a long queue has begun to
-	// move.
+	// On a busy machine, a short turn may end before a long queue begins to move.
 	for try := 0; errors.Is(err, lockwork.ErrNothing) && try < idleTurns; try++ {
 		m, err = b.do(c, j.work)
 	}
@@ -220,7 +220,7 @@ func (b *bench) trial(c *contender, j *job) (rounds.Sample, error) {
 		return nil, nil
 	}
 	if err != nil && c.library != "zklock" && !errors.Is(err, contenders.ErrViolation) && c.process.Alive() {
-		// What others can't do is no reason to know nothing of the rest.
+		// An unsupported job must not end the comparison of the other jobs.
 		c.lacks[j.name] = true
 		b.notes = append(b.notes, fmt.Sprintf("%s failed in %q: %v", c.name(), j.name, err))
 		return nil, nil
@@ -231,7 +231,7 @@ func (b *bench) trial(c *contender, j *job) (rounds.Sample, error) {
 	return j.sample(m), nil
 }
 
-// do has a contender do a work, on paths of its own.
+// do makes a contender do a work on its own paths.
 func (b *bench) do(c *contender, w lockwork.Work) (m measured, err error) {
 	b.runs++
 	w.Path = fmt.Sprintf("/bench-%d", b.runs)

@@ -9,7 +9,7 @@ import (
 	"github.com/zklock/zklock/bench/internal/rounds"
 )
 
-// The chart's measures, in pixels.
+// The chart's dimensions in pixels.
 const (
 	chartWidth = 900
 	labelWidth = 190
@@ -18,12 +18,12 @@ const (
 	margin     = 16
 )
 
-// palette are colours that are told apart in print and by most of the colour
-// blind; ours is the first.
+// palette has colors that differ in print and for most color-blind readers. zklock has the
+// first.
 var palette = [...]string{"#0b6e4f", "#6baed6", "#fd8d3c", "#969696", "#9e9ac8", "#41ab5d", "#c7e9c0", "#bdbdbd", "#e377c2", "#bcbd22"}
 
-// WriteChart draws the rows of throughput as an SVG: each row's bars are in
-// proportion to its own largest.
+// WriteChart draws the throughput rows as SVG. The bars of a row are in proportion to its
+// largest value.
 func WriteChart(w io.Writer, t *rounds.Table) error {
 	var b strings.Builder
 	y := margin
@@ -39,7 +39,7 @@ func WriteChart(w io.Writer, t *rounds.Table) error {
 	return err
 }
 
-// chartRow draws a row from y on, and returns where the next one is.
+// chartRow draws a row at y and returns the y of the next row.
 func chartRow(b *strings.Builder, t *rounds.Table, r *rounds.Row, y int) int {
 	largest := 0.0
 	for _, m := range r.Medians {
@@ -64,10 +64,10 @@ func chartRow(b *strings.Builder, t *rounds.Table, r *rounds.Row, y int) int {
 	return y + rowGap
 }
 
-// escape makes text fit for XML.
+// escape escapes a text for XML.
 func escape(s string) string {
 	var b strings.Builder
-	// A strings.Builder takes everything.
+	// A strings.Builder returns no errors.
 	_ = xml.EscapeText(&b, []byte(s))
 	return b.String()
 }

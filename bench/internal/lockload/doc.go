@@ -1,3 +1,3 @@
-// Package lockload compares lock libraries with each other, on the servers that
-// they are for, and this project's on several.
+// Package lockload compares lock libraries on the servers that they support, and zklock on
+// several servers.
 package lockload

@@ -9,15 +9,15 @@ import (
 	"github.com/zklock/zklock/bench/internal/rounds"
 )
 
-// A goal is a ratio of two cells of the table to reach.
+// A goal is a ratio of two cells of the table.
 type goal struct {
 	row, ours string
-	// others is the row and the column to compare with; an empty row is the same,
-	// and of several columns the best one counts.
+	// others are the columns to compare with, of which the best counts, and row2 is the
+	// row; an empty row2 means the same row.
 	row2   string
 	others []string
 	ratio  float64
-	less   bool // the ratio is to be at most that
+	less   bool // the ratio must be at most that
 }
 
 // The names of columns.
@@ -28,8 +28,8 @@ const (
 	goEnsemble   = "go-zookeeper, ensemble"
 )
 
-// goals are what this project wants to reach. Those that are no ratio of two
-// cells are limits, which the table itself shows.
+// goals returns the ratios that zklock should reach. Limits that are not a ratio of two
+// cells are in the table itself.
 func (o *Options) goals() []goal {
 	late := func(row string) string { return (&job{name: row}).late() }
 	drain := fmt.Sprintf("%d drain", o.Many)
@@ -66,10 +66,10 @@ func (o *Options) goals() []goal {
 	}
 }
 
-// column finds a contender; -1 is none.
+// column returns the index of a contender, or -1.
 func column(t *rounds.Table, name string) int { return slices.Index(t.Contenders, name) }
 
-// row finds a row, or nil.
+// row returns a row, or nil.
 func row(t *rounds.Table, name string) *rounds.Row {
 	i := slices.IndexFunc(t.Rows, func(r *rounds.Row) bool { return r.Name == name })
 	if i < 0 {
@@ -78,8 +78,8 @@ func row(t *rounds.Table, name string) *rounds.Row {
 	return t.Rows[i]
 }
 
-// reached is the median of the ratios of each round, with the best of the
-// others, and false where one side was not measured.
+// reached returns the median of the ratios of all rounds, relative to the best of the
+// others. It returns false if one side was not measured.
 func (g *goal) reached(t *rounds.Table) (ratio float64, against string, ok bool) {
 	row2 := g.row2
 	if row2 == "" {
@@ -101,7 +101,7 @@ func (g *goal) reached(t *rounds.Table) (ratio float64, against string, ok bool)
 		if len(ratios) == 0 {
 			continue
 		}
-		// The best of the others is the one against which we look worst.
+		// The best of the others is the one with the worst ratio for zklock.
 		if r := rounds.Median(ratios); !ok || (r < ratio) != g.less {
 			ratio, against, ok = r, name, true
 		}
@@ -109,7 +109,7 @@ func (g *goal) reached(t *rounds.Table) (ratio float64, against string, ok bool)
 	return ratio, against, ok
 }
 
-// WriteGoals writes what was reached of what this project wants, as Markdown.
+// WriteGoals writes each goal and its measured ratio as Markdown.
 func WriteGoals(w io.Writer, o Options, t *rounds.Table) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
 	fmt.Fprint(tw, "| row\t| of\t| to\t| ratio\t| goal\t|\n|---\t|---\t|---\t|---\t|---\t|\n")

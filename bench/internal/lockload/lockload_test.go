@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/zklock/bench/internal/rounds"
 )
 
-// table has one row of four contenders in two rounds.
+// table returns a table with one row of four contenders in two rounds.
 func table() *rounds.Table {
 	t := rounds.NewTable([]string{"zklock", "Curator", "go-zookeeper", "kazoo"}, rounds.Row{Name: "free", Unit: "cycles/s", More: true})
 	t.Rows[0].Values = [][]float64{{300, 400}, {100, 100}, {150, 200}, nil}
@@ -23,15 +23,15 @@ func TestGoals(t *testing.T) {
 	if err := WriteGoals(&b, Defaults(), table()); err != nil {
 		t.Fatal(err)
 	}
-	// The better one of two is what counts; what was not measured is left out.
+	// The better of two contenders counts, and an unmeasured one is omitted.
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 	if len(lines) != 3 || !strings.Contains(lines[2], "go-zookeeper") || !strings.Contains(lines[2], "2.00") || !strings.Contains(lines[2], ">= 1.35") {
 		t.Errorf("goals:\n%s", b.String())
 	}
 }
 
-// TestGoalsAreOfTheTable checks that each goal names rows and contenders that
-// exist: else it would never be shown.
+// TestGoalsAreOfTheTable checks that the rows and contenders of each goal exist. Otherwise
+// the goal would never be shown.
 func TestGoalsAreOfTheTable(t *testing.T) {
 	o := Defaults()
 	all := rounds.NewTable(nil, rowsOf(o.jobs())...)
@@ -63,7 +63,7 @@ func TestChart(t *testing.T) {
 			bars++
 		}
 	}
-	if bars != 4 { // the ground, and one for each that was measured
+	if bars != 4 { // the background, and one for each measured contender
 		t.Errorf("%d rectangles:\n%s", bars, b.String())
 	}
 }

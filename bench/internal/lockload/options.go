@@ -3,42 +3,32 @@ package lockload
 import (
 	"errors"
 	"fmt"
-	"io"
 	"time"
+
+	"github.com/zklock/zklock/bench/internal/rounds"
 )
 
-// Options is what to measure and how long. All must be given; [Defaults] are the
-// ones that the command has.
+// Options says what to measure and for how long. [Defaults] returns those of the
+// command.
 type Options struct {
-	// Dir is where servers keep their files, all on the disk it is on.
-	Dir string
-	// Zklock is the command to run as embedded server; empty means to build it.
-	Zklock string
-	// Rounds is how often everything is measured, Turn how long at a time.
-	Rounds int
-	Turn   time.Duration
-	// Warm is how long each contender works before the first round: a JVM
-	// compiles what it runs often.
-	Warm time.Duration
-	// Many is how many wait in the queue that drains, Locks how many locks are
-	// held in the rows about growth.
+	rounds.Options
+	// Many is the number of waiters in the queue that drains, and Locks the number of held
+	// locks in the rows about growth.
 	Many, Locks int
-	// Rows and Columns, where not empty, leave out the rows and the contenders in
-	// whose names none of these is.
+	// Rows and Columns, unless empty, select the rows and contenders whose names contain
+	// one of these texts.
 	Rows, Columns []string
-	// Quiet and Retries are as rounds.Plan has them.
-	Quiet   float64
-	Retries int
-	// Log gets the progress. Nil is silent.
-	Log io.Writer
 }
 
-// Defaults takes about half an hour.
+// Defaults returns options for a comparison of about half an hour.
 func Defaults() Options {
-	return Options{Rounds: 7, Turn: time.Second, Warm: 8 * time.Second, Many: 1000, Locks: 10_000, Quiet: 0.1, Retries: 1}
+	return Options{
+		Options: rounds.Options{Rounds: 7, Turn: time.Second, Warm: 8 * time.Second, Quiet: 0.1, Retries: 1},
+		Many:    1000, Locks: 10_000,
+	}
 }
 
-// Quick gives a picture in two minutes.
+// Quick returns options for a rough comparison of two minutes.
 func (o Options) Quick() Options {
 	o.Rounds, o.Turn, o.Warm, o.Many, o.Locks, o.Retries = 1, 300*time.Millisecond, 2*time.Second, 200, 1000, 0
 	return o

@@ -9,29 +9,29 @@ import (
 	"github.com/zklock/zklock/bench/internal/rounds"
 )
 
-// A job is one workload, and which contenders have it.
+// A job is one workload with the contenders that run it.
 type job struct {
 	name string
 	work lockwork.Work
-	// on says on which servers it is measured, and with which libraries.
+	// on reports whether a contender runs the job.
 	on func(c *contender) bool
-	// handOver says that somebody waits, so that hand-overs can be timed.
+	// handOver says that clients wait, so that handovers can be timed.
 	handOver bool
 }
 
-// withFloor is for every contender.
+// withFloor selects every contender.
 func withFloor(*contender) bool { return true }
 
-// everywhere is for every contender that is one of locks.
+// everywhere selects every contender that is a lock.
 func everywhere(c *contender) bool { return c.library != floor }
 
-// single leaves the ensemble out.
+// single omits the ensemble.
 func single(c *contender) bool { return everywhere(c) && c.server != onEnsemble }
 
-// ours is this project's on single servers.
+// ours selects zklock on single servers.
 func ours(c *contender) bool { return c.library == "zklock" && c.server != onEnsemble }
 
-// jobs are all workloads.
+// jobs returns all workloads.
 func (o *Options) jobs() []job {
 	w := func(sessions, workers, locks int) lockwork.Work {
 		return lockwork.Work{Kind: lockwork.Mutex, Sessions: sessions, Workers: workers, Locks: locks, Time: o.Turn}
@@ -43,7 +43,8 @@ func (o *Options) jobs() []job {
 		}
 		return w
 	}
-	// Until all sessions wait in the queue, there are other requests than later.
+	// Before all sessions wait in the queue, the mix of requests is different. A longer
+	// time makes this part small.
 	long := func(w lockwork.Work) lockwork.Work { w.Time *= 4; return w }
 	held := func(n int, w lockwork.Work) lockwork.Work { w.Held = n; return w }
 	async := w(1, 1, 1)
@@ -76,7 +77,7 @@ func (o *Options) jobs() []job {
 	return slices.DeleteFunc(all, func(j job) bool { return !chosen(o.Rows, j.name) })
 }
 
-// chosen says whether a name has one of some parts in it, or there are none.
+// chosen reports whether a name contains one of the parts, or there are no parts.
 func chosen(parts []string, name string) bool {
 	return len(parts) == 0 || slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(name, p) })
 }
@@ -89,10 +90,10 @@ func (j *job) heap() string     { return j.name + ", heap" }
 func (j *job) read() string     { return j.name + ", bytes read" }
 func (j *job) tenths() string   { return j.name + ", rate of the first tenth" }
 
-// drains says whether a queue is drained.
+// drains reports whether the job drains a queue.
 func (j *job) drains() bool { return j.work.Time == 0 }
 
-// rows are the lines of the table for jobs.
+// rowsOf returns the lines of the table for jobs.
 func rowsOf(jobs []job) []rounds.Row {
 	var rows []rounds.Row
 	for _, j := range jobs {
@@ -116,7 +117,7 @@ func rowsOf(jobs []job) []rounds.Row {
 	return rows
 }
 
-// sample turns what was measured into the values of a job's rows.
+// sample converts the measured values to the values of a job's rows.
 func (j *job) sample(m measured) rounds.Sample {
 	cycles := float64(m.Cycles)
 	s := rounds.Sample{j.name: m.Rate(), j.cpu(): float64(m.CPU.Microseconds()) / cycles}

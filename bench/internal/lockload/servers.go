@@ -17,11 +17,11 @@ const (
 	onRedis    = "redis"
 )
 
-// server is one that runs, or several that are one.
+// A server is one running server, or the ensemble.
 type server struct {
 	addr string
 	pids []int
-	// received counts requests; nil where the server does not tell.
+	// received returns the number of requests. It is nil if the server does not report it.
 	received func() (int64, error)
 	kill     func()
 }
@@ -68,7 +68,7 @@ func (o *Options) start(ctx context.Context, name string) (*server, error) {
 	return s, nil
 }
 
-// one is a single server that speaks ZooKeeper's protocol.
+// one starts a single server that speaks ZooKeeper's protocol.
 func one(kind *peer.Kind, dir string) (*server, error) {
 	s, err := peer.New(kind, dir)
 	if err != nil {
@@ -80,7 +80,7 @@ func one(kind *peer.Kind, dir string) (*server, error) {
 	return &server{s.Addr, []int{s.PID()}, s.Received, s.Kill}, nil
 }
 
-// plain is a server of another kind.
+// plain returns a server with another protocol.
 func plain(o *peer.Other, err error) (*server, error) {
 	if err != nil {
 		return nil, err

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// pollEvery is how often it is looked whether all wait.
+// pollEvery is the interval between checks whether all workers wait.
 const pollEvery = 20 * time.Millisecond
 
-// drain has all workers queue behind a holder, which lets go once all of them
-// wait, and counts until the last one has had the lock.
+// drain makes all workers queue behind a holder, which releases the lock once all of them
+// wait. It counts until the last worker has held the lock.
 func (d *driver) drain(ctx context.Context, r *Result) error {
 	first, err := d.sessions[d.work.Sessions].Lock(d.work.Lock(0), &d.work, false)
 	if err != nil {
@@ -28,7 +28,7 @@ func (d *driver) drain(ctx context.Context, r *Result) error {
 	grants := make([]time.Time, d.work.Workers) // in their order
 	var granted atomic.Int64
 	done := make(chan error, 1)
-	// It ends when every worker has had the lock, or ctx has ended.
+	// The goroutine ends when every worker has held the lock, or when ctx is done.
 	go func() {
 		done <- each(d.work.Workers, d.work.Workers, func(i int) error {
 			lock, err := d.lock(i, false)
@@ -78,7 +78,7 @@ func (l observedLock) Acquire(ctx context.Context) error {
 	return err
 }
 
-// bytesRead is how many bytes this process has read, from files and connections.
+// bytesRead returns how many bytes this process has read from files and connections.
 func bytesRead() (int64, error) {
 	text, err := os.ReadFile("/proc/self/io")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,8 +111,8 @@ func (d *driver) allWait(ctx context.Context, failed <-chan error) error {
 	}
 }
 
-// hold acquires Work.Held further locks and keeps them, and says by how much the
-// live memory grew.
+// hold acquires Work.Held other locks, keeps them, and returns by how much the live memory
+// grew.
 func (d *driver) hold(ctx context.Context) (int64, error) {
 	if d.work.Held == 0 {
 		return 0, nil
@@ -130,11 +130,11 @@ func (d *driver) hold(ctx context.Context) (int64, error) {
 	return live() - before, err
 }
 
-// live is the size of what the garbage collector leaves.
+// live returns the size of the memory after a garbage collection.
 func live() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what a first one finalizes
+	runtime.GC() // frees what finalizers of the first collection released
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }

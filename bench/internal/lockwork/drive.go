@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// setupTime bounds what is done before the measurement, and an acquire or release
-// within: a lock that hangs is to fail, not to stop everything.
+// setupTime bounds the setup, and each acquire and release in it, so that a lock that hangs
+// fails instead of blocking the benchmark.
 const setupTime = 2 * time.Minute
 
 // Do does the work with a library.
@@ -49,8 +49,8 @@ type driver struct {
 	held     []Lock
 }
 
-// open makes the sessions, several at a time: one more where a queue drains, for
-// the first holder, as for some libraries the locks of a session are one.
+// open opens the sessions, several at a time. If a queue drains, it opens one more for the
+// first holder, because in some libraries the locks of a session share an entry.
 func (d *driver) open(ctx context.Context, l Library, servers string) error {
 	n := d.work.Sessions
 	if d.work.Time == 0 {
@@ -84,7 +84,7 @@ func (d *driver) close() error {
 	})
 }
 
-// each calls f with 0 to n-1, some at a time, and joins the first error of each
+// each calls f with 0 to n-1, some of them concurrently, and joins the first error of each
 // goroutine.
 func each(n, atOnce int, f func(int) error) error {
 	var next atomic.Int64
@@ -105,12 +105,12 @@ func each(n, atOnce int, f func(int) error) error {
 	return errors.Join(errs...)
 }
 
-// lock gives a worker's handle.
+// lock returns a worker's handle of its lock.
 func (d *driver) lock(worker int, reader bool) (Lock, error) {
 	return d.sessions[worker%d.work.Sessions].Lock(d.work.Lock(worker), &d.work, reader)
 }
 
-// run has workers acquire and release until the time is over.
+// run makes the workers acquire and release until the time is over.
 func (d *driver) run(ctx context.Context, r *Result) error {
 	var stop atomic.Bool
 	var cycles atomic.Int64
@@ -136,7 +136,7 @@ func (d *driver) run(ctx context.Context, r *Result) error {
 	return errors.Join(errs...)
 }
 
-// worker is one of run's.
+// worker is one worker of run.
 func (d *driver) worker(ctx context.Context, i int, prepared func(), ready <-chan struct{}, stop *atomic.Bool, cycles *atomic.Int64) error {
 	exclusive, err := d.lock(i, false)
 	shared := exclusive

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// writer is what an exclusive holder counts for among readers.
+// writer is the weight of an exclusive holder of a read-write lock.
 const writer = 1 << 20
 
-// guard watches one lock: who is inside, and how long hand-overs take. It is
-// for all goroutines.
+// guard observes one lock: which weight holds it, and how long handovers take. It is safe
+// for concurrent use.
 type guard struct {
 	inside     atomic.Int64
-	released   atomic.Int64 // when the last release was called, after begin
+	released   atomic.Int64 // time of the last call of a release, after begin
 	violations atomic.Int64
-	limit      int64 // how much may be inside at once
+	limit      int64 // largest weight that may hold the lock at once
 	begin      time.Time
 
 	mu        sync.Mutex
 	handOvers []time.Duration
 }
 
-// enter notes that an acquire which began at a time has returned; weight is 1,
-// or writer for an exclusive holder among readers.
+// enter records that an acquire that began at a given time has returned. The weight is 1,
+// or writer for an exclusive holder of a read-write lock.
 func (g *guard) enter(began time.Time, weight int64) {
 	now := time.Since(g.begin)
 	in := g.inside.Add(weight)
@@ -40,13 +40,13 @@ func (g *guard) enter(began time.Time, weight int64) {
 	g.handOvers = append(g.handOvers, now-released)
 }
 
-// leave is called just before a release.
+// leave is called directly before a release.
 func (g *guard) leave(weight int64) {
 	g.inside.Add(-weight)
 	g.released.Store(int64(time.Since(g.begin)))
 }
 
-// sum adds up what guards have seen.
+// sum adds up what the guards observed.
 func sum(guards []*guard, r *Result) {
 	var all []time.Duration
 	for _, g := range guards {

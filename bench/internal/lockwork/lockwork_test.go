@@ -87,7 +87,7 @@ func TestDo(t *testing.T) {
 			switch waits := r.HandOver50 > 0; {
 			case w.Time == 0 && r.Cycles != int64(w.Workers):
 				t.Errorf("%s: %d cycles of %d workers", name, r.Cycles, w.Workers)
-			// Each grant takes a millisecond, which is how long the release before it takes.
+			// Each grant takes a millisecond, the time of the release before it.
 			case w.Time == 0 && (r.FirstTenth != 2*time.Millisecond || r.LastTenth != 2*time.Millisecond):
 				t.Errorf("%s: first tenth %v, last tenth %v", name, r.FirstTenth, r.LastTenth)
 			case w.Time > 0 && (r.Cycles < 400 || r.Time != w.Time):
@@ -102,7 +102,7 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// TestGuard checks that those who are together where they must not be are counted.
+// TestGuard checks that holders that overlap without permission are counted.
 func TestGuard(t *testing.T) {
 	mutex, both := &guard{limit: 1, begin: time.Now()}, &guard{limit: writer, begin: time.Now()}
 	mutex.enter(time.Now(), 1)

@@ -6,38 +6,38 @@ import (
 	"time"
 )
 
-// Result is what came of a work.
+// A Result is the outcome of a work.
 type Result struct {
-	// Cycles is how many acquires were released again within Time.
+	// Cycles is the number of acquires that were also released within Time.
 	Cycles int64
 	Time   time.Duration
-	// HandOver50 and HandOver99 are how long it took from the call of a release to
-	// the return of the waiting acquire that got the lock next, in the middle
-	// and at 99 of 100. 0 where nobody waited.
+	// HandOver50 and HandOver99 are the median and the 99th percentile of the time from the
+	// call of a release until the acquire of the next waiter returned, or 0 if no worker
+	// waited.
 	HandOver50, HandOver99 time.Duration
-	// Violations counts holders who were not alone where they had to be.
+	// Violations counts holders that overlapped although they must not.
 	Violations int64
-	// Heap is by how much the live memory of the process grew by Work.Held locks, or
-	// by the waiters of a queue that drains; 0 where a library's language does not tell.
+	// Heap is the growth of the process's live memory by Work.Held locks, or by the waiters
+	// of a queue that drains. It is 0 if the library's language does not report it.
 	Heap int64
-	// Read is how many bytes the process read while a queue drained, and FirstTenth
-	// and LastTenth are how long the grants of its first and its last tenth took; 0
-	// where a library's language does not tell.
+	// Read is how many bytes the process read while a queue drained. FirstTenth and
+	// LastTenth are the durations of the first and the last tenth of its grants. All are 0
+	// if the library's language does not report them.
 	Read                  int64
 	FirstTenth, LastTenth time.Duration
 }
 
-// ErrNothing says that no cycle was done in the time there was.
+// ErrNothing means that no cycle completed in the available time.
 var ErrNothing = errors.New("lockwork: nothing was done")
 
-// String is the line that [ParseResult] reads.
+// String returns the line that [ParseResult] parses.
 func (r Result) String() string {
 	return fmt.Sprintf("cycles=%d nanos=%d ho50=%d ho99=%d violations=%d heap=%d read=%d first=%d last=%d",
 		r.Cycles, r.Time.Nanoseconds(), r.HandOver50.Nanoseconds(), r.HandOver99.Nanoseconds(), r.Violations, r.Heap,
 		r.Read, r.FirstTenth.Nanoseconds(), r.LastTenth.Nanoseconds())
 }
 
-// ParseResult reads what [Result.String] gives.
+// ParseResult parses a line that [Result.String] returned.
 func ParseResult(line string) (Result, error) {
 	n, err := words(line, nil)
 	if err != nil {
@@ -55,5 +55,5 @@ func ParseResult(line string) (Result, error) {
 	return r, nil
 }
 
-// Rate is cycles a second.
+// Rate returns the cycles per second.
 func (r Result) Rate() float64 { return float64(r.Cycles) / r.Time.Seconds() }

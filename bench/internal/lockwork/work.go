@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Kind is what is locked with.
+// Kind is a kind of lock.
 type Kind string
 
 // The kinds.
@@ -18,34 +18,34 @@ const (
 	Semaphore Kind = "semaphore"
 )
 
-// Work is one thing to measure.
+// Work is one workload.
 type Work struct {
-	// Path is below which the locks are, made anew for each run.
+	// Path is the parent of the locks, a new one for each run.
 	Path string
 	Kind Kind
-	// Sessions, Workers and Locks are how many there are: worker i has the
-	// session i and the lock i, modulo their numbers.
+	// Sessions, Workers and Locks are the numbers of these. Worker i uses session i and
+	// lock i, modulo their numbers.
 	Sessions, Workers, Locks int
-	// Time is how long to work. Zero means to drain instead: every worker queues
-	// once behind a holder that lets go when all of them wait.
+	// Time is how long to work. Zero means to drain a queue instead: every worker enqueues
+	// once behind a holder, which releases the lock when all of them wait.
 	Time time.Duration
-	// Readers is how many of a hundred acquires are a reader's.
+	// Readers is the percentage of acquires by readers.
 	Readers int
-	// Permits is the count of a semaphore.
+	// Permits is the size of a semaphore.
 	Permits int
-	// Held is how many other locks the first session holds meanwhile.
+	// Held is how many other locks the first session holds during the work.
 	Held int
-	// Async releases without waiting for the answer, where a library can.
+	// Async means to release without waiting for the answer, if the library can.
 	Async bool
-	// Local is how many holds in a row may be passed on within a session, where a
-	// library can; 0 is none.
+	// Local is the largest number of consecutive holds within a session that may share an
+	// entry, if the library supports it; 0 means none.
 	Local int
 }
 
-// ErrWork is wrapped by errors about a line that is no work or no result.
+// ErrWork is wrapped by errors about a line that is not a work or a result.
 var ErrWork = errors.New("lockwork: invalid line")
 
-// String is the line that [ParseWork] reads.
+// String returns the line that [ParseWork] parses.
 func (w Work) String() string {
 	return fmt.Sprintf("path=%s kind=%s sessions=%d workers=%d locks=%d millis=%d readers=%d permits=%d held=%d async=%d local=%d",
 		w.Path, w.Kind, w.Sessions, w.Workers, w.Locks, w.Time.Milliseconds(), w.Readers, w.Permits, w.Held, number(w.Async), w.Local)
@@ -58,7 +58,8 @@ func number(b bool) int {
 	return 0
 }
 
-// words reads "key=value key=value" of whole numbers but for the keys in text.
+// words parses "key=value key=value". The values are integers, except those of the keys in
+// text.
 func words(line string, text map[string]*string) (map[string]int64, error) {
 	numbers := make(map[string]int64)
 	for _, word := range strings.Fields(line) {
@@ -79,7 +80,7 @@ func words(line string, text map[string]*string) (map[string]int64, error) {
 	return numbers, nil
 }
 
-// ParseWork reads what [Work.String] gives.
+// ParseWork parses a line that [Work.String] returned.
 func ParseWork(line string) (Work, error) {
 	var w Work
 	var kind string
@@ -111,5 +112,5 @@ func (w *Work) check() error {
 	return nil
 }
 
-// Lock is the path of a worker's lock.
+// Lock returns the path of a worker's lock.
 func (w *Work) Lock(worker int) string { return fmt.Sprintf("%s/lock-%05d", w.Path, worker%w.Locks) }

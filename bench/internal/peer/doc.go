@@ -1,4 +1,4 @@
-// Package peer runs the servers that are compared: Apache ZooKeeper in a JVM,
-// and the embedded server as the command "zklock serve" runs it. Both are
-// processes of their own and get the same zoo.cfg.
+// Package peer runs the servers that are compared: Apache ZooKeeper in a JVM, and the
+// embedded server by the command "zklock serve". Both are separate processes with the same
+// zoo.cfg.
 package peer

@@ -7,12 +7,11 @@ import (
 	"path/filepath"
 )
 
-// commandPackage is what runs the embedded server as a process.
+// commandPackage is the package of the command that runs the embedded server.
 const commandPackage = "github.com/zklock/zklock/cmd/zklock"
 
-// Embedded returns the embedded server as "zklock serve" runs it, under a name
-// for the table. It builds the command from the workspace into dir, unless
-// binary names one.
+// Embedded returns the embedded server, run by "zklock serve", with a name for the table.
+// Unless binary names a command, it builds the command from the workspace into dir.
 func Embedded(ctx context.Context, name, dir, binary string) (*Kind, error) {
 	if binary == "" {
 		binary = filepath.Join(dir, "zklock")

@@ -12,15 +12,15 @@ import (
 	"github.com/zklock/zklock/bench/internal/load"
 )
 
-// Ensemble is three servers of Apache ZooKeeper on this machine.
+// An Ensemble is three servers of Apache ZooKeeper on this machine.
 type Ensemble struct {
 	Servers []*Server
 }
 
-// members is how many servers an ensemble has.
+// members is the number of servers of an ensemble.
 const members = 3
 
-// NewEnsemble prepares and starts one, with its files below dir, and returns when
+// NewEnsemble prepares and starts an ensemble, with its files below dir, and returns when
 // every member serves.
 func NewEnsemble(kind *Kind, dir string) (*Ensemble, error) {
 	ports, err := freePorts(2 * members)
@@ -56,7 +56,7 @@ func NewEnsemble(kind *Kind, dir string) (*Ensemble, error) {
 	return e, nil
 }
 
-// join makes a server that is prepared the member with an id.
+// join configures a prepared server as the member with an id.
 func (s *Server) join(id int, lines string) error {
 	f, err := os.OpenFile(s.config(), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -69,8 +69,8 @@ func (s *Server) join(id int, lines string) error {
 	return os.WriteFile(filepath.Join(s.dir, "data", "myid"), fmt.Appendln(nil, id), 0o600)
 }
 
-// await returns when the server has answered a handshake. A member that cannot
-// see a quorum answers none.
+// await returns when the server has answered a handshake. A member without a quorum answers
+// none.
 func (s *Server) await(limit time.Duration) error {
 	for end := time.Now().Add(limit); time.Now().Before(end); {
 		c, err := load.DialTimeout(s.Addr, probeTimeout)
@@ -86,10 +86,10 @@ func (s *Server) await(limit time.Duration) error {
 	return fmt.Errorf("%w: %s: no answer for %v; see its log in %s", ErrStart, s.Kind.Name, limit, s.dir)
 }
 
-// awaitInterval is how often a member is asked.
+// awaitInterval is the interval between these handshakes.
 const awaitInterval = 50 * time.Millisecond
 
-// Addr is the connection string of all.
+// Addr returns the connection string of all members.
 func (e *Ensemble) Addr() string {
 	var addrs []string
 	for _, s := range e.Servers {
@@ -98,7 +98,7 @@ func (e *Ensemble) Addr() string {
 	return strings.Join(addrs, ",")
 }
 
-// Kill ends all members.
+// Kill kills all members.
 func (e *Ensemble) Kill() { _ = e.kill() }
 
 func (e *Ensemble) kill() error {
@@ -108,8 +108,8 @@ func (e *Ensemble) kill() error {
 	return nil
 }
 
-// freePorts finds ports that nobody listens at, all at once, so that none comes
-// twice.
+// freePorts returns unused ports. It finds all of them at once, so that they differ. If
+// another program takes one before the server does, the server does not start.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for range n {

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// jars are what Debian's packages zookeeper and libslf4j-java bring.
+// jars are the files of Debian's packages zookeeper and libslf4j-java.
 var jars = [...]string{"/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar"}
 
-// ErrNotInstalled says what has to be installed for a comparison.
+// ErrNotInstalled means that a program that the comparison needs is not installed.
 var ErrNotInstalled = errors.New("peer: not installed; run scripts/install-deps as root")
 
-// Java returns Apache ZooKeeper, standalone, in the JVM that is on the path.
-// It has the JVM's own defaults but for the largest heap, which is the one of
-// ZooKeeper's start script (ZK_SERVER_HEAP, 1000 MB).
+// Java returns Apache ZooKeeper, standalone, in the JVM that is in PATH. The JVM has its
+// defaults, except for the heap limit, which is that of ZooKeeper's start script
+// (ZK_SERVER_HEAP, 1000 MB).
 func Java() (*Kind, error) {
 	for _, jar := range jars {
 		if _, err := os.Stat(jar); err != nil {
@@ -38,8 +38,8 @@ func javaCommand(config string) *exec.Cmd {
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
 }
 
-// javaLive asks for a histogram of the heap, which is made after a full
-// collection, and takes its total.
+// javaLive requests a histogram of the heap, for which the JVM does a full collection, and
+// returns its total.
 func javaLive(ctx context.Context, pid int) (int64, error) {
 	out, err := exec.CommandContext(ctx, "jcmd", strconv.Itoa(pid), "GC.class_histogram").Output()
 	if err != nil {

@@ -11,14 +11,13 @@ import (
 	"github.com/zklock/zklock/bench/internal/proc"
 )
 
-// Other is a server that is none of ZooKeeper's.
+// An Other is a server that does not speak ZooKeeper's protocol.
 type Other struct {
 	Addr string
 	proc *proc.Process
 }
 
-// Etcd starts an etcd of one member, which syncs each write as it does without
-// being told otherwise.
+// Etcd starts an etcd of one member, which by default syncs each write.
 func Etcd(dir string) (*Other, error) {
 	ports, err := freePorts(2)
 	if err != nil {
@@ -32,15 +31,15 @@ func Etcd(dir string) (*Other, error) {
 	})
 }
 
-// Redis starts a redis that syncs each write before it answers: what one needs
-// where a lock is to outlive the server.
+// Redis starts a redis that syncs each write before it answers, as a lock needs that must
+// survive a crash of the server.
 func Redis(dir string) (*Other, error) {
-	port, err := freePort()
+	ports, err := freePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	return other("redis-server", dir, fmt.Sprintf("127.0.0.1:%d", port), func() *exec.Cmd {
-		return exec.Command("redis-server", "--port", fmt.Sprint(port), "--bind", "127.0.0.1",
+	return other("redis-server", dir, fmt.Sprintf("127.0.0.1:%d", ports[0]), func() *exec.Cmd {
+		return exec.Command("redis-server", "--port", fmt.Sprint(ports[0]), "--bind", "127.0.0.1",
 			"--dir", dir, "--appendonly", "yes", "--appendfsync", "always", "--save", "")
 	})
 }
@@ -72,8 +71,8 @@ func other(name, dir, addr string, command func() *exec.Cmd) (*Other, error) {
 	return nil, fmt.Errorf("%w: %s: no answer for %v; see %s", ErrStart, name, startTimeout, dir)
 }
 
-// PID is the id of the server's process.
+// PID returns the id of the server's process.
 func (o *Other) PID() int { return o.proc.PID() }
 
-// Kill ends the server.
+// Kill kills the server.
 func (o *Other) Kill() { o.proc.Kill() }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,11 +14,11 @@ import (
 	"github.com/zklock/zklock/bench/internal/proc"
 )
 
-// startTimeout bounds a start until the first answer.
+// startTimeout bounds the time from the start of a server to its first answer.
 const startTimeout = 5 * time.Minute
 
-// probeInterval is how often a starting server is tried: it is the error of the
-// start times. A try is given up after probeTimeout.
+// probeInterval is how often the benchmark tries to connect to a starting server, and so
+// the error of the start times. An attempt ends after probeTimeout.
 const (
 	probeInterval = 2 * time.Millisecond
 	probeTimeout  = 2 * time.Second
@@ -28,19 +27,19 @@ const (
 // ErrStart is wrapped by errors about a server that did not start.
 var ErrStart = errors.New("peer: the server did not start")
 
-// Kind is a make of server.
+// Kind is a kind of server.
 type Kind struct {
-	// Name stands in the table.
+	// Name is the name in the table.
 	Name string
-	// command gives the command that runs a server in the foreground with the
+	// command returns the command that runs a server in the foreground with the
 	// configuration file.
 	command func(config string) *exec.Cmd
-	// live gives the bytes of live objects after a collection; nil where the
-	// process cannot be asked.
+	// live returns the bytes of live objects after a collection. It is nil if the process
+	// cannot report them.
 	live func(ctx context.Context, pid int) (int64, error)
 }
 
-// Server is one running server. Its methods are for one goroutine.
+// Server is one server. It must be used by one goroutine only.
 type Server struct {
 	Kind *Kind
 	Addr string // host:port for clients
@@ -48,19 +47,19 @@ type Server struct {
 	proc *proc.Process
 }
 
-// New prepares a server with its files below dir, which is made. It does not
-// start it.
+// New prepares a server with its files below dir, which it creates. It does not start the
+// server.
 func New(kind *Kind, dir string) (*Server, error) {
 	data := filepath.Join(dir, "data")
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, fmt.Errorf("peer: %w", err)
 	}
-	port, err := freePort()
+	ports, err := freePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Kind: kind, Addr: fmt.Sprintf("127.0.0.1:%d", port), dir: dir}
-	if err := os.WriteFile(s.config(), []byte(config(data, port)), 0o600); err != nil {
+	s := &Server{Kind: kind, Addr: fmt.Sprintf("127.0.0.1:%d", ports[0]), dir: dir}
+	if err := os.WriteFile(s.config(), []byte(config(data, ports[0])), 0o600); err != nil {
 		return nil, fmt.Errorf("peer: %w", err)
 	}
 	return s, nil
@@ -68,9 +67,9 @@ func New(kind *Kind, dir string) (*Server, error) {
 
 func (s *Server) config() string { return filepath.Join(s.dir, "zoo.cfg") }
 
-// config is the zoo.cfg of every server: what ZooKeeper's sample has, without
-// the limit of connections from one address, as all of them come from one.
-// Whether the log is synced is left at the default, which is to sync.
+// config returns the zoo.cfg of every server: that of ZooKeeper's sample, without the limit
+// on connections from one address, because all connections come from one address. The log
+// is synced, which is the default.
 func config(data string, port int) string {
 	return fmt.Sprintf(`tickTime=2000
 dataDir=%s
@@ -82,19 +81,8 @@ admin.enableServer=false
 `, data, port)
 }
 
-// freePort finds a port that nobody listens at. Somebody may take it before
-// the server does, which then does not start.
-func freePort() (int, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("peer: %w", err)
-	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port, nil
-}
-
-// Start starts the server and returns how long it took from the start of the
-// process to the answer to a client's handshake.
+// Start starts the server and returns the time from the start of the process to the answer
+// to a client's handshake.
 func (s *Server) Start() (time.Duration, error) {
 	begin := time.Now()
 	if err := s.launch(); err != nil {
@@ -105,8 +93,8 @@ func (s *Server) Start() (time.Duration, error) {
 	defer probes.Wait()
 	tick := time.NewTicker(probeInterval)
 	defer tick.Stop()
-	// A JVM may accept a connection before it can do anything with it, and never
-	// answer there: so there is another one with every tick.
+	// A JVM may accept a connection before it can serve it, and never answer on it. So each
+	// tick makes another attempt.
 	for time.Since(begin) < startTimeout {
 		probes.Go(func() { probe(s.Addr, begin, answered) })
 		select {
@@ -129,32 +117,32 @@ func (s *Server) launch() (err error) {
 	return err
 }
 
-// probe tries a handshake once and tells how long after begin it was answered.
+// probe tries one handshake and sends the time from begin to the answer.
 func probe(addr string, begin time.Time, answered chan<- time.Duration) {
 	c, err := load.DialTimeout(addr, probeTimeout)
 	if err != nil {
 		return
 	}
 	answered <- time.Since(begin)
-	// The server has the session until it runs out, if this fails.
+	// If this fails, the server keeps the session until its timeout.
 	_ = c.Close()
 }
 
-// Kill ends the server as a crash would.
+// Kill kills the server, as in a crash.
 func (s *Server) Kill() {
 	if s.proc != nil {
 		s.proc.Kill()
 	}
 }
 
-// PID is the id of the server's process.
+// PID returns the id of the server's process.
 func (s *Server) PID() int { return s.proc.PID() }
 
-// RSS is the server's resident memory in bytes.
+// RSS returns the server's resident memory in bytes.
 func (s *Server) RSS() (int64, error) { return proc.RSS(s.PID()) }
 
-// Live is the size in bytes of what a server with a garbage collector still
-// uses, after a collection, and whether it can be told.
+// Live returns the size in bytes of the live objects after a garbage collection, and
+// whether the server can report it.
 func (s *Server) Live(ctx context.Context) (int64, bool, error) {
 	if s.Kind.live == nil {
 		return 0, false, nil

@@ -29,7 +29,7 @@ func TestConfig(t *testing.T) {
 			t.Errorf("no %q in %q", want, text)
 		}
 	}
-	// Both servers are to sync as they do without being told.
+	// Both servers must sync because of their defaults.
 	if strings.Contains(text, "forceSync") {
 		t.Error("the sync setting is not the default")
 	}
@@ -41,7 +41,7 @@ func TestStartOfWhatEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Kill() // one that never ran
+	s.Kill() // a server that never ran
 	if _, err := s.Start(); !errors.Is(err, ErrStart) {
 		t.Errorf("start: %v, want ErrStart", err)
 	}

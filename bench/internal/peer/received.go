@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Received is how many requests the server says to have had, its mntr's
-// zk_packets_received, this one not counted.
+// Received returns the number of requests that the server received before this one, which
+// is zk_packets_received in mntr.
 func (s *Server) Received() (int64, error) {
 	conn, err := net.DialTimeout("tcp", s.Addr, probeTimeout)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Server) Received() (int64, error) {
 	return parseReceived(string(text))
 }
 
-// parseReceived finds the line in what mntr says.
+// parseReceived finds the line in the output of mntr.
 func parseReceived(text string) (int64, error) {
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "\t")

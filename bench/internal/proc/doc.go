@@ -1,4 +1,4 @@
-// Package proc starts the servers that are measured and reads what the kernel
-// counts for them: processor time, memory, and how much of the machine somebody
-// else had. Linux only.
+// Package proc starts the measured servers and reads the kernel's counters for them:
+// processor time, memory, and the share of the machine that other processes used. Linux
+// only.
 package proc

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// Others measures what share of the machine's processors went to processes that
-// have nothing to do with a measurement. One is for one goroutine.
+// Others measures the share of processor time of processes that do not belong to a
+// measurement. It must be used by one goroutine only.
 type Others struct {
 	pids  []int
 	begin usage
 }
 
-// usage is processor time, of the whole machine and of ourselves.
+// usage is the processor time of the whole machine and of the measurement.
 type usage struct {
-	all  time.Duration // processors times time
-	busy time.Duration // user, nice, system and steal of all
-	own  time.Duration // of the pids, and of our children that have ended
+	all  time.Duration // number of processors times time
+	busy time.Duration // user, nice, system and steal, of all processes
+	own  time.Duration // of the pids, and of our ended children
 }
 
-// Watch begins to measure. Not others are this process, pids, and children that
-// are started from here on and have been waited for before Share.
+// Watch starts to measure. The others do not include this process, pids, and children that
+// start after this call and are waited for before Share.
 func Watch(pids ...int) (*Others, error) {
 	o := &Others{pids: append([]int{os.Getpid()}, pids...)}
 	var err error
@@ -31,9 +31,9 @@ func Watch(pids ...int) (*Others, error) {
 	return o, err
 }
 
-// Share is the part of all processor time since Watch that others had, from 0
-// to 1. Interrupts count for nobody: packets and disk blocks of the measurement
-// cause them. Time that the hypervisor took counts for others.
+// Share returns the fraction of all processor time since Watch that the others used, from 0
+// to 1. It omits interrupts, because packets and disk blocks of the measurement cause them.
+// Time that the hypervisor took counts as used by the others.
 func (o *Others) Share() (float64, error) {
 	end, err := o.usage()
 	if err != nil {
@@ -41,7 +41,7 @@ func (o *Others) Share() (float64, error) {
 	}
 	all := end.all - o.begin.all
 	foreign := end.busy - o.begin.busy - (end.own - o.begin.own)
-	// The two files are not read at one moment, and count in ticks.
+	// The two files are not read at the same moment, and count in ticks.
 	if all <= 0 || foreign < 0 {
 		return 0, nil
 	}
@@ -69,8 +69,8 @@ func (o *Others) usage() (usage, error) {
 	return u, err
 }
 
-// parseMachine reads the first line of /proc/stat: user, nice, system, idle,
-// iowait, irq, softirq, steal. What guests had is in user already.
+// parseMachine parses the first line of /proc/stat: user, nice, system, idle, iowait, irq,
+// softirq, steal. The time of guests is included in user.
 func parseMachine(text string) (usage, error) {
 	line, _, _ := strings.Cut(text, "\n")
 	fields := strings.Fields(line)

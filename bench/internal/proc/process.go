@@ -12,15 +12,15 @@ import (
 // waitDelay is how long the output of an ended process may stay open.
 const waitDelay = 2 * time.Second
 
-// Process is a child. It gets SIGKILL when this program dies, so that no server
-// is left over. Its methods may be called from any goroutine.
+// A Process is a child process. It gets SIGKILL when this program dies, so that no server
+// remains. It is safe for concurrent use.
 type Process struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it was reaped
-	err  error         // how it ended; read after done only
+	done chan struct{} // closed when the process was reaped
+	err  error         // how the process ended; read only after done
 }
 
-// Start starts cmd, with its output appended to the file log.
+// Start starts cmd and appends its output to the file log.
 func Start(cmd *exec.Cmd, log string) (*Process, error) {
 	out, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -32,7 +32,7 @@ func Start(cmd *exec.Cmd, log string) (*Process, error) {
 	cmd.WaitDelay = waitDelay
 	p := &Process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
-	// The death signal comes when the thread that forked ends, so this goroutine
+	// The kernel sends the death signal when the thread that forked ends, so this goroutine
 	// keeps its thread. It ends when the child was reaped.
 	go func() {
 		runtime.LockOSThread()
@@ -50,27 +50,27 @@ func Start(cmd *exec.Cmd, log string) (*Process, error) {
 	return p, nil
 }
 
-// PID is the process's id.
+// PID returns the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err says how the process ended. Call it after Done.
+// Err returns how the process ended. Call it after Done.
 func (p *Process) Err() error {
 	<-p.done
 	return p.err
 }
 
-// Kill ends the process and its group by SIGKILL and waits until it is gone.
+// Kill kills the process and its group, and waits until the process has ended.
 func (p *Process) Kill() {
 	select {
 	case <-p.done:
 		return
 	default:
 	}
-	// Nobody has reaped it before done is closed: the id is still its own. An
-	// error means that the group has ended by itself.
+	// The process is not reaped before done is closed, so its id has not been reused. An
+	// error means that the group has ended already.
 	_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
 	<-p.done
 }

@@ -18,7 +18,7 @@ func TestProcessEnds(t *testing.T) {
 		if err := p.Err(); err == nil || !strings.Contains(err.Error(), "3") {
 			t.Errorf("ended with %v, want status 3", err)
 		}
-		p.Kill() // one that has gone
+		p.Kill() // a process that has ended
 	}
 	if text, err := os.ReadFile(log); err != nil || string(text) != "said\nsaid\n" {
 		t.Errorf("log %q, %v", text, err)

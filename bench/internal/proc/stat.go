@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// tick is the unit of processor times in /proc: USER_HZ, which is 100 on every
-// Linux that Go runs on.
+// tick is the unit of processor times in /proc: USER_HZ, which is 100 on every Linux that
+// Go supports.
 const tick = 10 * time.Millisecond
 
-// ErrFormat is wrapped by errors about a file below /proc that has not the form
-// that proc(5) gives.
+// ErrFormat is wrapped by errors about a file below /proc whose format is not that of
+// proc(5).
 var ErrFormat = errors.New("proc: unexpected format")
 
-// CPUTime is the processor time a process has had, of all its threads, in user
-// and system mode, in steps of 10 ms.
+// CPUTime returns the user and system time of all threads of a process, in steps of 10 ms.
 func CPUTime(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -27,8 +26,8 @@ func CPUTime(pid int) (time.Duration, error) {
 	return parseCPUTime(string(text))
 }
 
-// childrenTime is the processor time of this process's children that have ended
-// and were waited for, with that of theirs.
+// childrenTime returns the processor time of this process's ended children that were waited
+// for, including that of their children.
 func childrenTime() (time.Duration, error) {
 	text, err := os.ReadFile("/proc/self/stat")
 	if err != nil {
@@ -37,18 +36,18 @@ func childrenTime() (time.Duration, error) {
 	return parseTimes(string(text), childrenField)
 }
 
-// Where the line of /proc/PID/stat has user and system time behind the name, of a
-// process (fields 14 and 15) and of its children (16 and 17).
+// The fields of /proc/PID/stat, counted from the one after the name, with the user and
+// system time of a process (fields 14 and 15) and of its children (16 and 17).
 const (
 	ownField      = 11
 	childrenField = 13
 )
 
-// parseCPUTime takes a process's own times.
+// parseCPUTime returns a process's own times.
 func parseCPUTime(line string) (time.Duration, error) { return parseTimes(line, ownField) }
 
-// parseTimes adds two fields of /proc/PID/stat, counted behind the name in front,
-// which is in parentheses and may hold anything.
+// parseTimes adds two fields of /proc/PID/stat. It counts them from the end of the name,
+// which is in parentheses and can contain any character.
 func parseTimes(line string, first int) (sum time.Duration, err error) {
 	end := strings.LastIndexByte(line, ')')
 	fields := strings.Fields(line[end+1:])
@@ -65,7 +64,7 @@ func parseTimes(line string, first int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// RSS is the memory of a process that is resident, in bytes.
+// RSS returns the resident memory of a process in bytes.
 func RSS(pid int) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -74,7 +73,7 @@ func RSS(pid int) (int64, error) {
 	return parseRSS(string(text))
 }
 
-// parseRSS takes VmRSS from /proc/PID/status.
+// parseRSS parses VmRSS in /proc/PID/status.
 func parseRSS(text string) (int64, error) {
 	for line := range strings.Lines(text) {
 		rest, ok := strings.CutPrefix(line, "VmRSS:")

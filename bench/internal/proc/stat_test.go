@@ -9,7 +9,7 @@ import (
 )
 
 func TestParseCPUTime(t *testing.T) {
-	// A name may have spaces and parentheses.
+	// A name can contain spaces and parentheses.
 	line := "42 (a b) c) S 1 42 42 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 1 0 12345"
 	got, err := parseCPUTime(line)
 	if err != nil || got != 3*time.Second {
@@ -22,8 +22,8 @@ func TestParseCPUTime(t *testing.T) {
 	}
 }
 
-// TestEndedChildrenAreNoOthers has a child work: its time counts once it has ended,
-// whoever it was unknown to when the watch began.
+// TestEndedChildrenAreNoOthers checks that the time of an ended child does not count as
+// that of others, even if the child started after Watch.
 func TestEndedChildrenAreNoOthers(t *testing.T) {
 	o, err := Watch()
 	if err != nil {
@@ -59,7 +59,7 @@ func TestOwnFigures(t *testing.T) {
 	if _, err := CPUTime(os.Getpid()); err != nil {
 		t.Error(err)
 	}
-	// A number above the largest that Linux can be told to give.
+	// A number above the largest possible process id on Linux.
 	const nobody = 1 << 23
 	if _, err := RSS(nobody); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("nobody's memory: %v", err)

@@ -8,59 +8,58 @@ import (
 	"github.com/zklock/zklock/bench/internal/proc"
 )
 
-// Sample is what one measurement gave: values by the names of rows.
+// A Sample is the result of one measurement: values by the names of rows.
 type Sample map[string]float64
 
-// Trial measures one contender once.
+// A Trial measures one contender once.
 type Trial func(contender int) (Sample, error)
 
-// Plan is how a comparison is done.
+// A Plan describes a comparison.
 type Plan struct {
-	// Contenders are their names. Ratios are the second's and later ones' to
-	// the first.
+	// Contenders are their names. The ratios are relative to the first one.
 	Contenders []string
 	// Rounds is how often each contender is measured.
 	Rounds int
-	// Quiet is the share of processor time, 0 to 1, that other processes may
-	// have had in a round that counts.
+	// Quiet is the largest share of processor time, 0 to 1, that other processes may use in
+	// a valid round.
 	Quiet float64
-	// Retries is how often a disturbed round is repeated. After that the least
-	// disturbed attempt is taken, and counted as such.
+	// Retries is how often a disturbed round is repeated. After that, the least disturbed
+	// attempt counts, and is counted as disturbed.
 	Retries int
-	// Log gets a line for every round. Nil is silent.
+	// Log receives a line for every round, unless it is nil.
 	Log io.Writer
-	// Others begins to watch what share of the processors goes to processes
-	// other than this one and pids; what it returns tells, 0 to 1. Nil means
-	// what the kernel counts.
+	// Others starts to measure the share of the processors that processes other than this
+	// one and pids use. The function that it returns returns the share, 0 to 1. Nil means
+	// the kernel's counters.
 	Others func(pids []int) (share func() (float64, error), err error)
 }
 
-// ErrPlan is wrapped by errors about a Plan or rows that make no sense.
+// ErrPlan is wrapped by errors about an invalid Plan or invalid rows.
 var ErrPlan = errors.New("rounds: invalid plan")
 
-// Tally says how undisturbed a comparison was.
+// A Tally says how much other processes disturbed a comparison.
 type Tally struct {
-	// Rounds is how many were measured and kept.
+	// Rounds is how many rounds were measured and kept.
 	Rounds int `json:"rounds"`
-	// Discarded is how many were thrown away since others had the processors.
+	// Discarded is how many rounds were discarded because other processes used the
+	// processors.
 	Discarded int `json:"discarded"`
-	// Disturbed is how many of those kept would have been, had there been
-	// retries left.
+	// Disturbed is how many kept rounds were disturbed, but had no retries left.
 	Disturbed int `json:"disturbed"`
-	// Worst is the largest share of processor time that others had in a round
-	// that was kept, 0 to 1.
+	// Worst is the largest share of processor time that other processes used in a kept
+	// round, 0 to 1.
 	Worst float64 `json:"worst"`
 }
 
 // attempt is one round of all contenders.
 type attempt struct {
 	samples []Sample
-	others  float64 // the largest share among the contenders' turns
+	others  float64 // the largest share during a contender's turn
 }
 
-// One measures every contender once, and again while others disturb. pids are
-// the processes that take part. The order changes from round to round. The
-// samples are added to rows.
+// One measures every contender once, and again if other processes disturb the round. pids
+// are the measured processes. The order changes from round to round. One adds the samples
+// to rows.
 func (p *Plan) One(name string, round int, pids []int, trial Trial, rows *Table) error {
 	var best attempt
 	for try := 0; ; try++ {
@@ -71,7 +70,7 @@ func (p *Plan) One(name string, round int, pids []int, trial Trial, rows *Table)
 		if try == 0 || a.others < best.others {
 			best = a
 		}
-		p.log("%s, round %d of %d: others had %.0f %% of the processors\n", name, round+1, p.Rounds, 100*a.others)
+		p.log("%s, round %d of %d: other processes used %.0f %% of the processors\n", name, round+1, p.Rounds, 100*a.others)
 		if best.others <= p.Quiet || try == p.Retries {
 			break
 		}
@@ -106,7 +105,7 @@ func (p *Plan) attempt(turn int, pids []int, trial Trial) (attempt, error) {
 	return a, nil
 }
 
-// watch is Others, or the kernel's.
+// watch calls Others, or reads the kernel's counters.
 func (p *Plan) watch(pids []int) (func() (float64, error), error) {
 	if p.Others != nil {
 		return p.Others(pids)

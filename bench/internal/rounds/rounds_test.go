@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// busy gives the shares of others in their order, one for each turn.
+// busy returns the given shares of others in their order, one for each turn.
 func busy(shares ...float64) func([]int) (func() (float64, error), error) {
 	return func([]int) (func() (float64, error), error) {
 		return func() (float64, error) {
@@ -50,8 +50,8 @@ func TestOneTakesTurns(t *testing.T) {
 func TestOneRepeatsDisturbedRounds(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		shares []float64 // one contender: a turn an attempt
-		value  float64   // the attempt that was kept
+		shares []float64 // one contender, so one turn for each attempt
+		value  float64   // of the kept attempt
 		tally  Tally
 	}{
 		{"quiet at once", []float64{0.05}, 1, Tally{Rounds: 1, Worst: 0.05}},

@@ -10,39 +10,39 @@ import (
 	"text/tabwriter"
 )
 
-// Row is one line of a comparison.
+// A Row is one line of a comparison.
 type Row struct {
-	// Name is the key under which samples have their value.
+	// Name is the key of the row's values in samples.
 	Name string `json:"name"`
-	// Unit stands behind the values.
+	// Unit is printed after the values.
 	Unit string `json:"unit"`
-	// Goal is the ratio to reach: at least it where More is true, else at most.
-	// 0 means that there is none.
+	// Goal is the ratio to reach: a lower limit if More is true, otherwise an upper limit.
+	// 0 means no goal.
 	Goal float64 `json:"goal,omitempty"`
-	// More says that a larger value is better.
+	// More means that a larger value is better.
 	More bool `json:"more"`
 	// Values are those of every round, by contender.
 	Values [][]float64 `json:"values"`
-	// Medians are theirs, by contender, 0 where there is no value.
+	// Medians are those of the values, by contender, or 0 if there is no value.
 	Medians []float64 `json:"medians"`
-	// Ratios are the medians of the ratios of each round, to the first
-	// contender; 0 for a row that a contender has no value in.
+	// Ratios are the medians of the ratios of each round to the first contender, or 0 if a
+	// contender has no value.
 	Ratios []float64 `json:"ratios"`
 }
 
-// Table is the result of a comparison.
+// A Table is the result of a comparison.
 type Table struct {
-	// Contenders are the columns; ratios are to the first.
+	// Contenders are the columns; ratios are relative to the first.
 	Contenders []string `json:"contenders"`
 	// Rows are in the order in which they were given.
 	Rows []*Row `json:"rows"`
-	// Notes say what a reader should know, such as what a contender could not do.
+	// Notes are remarks for readers, such as what a contender does not support.
 	Notes []string `json:"notes,omitempty"`
-	// Tally says how quiet the machine was.
+	// Tally says how much other processes disturbed the comparison.
 	Tally Tally `json:"tally"`
 }
 
-// NewTable makes a table of rows without values.
+// NewTable returns a table of rows without values.
 func NewTable(contenders []string, rows ...Row) *Table {
 	t := &Table{Contenders: contenders}
 	for _, r := range rows {
@@ -52,7 +52,7 @@ func NewTable(contenders []string, rows ...Row) *Table {
 	return t
 }
 
-// add takes in one round.
+// add adds the samples of one round.
 func (t *Table) add(samples []Sample) error {
 	for c, sample := range samples {
 		for name, value := range sample {
@@ -78,7 +78,7 @@ func (t *Table) Finish() {
 	}
 }
 
-// quotients are the ratios of each round. Rounds without both are none.
+// quotients returns the ratios of each round. It omits rounds without both values.
 func quotients(values, base []float64) []float64 {
 	var q []float64
 	for i := range min(len(values), len(base)) {
@@ -89,7 +89,8 @@ func quotients(values, base []float64) []float64 {
 	return q
 }
 
-// Median is the middle value, the mean of the two middle ones, or 0 of none.
+// Median returns the middle value, the mean of the two middle values, or 0 if there are no
+// values.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -102,8 +103,8 @@ func Median(values []float64) float64 {
 	return (s[mid-1] + s[mid]) / 2
 }
 
-// WriteText writes the table as Markdown, which is readable as it is. Of two
-// contenders it has the ratio, and the goal; of more it would be too wide.
+// WriteText writes the table as Markdown. With two contenders, it includes the ratio and
+// the goal; with more, the table would be too wide.
 func (t *Table) WriteText(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
 	head := append([]string{"row", "unit"}, t.Contenders...)
@@ -117,10 +118,10 @@ func (t *Table) WriteText(w io.Writer) error {
 	return tw.Flush()
 }
 
-// pair reports whether two are compared.
+// pair reports whether two contenders are compared.
 func (t *Table) pair() bool { return len(t.Contenders) == 2 }
 
-// write writes a row's line.
+// write writes the line of a row.
 func (r *Row) write(w io.Writer, pair bool) {
 	fmt.Fprintf(w, "| %s\t| %s", r.Name, r.Unit)
 	for c, m := range r.Medians {
@@ -149,7 +150,7 @@ func (r *Row) write(w io.Writer, pair bool) {
 	}
 }
 
-// short prints three significant digits, or all before the point.
+// short formats three significant digits, or all digits before the decimal point.
 func short(v float64) string {
 	switch {
 	case v >= 100:
@@ -160,7 +161,7 @@ func short(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// WriteJSON writes everything, every round's values included.
+// WriteJSON writes everything, including the values of every round.
 func (t *Table) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

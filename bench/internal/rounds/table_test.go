@@ -17,7 +17,7 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// filled is a table of two contenders with three rounds.
+// filled returns a table of two contenders with three rounds.
 func filled() *Table {
 	table := NewTable([]string{"a", "b"}, Row{Name: "rate", Unit: "1/s", More: true, Goal: 2}, Row{Name: "alone", Unit: "B"}, Row{Name: "time", Unit: "ms", Goal: 1})
 	for _, s := range [][]Sample{
@@ -35,7 +35,7 @@ func filled() *Table {
 
 func TestRatiosAreOfRounds(t *testing.T) {
 	r := filled().Rows
-	// Rounds of 3, 2 and 1 times: the ratio of the medians would be 3.
+	// Rounds with the ratios 3, 2 and 1: the ratio of the medians would be 3.
 	if r[0].Ratios[1] != 2 || r[0].Medians[0] != 100 || r[0].Medians[1] != 300 {
 		t.Errorf("rate: ratios %v, medians %v", r[0].Ratios, r[0].Medians)
 	}

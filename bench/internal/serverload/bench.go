@@ -12,20 +12,19 @@ import (
 	"github.com/zklock/zklock/bench/internal/rounds"
 )
 
-// bench is one comparison under way.
+// bench is one running comparison.
 type bench struct {
 	opts    Options
 	kinds   []*peer.Kind
 	plan    rounds.Plan
 	table   *rounds.Table
-	servers []*peer.Server // those that take the load, one of each kind
+	servers []*peer.Server // the servers under load, one of each kind
 	payload []byte
 }
 
-// Run compares Apache ZooKeeper, or Options.Base, with the embedded server and
-// returns the table.
-// Errors: one that wraps [ErrInvalidOptions], a server that cannot be run, or, wrapping
-// load.ErrAnswer, one that answered what cannot be right: then there is no table.
+// Run compares Apache ZooKeeper, or Options.Base, with the embedded server and returns the
+// table. The error wraps [ErrInvalidOptions], says which server cannot be run, or wraps
+// load.ErrAnswer if an answer cannot be right. In that case, there is no table.
 func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
@@ -44,15 +43,15 @@ func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
 	return compare(ctx, opts, base, embedded)
 }
 
-// compare is Run with servers of any make.
+// compare is Run with servers of any kind.
 func compare(ctx context.Context, opts Options, kinds ...*peer.Kind) (*rounds.Table, error) {
-	// The load generator is one goroutine. With more than one processor in Go's sense
-	// it goes from thread to thread every 10 ms, and those that look for something to
-	// do meanwhile take the real ones from the servers, which are processes of their
-	// own. The collector's work falls into its time, for all contenders alike.
+	// The load generator is one goroutine. With more than one processor, the Go runtime
+	// moves it to another thread every 10 ms, and its threads that look for work use
+	// processors that the servers need. The garbage collector runs within the measured
+	// time, for all contenders alike.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	b := &bench{opts: opts, kinds: kinds, payload: make([]byte, opts.Data)}
-	b.plan = rounds.Plan{Rounds: opts.Rounds, Quiet: opts.Quiet, Retries: opts.Retries, Log: opts.Log}
+	b.plan = opts.Plan()
 	for _, k := range kinds {
 		b.plan.Contenders = append(b.plan.Contenders, k.Name)
 	}
@@ -71,7 +70,7 @@ func compare(ctx context.Context, opts Options, kinds ...*peer.Kind) (*rounds.Ta
 	return b.table, nil
 }
 
-// rows are the lines of the table.
+// rows returns the lines of the table.
 func (b *bench) rows() []rounds.Row {
 	switch b.opts.Part {
 	case "load":
@@ -82,7 +81,7 @@ func (b *bench) rows() []rounds.Row {
 	return append(b.loadRows(), b.startRows()...)
 }
 
-// loadRows are the rows of underLoad.
+// loadRows returns the rows of underLoad.
 func (b *bench) loadRows() []rounds.Row {
 	var rows []rounds.Row
 	for _, n := range b.opts.Clients {
@@ -94,7 +93,7 @@ func (b *bench) loadRows() []rounds.Row {
 	return append(rows, rounds.Row{Name: b.fanoutRow(), Unit: "ms"}, rounds.Row{Name: loadedRow, Unit: "MiB", Goal: 0.1})
 }
 
-// underLoad measures what servers do that have been running for a while.
+// underLoad measures servers that have run for a while.
 func (b *bench) underLoad(ctx context.Context) (err error) {
 	defer func() {
 		for _, s := range b.servers {
@@ -122,14 +121,14 @@ func (b *bench) underLoad(ctx context.Context) (err error) {
 	return nil
 }
 
-// The nodes that the load is about.
+// The nodes of the load.
 const (
 	pairsPath = "/pairs"
 	readPath  = "/read"
 	watchPath = "/watched"
 )
 
-// prepare makes the nodes and warms a server up.
+// prepare creates the nodes and warms up a server.
 func (b *bench) prepare(s *peer.Server) error {
 	c, err := load.Dial(s.Addr)
 	if err != nil {
@@ -151,7 +150,7 @@ func (b *bench) prepare(s *peer.Server) error {
 	return err
 }
 
-// pids are the processes that take part.
+// pids returns the ids of the measured processes.
 func (b *bench) pids() []int {
 	var pids []int
 	for _, s := range b.servers {

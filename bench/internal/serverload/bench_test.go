@@ -11,7 +11,7 @@ import (
 	"github.com/zklock/zklock/bench/internal/peer"
 )
 
-// tiny is a comparison that is as short as it gets.
+// tiny returns options for the shortest comparison.
 func tiny(t *testing.T) Options {
 	o := Defaults()
 	o.Dir, o.Rounds, o.Turn, o.Warm, o.Clients = t.TempDir(), 2, 20*time.Millisecond, 20*time.Millisecond, []int{1, 4}
@@ -20,8 +20,8 @@ func tiny(t *testing.T) Options {
 	return o
 }
 
-// TestCompare compares the embedded server with itself: every row gets a value
-// in every round, and what is left of it is the built command.
+// TestCompare compares the embedded server with itself. Every row must get a value in every
+// round, and only the built command may remain.
 func TestCompare(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs the command")

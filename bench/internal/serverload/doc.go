@@ -1,4 +1,3 @@
-// Package serverload compares two ZooKeeper servers under the same load: writes,
-// reads, watches, memory, and how long they take to start. It is one of the
-// comparisons that the command bench has.
+// Package serverload compares two ZooKeeper servers under the same load: writes, reads,
+// watches, memory, and start time. It is one of the comparisons of the command bench.
 package serverload

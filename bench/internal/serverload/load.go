@@ -12,11 +12,11 @@ import (
 	"github.com/zklock/zklock/bench/internal/rounds"
 )
 
-// loadedRow is how much memory the servers have that took all the load.
+// loadedRow is the memory of the servers after all the load.
 const loadedRow = "RSS after load"
 
-// jobRows are the rows of one job with so many clients. The goals: the latency
-// of one client, and the throughput of many.
+// jobRows returns the rows of one job with a number of clients. Goals apply to the latency
+// of one client and the throughput of many.
 func jobRows(job string, clients int) []rounds.Row {
 	name := fmt.Sprintf("%s, %d clients", job, clients)
 	rows := []rounds.Row{
@@ -33,7 +33,7 @@ func jobRows(job string, clients int) []rounds.Row {
 	return rows
 }
 
-// fanoutRow is the name of the row of watches.
+// fanoutRow returns the name of the row of watches.
 func (b *bench) fanoutRow() string {
 	return fmt.Sprintf("setData to the last of %d events", b.opts.Watchers)
 }
@@ -67,7 +67,7 @@ func (b *bench) trial(ctx context.Context, name string, round int, f func(*peer.
 	}, b.table)
 }
 
-// timed measures one job, and what it costs the server.
+// timed measures one job and its cost to the server.
 func timed(s *peer.Server, name string, run func() (load.Result, error)) (rounds.Sample, error) {
 	before, err := proc.CPUTime(s.PID())
 	if err != nil {
@@ -91,8 +91,8 @@ func timed(s *peer.Server, name string, run func() (load.Result, error)) (rounds
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 
-// pairs measures creates and deletes. The server's transaction ids tell, apart
-// from every answer, that there were as many writes as were answered.
+// pairs measures creates and deletes. The server's transaction ids confirm the number of
+// answered writes.
 func (b *bench) pairs(s *peer.Server, clients int, d time.Duration) (res load.Result, err error) {
 	witness, err := load.Dial(s.Addr)
 	if err != nil {
@@ -132,8 +132,7 @@ func (b *bench) reads(s *peer.Server, clients int, d time.Duration) (load.Result
 	})
 }
 
-// withGroup does something with sessions that are opened before and closed
-// after it, out of its time.
+// withGroup calls f with sessions that it opens before and closes after the measured time.
 func withGroup(s *peer.Server, clients int, f func(*load.Group) (load.Result, error)) (load.Result, error) {
 	g, err := load.Open(s.Addr, clients)
 	if err != nil {
@@ -143,11 +142,11 @@ func withGroup(s *peer.Server, clients int, f func(*load.Group) (load.Result, er
 	return res, errors.Join(err, g.Close())
 }
 
-// fanoutTurns is how often one round has all watches fire.
+// fanoutTurns is how often all watches fire in one round.
 const fanoutTurns = 20
 
-// fanout measures how long a change takes to reach all who watch, and at the
-// end of the round, what memory the server has.
+// fanout measures how long a change takes to reach all watchers and, at the end of the
+// round, the server's memory.
 func (b *bench) fanout(s *peer.Server) (rounds.Sample, error) {
 	var times []float64
 	_, err := withGroup(s, b.opts.Watchers+1, func(g *load.Group) (load.Result, error) {

@@ -26,10 +26,10 @@ const (
 	liveNodeRow    = "live heap per znode"
 )
 
-// nodesPath has the znodes whose memory is measured.
+// nodesPath is the parent of the znodes whose memory is measured.
 const nodesPath = "/nodes"
 
-// startRows are the rows of fromStart.
+// startRows returns the rows of fromStart.
 func (b *bench) startRows() []rounds.Row {
 	return []rounds.Row{
 		{Name: startEmptyRow, Unit: "ms"},
@@ -45,7 +45,7 @@ func (b *bench) startRows() []rounds.Row {
 	}
 }
 
-// fromStart measures servers from their first moment on, each round new ones.
+// fromStart measures servers from their start on, with new servers in each round.
 func (b *bench) fromStart(ctx context.Context) error {
 	for round := range b.opts.Rounds {
 		err := b.plan.One("start and memory", round, nil, func(contender int) (rounds.Sample, error) {
@@ -58,8 +58,8 @@ func (b *bench) fromStart(ctx context.Context) error {
 	return nil
 }
 
-// life is one server's: from an empty directory, with sessions, with znodes, to
-// a crash and a start that recovers all of them.
+// life measures one server: with an empty directory, with sessions, with znodes, and
+// through a crash and a start that recovers all znodes.
 func (b *bench) life(ctx context.Context, kind *peer.Kind) (sample rounds.Sample, err error) {
 	dir := filepath.Join(b.opts.Dir, "start-"+kind.Name)
 	s, err := peer.New(kind, dir)
@@ -97,8 +97,8 @@ type footprint struct {
 	hasLive   bool
 }
 
-// measure takes the footprint after a rest: the resident memory first, as finding
-// out the live part may give some back.
+// measure returns the footprint after a rest. It reads the resident memory first, because
+// measuring the live objects can return memory to the system.
 func (b *bench) measure(ctx context.Context, s *peer.Server) (f footprint, err error) {
 	select {
 	case <-time.After(b.opts.Rest):
@@ -112,7 +112,7 @@ func (b *bench) measure(ctx context.Context, s *peer.Server) (f footprint, err e
 	return f, err
 }
 
-// per adds what each of n things takes, from one footprint to another.
+// per adds the memory that each of n objects needs, from the difference of two footprints.
 func per(sample rounds.Sample, rssRow, liveRow string, before, after footprint, n int) {
 	sample[rssRow] = float64(after.rss-before.rss) / float64(n)
 	if after.hasLive {
@@ -120,7 +120,7 @@ func per(sample rounds.Sample, rssRow, liveRow string, before, after footprint, 
 	}
 }
 
-// grow gives a fresh server sessions, then znodes, and measures its memory.
+// grow gives a new server sessions and then znodes, and measures its memory.
 func (b *bench) grow(ctx context.Context, s *peer.Server, sample rounds.Sample) error {
 	fresh, err := b.measure(ctx, s)
 	if err != nil {
@@ -155,7 +155,7 @@ func (b *bench) grow(ctx context.Context, s *peer.Server, sample rounds.Sample) 
 	return nil
 }
 
-// complete makes sure that a server which crashed has every znode.
+// complete checks that a server that crashed has every znode.
 func (b *bench) complete(s *peer.Server) error {
 	c, err := load.Dial(s.Addr)
 	if err != nil {

@@ -4,7 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Answers each line of standard input, servers and a work, with a line. */
+/** Reads lines with servers and a work from standard input, and answers each with a line. */
 public final class Contender {
   private Contender() {}
 

@@ -22,7 +22,7 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
 final class Driver implements AutoCloseable {
   private static final long SETUP = 120;
 
-  /** What a worker does its cycles with. */
+  /** The lock of a worker. */
   interface Lock {
     void acquire() throws Exception;
 

@@ -1,7 +1,7 @@
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Watches one lock: who is inside, and how long hand-overs take. */
+/** Observes one lock: which holders it has, and how long handovers take. */
 final class Guard {
   static final long WRITER = 1 << 20;
 

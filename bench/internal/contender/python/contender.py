@@ -8,8 +8,8 @@ import time
 from kazoo.client import KazooClient
 from kazoo.recipe.lock import Lock, ReadLock, Semaphore, WriteLock
 
-# Bounds what is done before the measurement, and an acquire: a lock that hangs is
-# to fail, not to stop everything.
+# Bounds the setup and each acquire, so that a lock that hangs fails instead of blocking the
+# benchmark.
 SETUP = 30
 WRITER = 1 << 20
 
@@ -85,7 +85,7 @@ class Driver:
         def guarded(i):
             try:
                 function(i)
-            except Exception as e:  # told at the end
+            except Exception as e:  # reported at the end
                 self.errors.append(repr(e))
 
         threads = [threading.Thread(target=guarded, args=(i,)) for i in range(self.workers)]

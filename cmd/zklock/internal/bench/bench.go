@@ -46,7 +46,7 @@ type benchFlags struct {
 	contenders int
 }
 
-// benchCommand is zklock bench.
+// Command returns the command zklock bench.
 func Command(a *cli.App) *cobra.Command {
 	f := benchFlags{budget: cli.Duration{D: 10 * time.Second}}
 	c := &cobra.Command{
@@ -95,7 +95,7 @@ func bench(a *cli.App, f *benchFlags) error {
 	defer signal.Stop(signals)
 	ctx, stop := cli.Interruptible(signals, nil)
 	defer stop()
-	var cfg HerdConfig // for where to run
+	var cfg HerdConfig // says where to run
 	where, end, err := herdServers(&a.Settings, ctx, &cfg)
 	if err != nil {
 		return cli.Interrupted(ctx, err)

@@ -11,8 +11,9 @@ import (
 	"github.com/zklock/zklock/internal/ownership"
 )
 
-// drawing is a picture to be. It is found out before a long run whether its file
-// can be made, and the file appears when it is whole. nil draws nothing.
+// A drawing is an SVG file that a run will write. newDrawing checks before the run whether
+// the file can be created, and the file appears when it is complete. A nil drawing writes
+// nothing.
 type drawing struct {
 	name string
 	file *os.File
@@ -20,12 +21,12 @@ type drawing struct {
 	// it is complete.
 	dir  *os.Root
 	temp string
-	// direct is true for a device or a pipe, which is written to as it is: to put
-	// a file in its place would take /dev/null away from everybody.
+	// direct is true for a device or a pipe, to which write writes directly: a file in its
+	// place would replace /dev/null for all processes.
 	direct bool
 }
 
-// newDrawing begins the file with this name, none for an empty one.
+// newDrawing opens the file with this name, or returns nil for an empty name.
 func newDrawing(name string) (*drawing, error) {
 	if name == "" {
 		return nil, nil
@@ -36,8 +37,8 @@ func newDrawing(name string) (*drawing, error) {
 		return nil, fmt.Errorf("--svg: %w", err)
 	}
 	if there, statErr := os.Stat(name); statErr == nil {
-		// A link stays, and its file is replaced. /dev/stdout and its like can be
-		// opened even where they can't be resolved.
+		// A link is kept, and the file that it points to is replaced. /dev/stdout and
+		// similar files can be opened even if they cannot be resolved.
 		d.name, err = filepath.EvalSymlinks(name)
 		if d.direct = err != nil || !there.Mode().IsRegular(); d.direct {
 			d.name = name
@@ -56,7 +57,7 @@ func newDrawing(name string) (*drawing, error) {
 	return d, nil
 }
 
-// write draws the rows and puts the file in its place.
+// write draws the rows and gives the file its name.
 func (d *drawing) write(where string, rows []Row) error {
 	if d == nil {
 		return nil
@@ -74,9 +75,9 @@ func (d *drawing) write(where string, rows []Row) error {
 	return nil
 }
 
-// place makes the whole file appear under its name.
+// place renames the complete file.
 func (d *drawing) place() error {
-	err := d.file.Chmod(0o644) // as CreateTemp makes it, nobody else could read it
+	err := d.file.Chmod(0o644) // CreateTemp lets no other user read it
 	if err == nil {
 		err = d.file.Close()
 	}
@@ -86,7 +87,7 @@ func (d *drawing) place() error {
 	return err
 }
 
-// discard removes what was begun and not put in its place.
+// discard removes an incomplete file.
 func (d *drawing) discard() {
 	if d == nil {
 		return

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// What is no regular file is written to and stays what it is.
+// TestDrawingIntoAPipe checks that a file that is not regular is written to and not
+// replaced.
 func TestDrawingIntoAPipe(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(name, 0o600); err != nil {
@@ -44,7 +45,8 @@ func TestDrawingIntoAPipe(t *testing.T) {
 	}
 }
 
-// A link of another user replaces no file of this one.
+// TestDrawingThroughALinkOfAnotherUser checks that another user's link cannot make the
+// command replace a file.
 func TestDrawingThroughALinkOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to make a link another user's")
@@ -66,7 +68,8 @@ func TestDrawingThroughALinkOfAnotherUser(t *testing.T) {
 	}
 }
 
-// A symbolic link stays one, and the file that it means is replaced.
+// TestDrawingThroughALink checks that a symbolic link is kept and the file that it points
+// to is replaced.
 func TestDrawingThroughALink(t *testing.T) {
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "file.svg"), filepath.Join(dir, "link.svg")
@@ -91,7 +94,7 @@ func TestDrawingThroughALink(t *testing.T) {
 	}
 }
 
-// A directory is refused before the run, not after it.
+// TestDrawingIntoADirectory checks that a directory is refused before the run.
 func TestDrawingIntoADirectory(t *testing.T) {
 	if _, err := newDrawing(t.TempDir()); err == nil {
 		t.Error("a directory is taken for a picture")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"sync"
 	"time"
@@ -13,29 +12,29 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// This file measures what an ensemble takes for what locks are made of: reads,
-// writes, and locks alone and with others in line. It is a load of one request at a
-// time, and leaves nothing behind.
+// This file measures the latency of the operations that locks consist of: reads, writes,
+// free locks, and locks with a queue. It sends one request at a time, and removes all that
+// it creates.
 
-// FiguresConfig is what to measure. All fields must be set.
+// FiguresConfig says what to measure. All fields are required.
 type FiguresConfig struct {
-	Dial       func(context.Context) (*zk.Client, error) // a session of its own for each call
-	Root       string                                    // a path that nobody has, for what the measurements need
+	Dial       func(context.Context) (*zk.Client, error) // opens a new session for each call
+	Root       string                                    // an unused path for the znodes of the measurements
 	Each       time.Duration                             // time for one measurement
-	Contenders int                                       // sessions in line for one lock, at least 2
-	Progress   func(string)                              // told of each measurement before it begins
+	Contenders int                                       // sessions that want one lock, at least 2
+	Progress   func(string)                              // called before each measurement
 }
 
-// A Row is one measurement.
+// A Figure is one measurement.
 type Figure struct {
 	Name  string
-	Count int           // how often it was done
-	Took  time.Duration // all of them together
-	// Times of one: the median, what one in a hundred takes longer than, the longest.
+	Count int           // number of operations
+	Took  time.Duration // duration of all of them
+	// The median, the 99th percentile, and the maximum of the durations.
 	P50, P99, Max time.Duration
 }
 
-// Rate is how often it was done in a second.
+// Rate returns the operations per second.
 func (r Figure) Rate() float64 {
 	if r.Took <= 0 {
 		return 0
@@ -45,12 +44,12 @@ func (r Figure) Rate() float64 {
 
 // The names of the rows, in their order.
 const (
-	Read     = "read"              // from whichever server one is connected to
-	Sync     = "sync and read"     // as new as the leader
-	Write    = "write"             // agreed upon by a quorum
-	Acquire  = "acquire"           // of a free lock, with its parent there
-	Cycle    = "acquire, release"  // of the same
-	HandOver = "hand-over in line" // from one session's release to the next one's grant
+	Read     = "read"              // from the server of the connection
+	Sync     = "sync and read"     // at least as recent as the leader's state at the request
+	Write    = "write"             // confirmed by a quorum
+	Acquire  = "acquire"           // of a free lock whose parent exists
+	Cycle    = "acquire, release"  // of the same lock
+	HandOver = "hand-over in line" // from one session's release to the next session's grant
 )
 
 // measurement is one run.
@@ -60,8 +59,8 @@ type measurement struct {
 	rows []Figure
 }
 
-// MeasureFigures measures, and removes what it made, even if ctx ends. With an error come the
-// rows that were finished.
+// MeasureFigures measures, and removes what it created, even if ctx ends. With an error, it
+// returns the rows that were completed.
 func MeasureFigures(ctx context.Context, cfg FiguresConfig) (rows []Figure, err error) {
 	z, err := cfg.Dial(ctx)
 	if err != nil {
@@ -69,10 +68,10 @@ func MeasureFigures(ctx context.Context, cfg FiguresConfig) (rows []Figure, err 
 	}
 	b := &measurement{FiguresConfig: cfg, z: z}
 	defer func() {
-		// ctx may be over: to clean up has a time of its own.
+		// The cleanup has its own time limit, because ctx may be done.
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		err = errors.Join(err, b.clean(end, cfg.Root), z.Close())
+		err = errors.Join(err, z.DeleteAll(end, cfg.Root), z.Close())
 	}()
 	for _, dir := range []string{cfg.Root, b.lock()} {
 		if _, _, err := z.Create(ctx, dir, nil, nil, zk.ModePersistent); err != nil && !errors.Is(err, zk.ErrNodeExists) {
@@ -87,10 +86,10 @@ func MeasureFigures(ctx context.Context, cfg FiguresConfig) (rows []Figure, err 
 	return b.rows, nil
 }
 
-// lock is the path of the lock that is measured.
+// lock returns the path of the measured lock.
 func (b *measurement) lock() string { return b.Root + "/lock" }
 
-// repeat does f until the time of a measurement is over, and adds a row.
+// repeat calls f until the time of a measurement is over, and adds a row.
 func (b *measurement) repeat(ctx context.Context, name string, f func() error) error {
 	b.Progress(name)
 	var times []time.Duration
@@ -106,7 +105,7 @@ func (b *measurement) repeat(ctx context.Context, name string, f func() error) e
 	return ctx.Err()
 }
 
-// add adds a row of these times.
+// add adds a row with these times.
 func (b *measurement) add(name string, times []time.Duration, took time.Duration) {
 	r := Figure{Name: name, Count: len(times), Took: took}
 	if n := len(times); n > 0 {
@@ -134,14 +133,14 @@ func (b *measurement) syncs(ctx context.Context) error {
 }
 
 func (b *measurement) writes(ctx context.Context) error {
-	data := make([]byte, 200) // as much as an entry has
+	data := make([]byte, 200) // as large as the data of an entry
 	return b.repeat(ctx, Write, func() error {
 		_, err := b.z.Set(ctx, b.Root, data, -1)
 		return err
 	})
 }
 
-// locks measures a lock that nobody else wants.
+// locks measures a lock that no other client wants.
 func (b *measurement) locks(ctx context.Context) error {
 	c := zklock.New(b.z, nil)
 	defer c.Close()
@@ -166,12 +165,12 @@ func (b *measurement) locks(ctx context.Context) error {
 	return nil
 }
 
-// handOvers measures a lock for which others always wait.
+// handOvers measures a lock for which other sessions always wait.
 func (b *measurement) handOvers(ctx context.Context) error {
 	b.Progress(HandOver)
 	limited, cancel := context.WithTimeout(ctx, b.Each)
 	defer cancel()
-	var mu sync.Mutex // guards what follows
+	var mu sync.Mutex // guards the following variables
 	var released time.Time
 	var times []time.Duration
 	var failed error
@@ -209,8 +208,8 @@ func (b *measurement) handOvers(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// contend takes a lock again and again until ctx ends; had is called under each hold,
-// right before its release.
+// contend acquires a lock again and again until ctx ends. It calls had during each hold,
+// directly before the release.
 func contend(ctx context.Context, l *zklock.Lock, had func(granted time.Time)) error {
 	for ctx.Err() == nil {
 		hold, err := l.Acquire(ctx)
@@ -221,30 +220,10 @@ func contend(ctx context.Context, l *zklock.Lock, had func(granted time.Time)) e
 			return err
 		}
 		had(time.Now())
-		// Whether the time is over or not, the lock is given back.
+		// Release the lock even if ctx has ended.
 		if err := hold.Release(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// clean removes a path with all that is below.
-func (b *measurement) clean(ctx context.Context, dir string) error {
-	children, _, err := b.z.Children(ctx, dir)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, child := range children {
-		if err := b.clean(ctx, path.Join(dir, child)); err != nil {
-			return err
-		}
-	}
-	if err := b.z.Delete(ctx, dir, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return fmt.Errorf("%s is left: %w", dir, err)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// bed is a server on which a message takes ten milliseconds each way.
+// bed starts a server on which a message takes ten milliseconds each way.
 func bed(t *testing.T) (*zktest.Server, FiguresConfig) {
 	srv := zktest.Start(t)
 	srv.Delay(10 * time.Millisecond)
@@ -25,7 +25,7 @@ func bed(t *testing.T) (*zktest.Server, FiguresConfig) {
 	}
 }
 
-// TestRun: each row has the round trips that it takes, and nothing is left.
+// TestRun checks that each row has the expected round trips, and that no znode is left.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, cfg := bed(t)
@@ -42,7 +42,7 @@ func TestRun(t *testing.T) {
 			names = append(names, r.Name)
 			most := want[r.Name] + trip/4
 			if r.Name == HandOver {
-				most += trip // where the one who waits makes sure of its session first
+				most += trip // if the waiter has to confirm its session first
 			}
 			if r.P50 < want[r.Name] || r.P50 > most {
 				t.Errorf("%s takes %v, want %v", r.Name, r.P50, want[r.Name])
@@ -61,11 +61,11 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestInterrupted: a run that is ended tells so, and cleans up.
+// TestInterrupted checks that a run whose context ends returns an error and cleans up.
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, cfg := bed(t)
-		ctx, cancel := context.WithTimeout(t.Context(), 17*time.Second) // while locks are taken
+		ctx, cancel := context.WithTimeout(t.Context(), 17*time.Second) // during the measurement of locks
 		defer cancel()
 		rows, err := MeasureFigures(ctx, cfg)
 		if !errors.Is(err, context.DeadlineExceeded) || len(rows) < 3 {
@@ -78,7 +78,7 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
-// TestRefused: servers that do not let it write are told of.
+// TestRefused checks that the error reports servers that refuse writes.
 func TestRefused(t *testing.T) {
 	srv, cfg := bed(t)
 	z := srv.Dial(t)

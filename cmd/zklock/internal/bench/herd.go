@@ -40,9 +40,9 @@ const herdExample = `  zklock bench herd                           # an in-memor
   zklock bench herd --waiters 10,100 --svg herd.svg
   zklock bench herd --servers zk1:2181 --recipes one-node -o json`
 
-// politeSessions is how many sessions a run on named servers takes unless told
-// otherwise: fewer than the 60 connections that ZooKeeper grants an address
-// (maxClientCnxns), since others on this machine need some.
+// politeSessions is the default number of sessions on named servers: fewer than the 60
+// connections that ZooKeeper permits for an address (maxClientCnxns), because other
+// programs on this machine need some of them.
 const politeSessions = 50
 
 // herdFlags are the flags of zklock bench herd.
@@ -85,32 +85,28 @@ func benchHerdCommand(a *cli.App) *cobra.Command {
 	flags.IntVar(&f.sessions, "sessions", 0, "`number` of sessions that the contenders share")
 	flags.Var(&f.budget, "budget", "time limit for the whole run")
 	f.out.Flag(c)
-	cli.CompleteFlagWords(c, "recipes", strings.Split(recipeNames(), ", "))
+	cli.CompleteFlagWords(c, "recipes", recipeNames())
 	cli.CompleteNothing(c, "waiters", "releases", "sessions", "budget")
 	flags.StringVar(&f.svg, "svg", "", "write a chart to this SVG `file`")
 	return c
 }
 
 // recipeNames returns the values of --recipes.
-func recipeNames() string {
-	var names []string
+func recipeNames() (names []string) {
 	for _, r := range Recipes() {
 		names = append(names, r.Name)
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // config checks the flags, before any I/O.
 func (f *herdFlags) config() (HerdConfig, error) {
 	for _, name := range f.recipes {
-		if known := strings.Split(recipeNames(), ", "); !slices.Contains(known, name) {
+		if known := recipeNames(); !slices.Contains(known, name) {
 			return HerdConfig{}, cli.UsageError("--recipes: %w", cli.OneOf(name, "recipe", known))
 		}
 	}
-	recipes, err := Choose(f.recipes)
 	switch {
-	case err != nil:
-		return HerdConfig{}, cli.UsageError("--recipes: %s", strings.TrimPrefix(err.Error(), ErrConfig.Error()+": "))
 	case f.budget.D <= 0:
 		return HerdConfig{}, cli.UsageError("--budget is %v: give a time above 0", f.budget.D)
 	case f.releases < 1 || f.releases > MaxReleases:
@@ -125,7 +121,7 @@ func (f *herdFlags) config() (HerdConfig, error) {
 			return HerdConfig{}, cli.UsageError("--waiters has %d: give numbers from 1 to %d", n, MaxWaiters)
 		}
 	}
-	return HerdConfig{Recipes: recipes, Waiters: f.waiters, Releases: f.releases, Sessions: f.sessions, Budget: f.budget.D}, nil
+	return HerdConfig{Recipes: Choose(f.recipes), Waiters: f.waiters, Releases: f.releases, Sessions: f.sessions, Budget: f.budget.D}, nil
 }
 
 // benchHerd runs the experiments and prints the results.
@@ -139,8 +135,8 @@ func benchHerd(a *cli.App, f *herdFlags) error {
 		return err
 	}
 	defer drawing.discard()
-	// An interrupted run removes its znodes before it ends: by default the signal
-	// would leave them, and on a terminal a line half written.
+	// An interrupted run removes its znodes before it ends. By default, the signal would
+	// leave them, and an incomplete line on a terminal.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -186,13 +182,13 @@ func herdShown(where string, rows []Row) cli.Result {
 	}
 }
 
-// herdServers says in cfg where to run, and for people as well. end must be
-// called after the run.
+// herdServers sets in cfg where to run, and returns a description of it. The caller must
+// call end after the run.
 func herdServers(s *cli.Settings, ctx context.Context, cfg *HerdConfig) (where string, end func(), err error) {
 	cfg.Root = herdRoot()
 	cfg.Connect = s.Connect.D
 	cfg.Options = zk.Options{SessionTimeout: s.Session.D, Logger: s.Logger()}
-	// Not the user's local server: that one writes to a disk, and others use it.
+	// Not the user's local server: it writes to a disk, and other commands use it.
 	if s.Servers == "" && s.From.Context == "" {
 		if err := s.Identity.CheckLocal(); err != nil {
 			return "", nil, err
@@ -212,14 +208,14 @@ func herdServers(s *cli.Settings, ctx context.Context, cfg *HerdConfig) (where s
 		return "", nil, err
 	}
 	cfg.Options.TLS, cfg.Options.Auth, cfg.Options.SASL = proof.TLS, proof.Auth, proof.SASL
-	if !strings.HasPrefix(t.Servers, "unix:") { // which has no address to count by
+	if !strings.HasPrefix(t.Servers, "unix:") { // a socket has no address
 		cfg.MaxSessions = politeSessions
 	}
 	return t.Servers, func() {}, nil
 }
 
-// progress returns a function that counts rows on a terminal, of so many, and
-// one that wipes the count away.
+// progress returns a function that shows the number of completed rows on a terminal, and
+// one that erases it.
 func progress(of int) (tell func(Row), wipe func()) {
 	if !term.IsTerminal(2) {
 		return nil, func() {}
@@ -232,8 +228,8 @@ func progress(of int) (tell func(Row), wipe func()) {
 	return tell, func() { fmt.Fprint(os.Stderr, cli.EraseLine) }
 }
 
-// failures is the error for experiments that failed. That the time was not
-// enough for some is none: the table says it.
+// failures returns an error if experiments failed. An experiment that ran out of time did
+// not fail: the table reports it.
 func failures(rows []Row) error {
 	failed := 0
 	var first error

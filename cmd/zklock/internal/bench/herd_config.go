@@ -7,44 +7,42 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// Limits of a [Config]. They keep a slip of the finger from taking a machine
-// down: every session costs a connection, and memory on both sides of it.
+// Limits of a [HerdConfig]. They prevent that a typing error overloads a machine: every
+// session costs a connection, and memory on both sides.
 const (
 	MaxWaiters  = 10_000
 	MaxReleases = 100_000
 )
 
-// defaultReleases is how many releases an experiment counts where its time
-// allows.
+// defaultReleases is the number of releases of an experiment, if there is time for them.
 const defaultReleases = 20
 
 // HerdConfig says what to run, and where.
 type HerdConfig struct {
-	Servers string     // as in zk.Dial
+	Servers string     // as for zk.Dial
 	Options zk.Options // of every session
-	// Root is the path below which an experiment has a znode of its own; it is
-	// made, and removed with what is left below it, so it must not exist. Its
-	// parent must.
+	// Root is the parent of the experiments' znodes. RunHerd creates it, and removes it
+	// with everything below it. It must not exist, but its parent must.
 	Root string
 
 	Recipes  []Recipe // nil means all
-	Waiters  []int    // how many wait, an experiment each; between 1 and MaxWaiters
-	Releases int      // how many releases an experiment counts at most; 0 means 20
-	// Sessions is how many sessions the contenders share. 0 means one each, but
-	// no more than MaxSessions, nor than servers let in.
+	Waiters  []int    // numbers of waiters, one experiment each, from 1 to MaxWaiters
+	Releases int      // largest number of releases that an experiment counts; 0 means 20
+	// Sessions is how many sessions the contenders share. 0 means one for each contender,
+	// but at most MaxSessions, and at most as many as the servers permit.
 	Sessions int
-	// MaxSessions bounds Sessions where that is 0; 0 means no bound.
+	// MaxSessions bounds the number of sessions if Sessions is 0; 0 means no limit.
 	MaxSessions int
-	// Connect bounds the beginning of a session; 0 means the session timeout.
+	// Connect bounds the time to open a session; 0 means the session timeout.
 	Connect time.Duration
-	// Budget bounds the whole run, but for its cleaning up, which takes some
-	// seconds at most; 0 means a minute.
+	// Budget bounds the whole run, except for the cleanup, which takes at most some
+	// seconds; 0 means a minute.
 	Budget time.Duration
-	// Progress, if not nil, is told of each row when it is there.
+	// Progress, unless nil, is called with each completed row.
 	Progress func(Row)
 }
 
-// check returns a copy with the zero values filled in, or what is wrong.
+// check returns a copy with defaults in place of zero values, or an error.
 func (c HerdConfig) check() (*HerdConfig, error) {
 	if c.Releases == 0 {
 		c.Releases = defaultReleases
@@ -73,8 +71,7 @@ func (c HerdConfig) check() (*HerdConfig, error) {
 	return &c, nil
 }
 
-// sessions returns how many sessions n contenders ask for: more than there are
-// contenders would only stand by.
+// sessions returns the number of sessions for n contenders, at most one for each.
 func (c *HerdConfig) sessions(n int) int {
 	switch {
 	case c.Sessions > 0:

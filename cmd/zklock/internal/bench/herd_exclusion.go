@@ -3,16 +3,15 @@ package bench
 import "sync"
 
 // exclusion checks that no other contender holds the lock together with a writer. It does
-// not depend on the recipe, so it can check all of them. Its methods may be called from
-// any goroutine.
+// not depend on the recipe, so it can check all of them. It is safe for concurrent use.
 type exclusion struct {
 	mu      sync.Mutex
-	readers int  // how many hold for reading
-	writers int  // how many hold alone, which should be one at most
-	broken  bool // for good, once it was: figures of a broken lock mean nothing
+	readers int  // number of readers that hold the lock
+	writers int  // number of writers that hold the lock, at most one if the lock works
+	broken  bool // set permanently by a violation: the figures of a broken lock are meaningless
 }
 
-// grant takes note of a new holder and reports whether it may be one.
+// grant records a new holder and reports whether it may hold the lock.
 func (x *exclusion) grant(write bool) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -27,8 +26,8 @@ func (x *exclusion) grant(write bool) bool {
 	return !x.broken
 }
 
-// leave takes note of a holder who is about to leave: before it does, since the
-// next one may be granted before the servers' answer is there.
+// leave records that a holder is about to release. The caller calls it before the release,
+// because the servers can grant the lock to the next holder before they answer.
 func (x *exclusion) leave(write bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// number writes a mean: whole numbers as such, since most counts are the same at
-// every release, others with what tells them apart.
+// number formats a mean: integers without a fraction, because most counts are the same at
+// every release, and other values with a fraction.
 func number(v float64) string {
 	switch {
 	case v == math.Trunc(v) || v >= 1000:
@@ -19,8 +19,8 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// volume writes a number of bytes with three figures, in powers of a thousand as
-// on the wire, not of 1024 as in memory.
+// volume formats a number of bytes with three digits, in powers of 1000, as for network
+// traffic.
 func volume(v float64) string {
 	unit := "B"
 	for _, larger := range []string{"kB", "MB", "GB"} {
@@ -32,9 +32,9 @@ func volume(v float64) string {
 	return three(v, unit == "B") + " " + unit
 }
 
-// span writes a time with three figures. Microseconds are written in ASCII, for
-// terminals that know no other letters, and whole from ten on: a clock's reading
-// is not better than that.
+// span formats a duration with three digits. It writes microseconds in ASCII, because some
+// terminals show nothing else, and without a fraction from ten on, because the clock is not
+// more precise.
 func span(d time.Duration) string {
 	us := float64(d) / float64(time.Microsecond)
 	switch {
@@ -46,7 +46,7 @@ func span(d time.Duration) string {
 	return three(us/1e6, false) + " s"
 }
 
-// three writes a number below 1000 with three figures, or as a whole one.
+// three formats a number below 1000 with three digits, or as an integer.
 func three(v float64, whole bool) string {
 	switch {
 	case whole || v >= 99.95:

@@ -2,34 +2,34 @@ package bench
 
 import "encoding/binary"
 
-// Sizes of what is looked at of a frame.
+// The number of bytes of a frame that the meter reads.
 const (
 	lengthSize = 4
-	// peekSize is what tells frames apart: xid, operation, and of a multi its
-	// first operation and whether there is none.
+	// peekSize is enough to classify a frame: xid, operation, and for a multi its first
+	// operation and whether it is empty.
 	peekSize = 4 + 4 + 4 + 1
 )
 
-// frames cuts a stream of bytes into frames, of which it keeps the beginning: a
-// listing of a thousand names passes through without being kept.
+// frames splits a stream of bytes into frames. It keeps only the beginning of each, so a
+// listing of a thousand names needs no memory.
 //
-// It takes whatever a connection brings: past a length that can't be, it counts
-// nothing more, as the connection has lost its place. It allocates nothing, so
-// that metering does not slow down what is measured.
+// It accepts any input: after an invalid length, it counts nothing more, because it cannot
+// find the next frame. It allocates nothing, so that metering does not slow down the
+// measured client.
 type frames struct {
-	// each is told of every whole frame: the beginning of its body, and its
-	// size in bytes with the length before it. first is the handshake.
+	// each is called with every complete frame: the beginning of its body, and its size in
+	// bytes including the length. first marks the handshake.
 	each func(body []byte, size int, first bool)
 
-	// head is the present frame's beginning, its length included, as far as seen.
+	// head is the beginning of the current frame, including its length, as far as received.
 	head   [lengthSize + peekSize]byte
-	seen   int  // bytes of the present frame that have come
-	size   int  // its size, once its length has come
+	seen   int  // received bytes of the current frame
+	size   int  // its size, once its length is known
 	begun  bool // the handshake is over
-	broken bool // a length was impossible
+	broken bool // a length was invalid
 }
 
-// feed takes the next bytes of the stream.
+// feed processes the next bytes of the stream.
 func (f *frames) feed(p []byte) {
 	for len(p) > 0 && !f.broken {
 		end := lengthSize
@@ -47,7 +47,7 @@ func (f *frames) feed(p []byte) {
 			f.broken = length < 0
 			f.size = lengthSize + int(length)
 		}
-		// An empty body makes a frame whole as soon as its length is there.
+		// A frame with an empty body is complete when its length is known.
 		if f.seen >= lengthSize && f.seen == f.size && !f.broken {
 			f.each(f.head[lengthSize:min(f.size, len(f.head))], f.size, !f.begun)
 			f.begun, f.seen, f.size = true, 0, 0

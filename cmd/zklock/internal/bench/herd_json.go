@@ -1,13 +1,13 @@
 package bench
 
-// document is a run as JSON. Its names are an interface: programs read them.
+// document is a run in JSON. Its names are a stable interface for programs.
 type document struct {
 	Servers string    `json:"servers"`
 	Rows    []jsonRow `json:"rows"`
 }
 
-// jsonRow is a row as JSON. Times are in microseconds. An experiment without
-// figures has zero releases and an error, and its other numbers mean nothing.
+// jsonRow is a row in JSON. Times are in microseconds. An experiment without figures has
+// zero releases and an error, and its other numbers are meaningless.
 type jsonRow struct {
 	Recipe     string  `json:"recipe"`
 	About      string  `json:"about"`
@@ -26,9 +26,8 @@ type jsonRow struct {
 	Error      string  `json:"error,omitempty"`
 }
 
-// View is what programs read of rows, for a package that encodes JSON, with a word on
-// where they were measured: the connection string, or what else names the servers.
-// Times are in microseconds.
+// View returns the JSON value of rows that were measured on the named servers. Times are in
+// microseconds.
 func View(servers string, rows []Row) any {
 	doc := document{Servers: servers, Rows: []jsonRow{}}
 	for i := range rows {
@@ -37,7 +36,7 @@ func View(servers string, rows []Row) any {
 	return doc
 }
 
-// view returns the row as it is written.
+// view returns the JSON value of the row.
 func (r *Row) view() jsonRow {
 	v := jsonRow{
 		Recipe: r.Recipe.Name, About: r.Recipe.About, Kind: r.Recipe.Kind, Edition: r.Recipe.Edition,

@@ -11,11 +11,11 @@ import (
 
 // Traffic is what was counted; herd_recipes.go says what counts.
 type Traffic struct {
-	Woken         int64 `json:"woken"`         // sessions but the one that acted that received watch events
-	Notifications int64 `json:"notifications"` // watch events, to all sessions but the one that acted
-	Own           int64 `json:"own"`           // watch events to the session that acted
+	Woken         int64 `json:"woken"`         // other sessions that received watch events
+	Notifications int64 `json:"notifications"` // watch events of other sessions
+	Own           int64 `json:"own"`           // watch events of the session that acted
 	Requests      int64 `json:"requests"`
-	Bytes         int64 `json:"bytes"` // of requests, replies and events, both ways
+	Bytes         int64 `json:"bytes"` // of requests, replies and events, in both directions
 }
 
 // add adds o to t.
@@ -27,16 +27,16 @@ func (t *Traffic) add(o Traffic) {
 	t.Bytes += o.Bytes
 }
 
-// minus returns what was counted since o.
+// minus returns what was counted after o.
 func (t Traffic) minus(o Traffic) Traffic {
 	return Traffic{t.Woken - o.Woken, t.Notifications - o.Notifications, t.Own - o.Own, t.Requests - o.Requests, t.Bytes - o.Bytes}
 }
 
-// meter counts what goes over the connections of one session: several, one after
-// the other, if it reconnects. Its methods may be called from any goroutine.
+// meter counts the traffic of one session, on one connection after another if it
+// reconnects. It is safe for concurrent use.
 type meter struct {
-	mu    sync.Mutex // held for a few additions, never while bytes move
-	count Traffic    // Own is not filled: a session does not know who acts
+	mu    sync.Mutex // held only for additions, never during I/O
+	count Traffic    // Own is not set, because a session does not know which session acted
 }
 
 // read returns the count.
@@ -46,10 +46,10 @@ func (m *meter) read() Traffic {
 	return m.count
 }
 
-// dialer is a function that makes connections, as net.Dialer's DialContext.
+// dialer opens connections, like DialContext of net.Dialer.
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// over returns a dialer whose connections are metered. nil means a net.Dialer's.
+// over returns a dialer whose connections are metered. A nil dial means that of net.Dialer.
 func (m *meter) over(dial dialer) dialer {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
@@ -65,17 +65,17 @@ func (m *meter) over(dial dialer) dialer {
 	}
 }
 
-// metered is a connection that is metered. What is written counts before the
-// servers can have it, what is read before the client has it: so no answer is
-// ever seen whose request is not in the count.
+// metered is a metered connection. A request is counted before the servers can receive it,
+// and an answer before the client can, so the count never contains an answer without its
+// request.
 type metered struct {
 	net.Conn
 	meter *meter
-	out   frames // used by the one who writes
-	in    frames // used by the one who reads
+	out   frames // used by the writer
+	in    frames // used by the reader
 
-	// upkeep are the xids of requests that do not count, in their order, which
-	// is that of their answers. Guarded by the meter's mutex.
+	// upkeep has the xids of requests that do not count, in the order of their answers. The
+	// meter's mutex guards it.
 	upkeep []int32
 }
 
@@ -92,8 +92,8 @@ func (c *metered) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// request counts a frame that goes out. The handshake has no header, and what is
-// shorter than one is none of the protocol's.
+// request counts an outgoing frame. The handshake has no header. A frame that is shorter
+// than a header is invalid.
 func (c *metered) request(body []byte, size int, first bool) {
 	if first || len(body) < 8 {
 		return
@@ -111,9 +111,9 @@ func (c *metered) request(body []byte, size int, first bool) {
 	c.meter.count.Bytes += int64(size)
 }
 
-// isUpkeep reports whether a request comes by the clock or from the experiment.
-// A heartbeat of zklock is a sync, an exists of the root, or a multi that is empty or
-// begins with a check. Its other multis begin with a create or a delete.
+// isUpkeep reports whether a request belongs to the heartbeat or to the experiment. A
+// heartbeat of zklock is a sync, an exists of the root, or a multi that is empty or begins
+// with a check. Its other multis begin with a create or a delete.
 func isUpkeep(body []byte) bool {
 	switch wire.OpCode(binary.BigEndian.Uint32(body[4:])) {
 	case wire.OpPing, wire.OpSync:
@@ -130,9 +130,9 @@ func isUpkeep(body []byte) bool {
 	return false
 }
 
-// answer counts a frame that comes in. Answers come in the order of their
-// requests (ZooKeeper promises it of a session), so that the next answer to
-// upkeep is the first that is owed; events and pings have xids of their own.
+// answer counts an incoming frame. A session's answers arrive in the order of its requests,
+// so the first answer that is still missing for upkeep is the next one. Events and pings
+// have special xids.
 func (c *metered) answer(body []byte, size int, first bool) {
 	if first || len(body) < 4 {
 		return

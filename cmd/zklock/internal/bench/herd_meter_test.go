@@ -15,12 +15,12 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// handshake is what a connection begins with, in either direction.
+// handshake returns a valid first frame for either direction.
 func handshake() []byte {
 	return wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 1000, Password: make([]byte, 16)})
 }
 
-// conn is a connection of which only the reading matters.
+// conn is a connection that only supports reading.
 type conn struct {
 	net.Conn
 	in   bytes.Reader
@@ -30,7 +30,7 @@ type conn struct {
 func (c *conn) Read(p []byte) (int, error)  { return c.in.Read(p) }
 func (c *conn) Write(p []byte) (int, error) { c.sent += len(p); return len(p), nil }
 
-// meterOf runs out and in through a meter, cut into pieces, and returns its count.
+// meterOf passes out and in through a meter, cut into pieces, and returns its count.
 func meterOf(t *testing.T, out, in []byte, cut func() int) Traffic {
 	t.Helper()
 	var m meter
@@ -58,8 +58,8 @@ func meterOf(t *testing.T, out, in []byte, cut func() int) Traffic {
 	return m.read()
 }
 
-// TestMeter counts what a session may bring, however it is cut into writes and
-// reads: the figures are of whole frames.
+// TestMeter checks that the counts do not depend on how the stream is cut into reads and
+// writes.
 func TestMeter(t *testing.T) {
 	check := wire.MultiOp{Op: wire.OpCheck, Req: &wire.CheckVersionRequest{Path: "/a", Version: -1}}
 	create := wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: "/b"}}
@@ -102,7 +102,7 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// TestMeterTakesAnything: what is no protocol of ours is passed on and not counted.
+// TestMeterTakesAnything checks that invalid frames are passed on and not counted.
 func TestMeterTakesAnything(t *testing.T) {
 	all := func() int { return 1 << 16 }
 	for name, junk := range map[string][]byte{
@@ -119,7 +119,7 @@ func TestMeterTakesAnything(t *testing.T) {
 	}
 }
 
-// TestMeterDialFails: an error of the dialer is its caller's.
+// TestMeterDialFails checks that the caller gets the dialer's error.
 func TestMeterDialFails(t *testing.T) {
 	broken := errors.New("broken")
 	var m meter
@@ -128,7 +128,7 @@ func TestMeterDialFails(t *testing.T) {
 	}
 }
 
-// TestMeterDialsByItself: without a dialer it is a net.Dialer's connection.
+// TestMeterDialsByItself checks that a meter without a dialer uses that of net.Dialer.
 func TestMeterDialsByItself(t *testing.T) {
 	address := zktest.Start(t).ListenTCP(t)
 	var m meter
@@ -142,8 +142,8 @@ func TestMeterDialsByItself(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsDoNotCount: a minute of sessions at rest, with their heartbeats
-// and pings, is nothing.
+// TestHeartbeatsDoNotCount checks that the heartbeats and pings of idle sessions do not
+// count.
 func TestHeartbeatsDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -166,7 +166,7 @@ func TestHeartbeatsDoNotCount(t *testing.T) {
 	})
 }
 
-// FuzzFrames: however a stream is cut, the frames are the same.
+// FuzzFrames checks that the frames do not depend on how the stream is cut.
 func FuzzFrames(f *testing.F) {
 	f.Add(append(handshake(), wire.AppendRequest(nil, 1, wire.OpExists, &wire.ExistsRequest{Path: "/a"})...), uint8(3))
 	f.Add([]byte{0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}, uint8(1))

@@ -14,11 +14,11 @@ type node struct {
 	client  *zk.Client
 	path    string
 	granted func(error)
-	// armed: the watch is set and has not fired. Callbacks alone touch it.
+	// armed says that the watch is set and has not fired. Only callbacks use it.
 	armed bool
 }
 
-// joinNode makes a contender for the one znode below path.
+// joinNode returns a contender for the znode below path.
 func joinNode(c *zk.Client, path string) contender {
 	return &node{client: c, path: path + "/lock"}
 }
@@ -40,8 +40,8 @@ func (n *node) wait() {
 	})
 }
 
-// watch reads the znode, to be told when it is gone. A read sets no watch on a
-// znode that is not there; an exists would, and be told of the next holder too.
+// watch reads the znode with a watch. If the znode does not exist, a read sets no watch. An
+// exists would set one, and the next holder's create would fire it.
 func (n *node) watch() {
 	n.client.Go(zk.GetOp(n.path, true), func(r zk.Result) {
 		switch {
@@ -55,8 +55,8 @@ func (n *node) watch() {
 	})
 }
 
-// event starts the race again. Of others in the same session it may tell of a
-// watch that is not this contender's, hence armed.
+// event starts the race again. The event may be that of another contender in the same
+// session, so armed must be set.
 func (n *node) event(e zk.Event) {
 	if n.armed && e.Path == n.path && e.Type == zk.EventNodeDeleted {
 		n.armed = false

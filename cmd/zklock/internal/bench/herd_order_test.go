@@ -25,8 +25,8 @@ func inTrial(t *testing.T, recipe Recipe, contenders int) (*trial, *entrant) {
 	return tr, first
 }
 
-// TestOrder: with a queue, turns come in the order of arrival, round after round;
-// the race for one znode has no order, but everybody who wins was waiting.
+// TestOrder checks that a queue grants in order of arrival, and that with one znode each
+// winner was waiting.
 func TestOrder(t *testing.T) {
 	const contenders = 5
 	for _, recipe := range Recipes() {
@@ -54,8 +54,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestReadersAndWritersTakeTurns: in a read-write trial every second one in the
-// queue is a reader, even with an odd number of contenders, and each release
+// TestReadersAndWritersTakeTurns checks that in a read-write trial every second contender
+// in the queue is a reader, even with an odd number of contenders, and that each release
 // grants exactly one.
 func TestReadersAndWritersTakeTurns(t *testing.T) {
 	for _, recipe := range Recipes() {
@@ -86,8 +86,8 @@ func TestReadersAndWritersTakeTurns(t *testing.T) {
 	}
 }
 
-// TestOwnIsApart: what the one who acts is told itself is not a notification to
-// others, and costs that nobody else has are only requests.
+// TestOwnIsApart checks that events of the session that acts do not count as notifications
+// of other sessions.
 func TestOwnIsApart(t *testing.T) {
 	for _, recipe := range Recipes() {
 		tr, holder := inTrial(t, recipe, 4)
@@ -106,7 +106,7 @@ func TestOwnIsApart(t *testing.T) {
 			}
 		}
 		if recipe.Name == "fair-parent" || recipe.Name == "rw-parent" {
-			continue // all are told of any child, watch or no watch
+			continue // all receive an event for any child
 		}
 		cost, err = tr.measured(t.Context(), watcher, func() error {
 			_, _, err := watcher.client.Create(t.Context(), path, nil, nil, zk.ModeEphemeral)
@@ -118,8 +118,8 @@ func TestOwnIsApart(t *testing.T) {
 	}
 }
 
-// TestBlockerAgainstAModel compares with the definition, said slowly: sort, walk
-// back from the own place, stop at the first who may not hold beside it.
+// TestBlockerAgainstAModel compares blocker with its definition: sort the entries, and
+// search backward from the own entry for one that excludes it.
 func TestBlockerAgainstAModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 11))
 	for range 2000 {

@@ -7,22 +7,22 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// ours is a contender for one of this module's locks, by way of a client of its
-// own on the session. It uses the public API alone, as programs do: what it costs
-// is what they pay.
+// ours is a contender for one of zklock's locks, with its own zklock.Client on the session.
+// It uses only the public API, so its cost is that of a program.
 type ours struct {
 	client *zklock.Client
 	path   string
 	pick   func(c *zklock.Client, path string, write bool) *zklock.Lock
-	placed chan struct{} // has room for one word that the entry has its place
+	placed chan struct{} // receives a value when the entry is in the queue; has room for one
 
 	hold   *zklock.Hold
-	cancel context.CancelFunc // ends the acquire, nil before the first
+	cancel context.CancelFunc // ends the acquire; nil before the first
 	ended  chan struct{}      // closed when the acquire has ended
 }
 
-// joinOurs returns how to make contenders for the lock that pick picks. The hook
-// must not block, and one word is enough: a contender has one acquire at a time.
+// joinOurs returns a function that makes contenders for the lock that pick returns. The
+// hook must not block, and room for one value is enough, because a contender has one
+// acquire at a time.
 func joinOurs(pick func(*zklock.Client, string, bool) *zklock.Lock) func(*zk.Client, string) contender {
 	return func(c *zk.Client, path string) contender {
 		o := &ours{path: path, pick: pick, placed: make(chan struct{}, 1)}
@@ -36,10 +36,10 @@ func joinOurs(pick func(*zklock.Client, string, bool) *zklock.Lock) func(*zk.Cli
 	}
 }
 
-// mutex is the lock of zklock-mutex.
+// mutex returns the lock of zklock-mutex.
 func mutex(c *zklock.Client, path string, _ bool) *zklock.Lock { return c.Mutex(path) }
 
-// readWrite is the lock of zklock-rwmutex, the side that is asked for.
+// readWrite returns the lock of zklock-rwmutex for writing or reading.
 func readWrite(c *zklock.Client, path string, write bool) *zklock.Lock {
 	if write {
 		return c.RWMutex(path).Writer()
@@ -47,7 +47,7 @@ func readWrite(c *zklock.Client, path string, write bool) *zklock.Lock {
 	return c.RWMutex(path).Reader()
 }
 
-// enter begins an acquire, and returns when it has its place in the queue.
+// enter starts an acquire, and returns when it is in the queue.
 func (o *ours) enter(ctx context.Context, write bool, granted func(error)) error {
 	select {
 	case <-o.placed: // of an earlier acquire
@@ -72,19 +72,19 @@ func (o *ours) enter(ctx context.Context, write bool, granted func(error)) error
 	return nil
 }
 
-// wait has nothing to do: Acquire waits from the start.
+// wait does nothing, because Acquire waits from the start.
 func (o *ours) wait() {}
 
-// leave releases the hold, and waits for the servers' word as the others do.
+// leave releases the hold, and waits for the servers' answer like the other recipes.
 func (o *ours) leave(ctx context.Context) error {
 	defer o.cancel()
 	return o.hold.Release(ctx)
 }
 
-// event has nothing to do: the client listens for itself.
+// event does nothing, because the client handles its own events.
 func (o *ours) event(zk.Event) {}
 
-// stop gives up an acquire that is still waiting.
+// stop cancels an acquire that still waits.
 func (o *ours) stop() {
 	if o.cancel != nil {
 		o.cancel()
@@ -92,6 +92,5 @@ func (o *ours) stop() {
 	}
 }
 
-// close ends the client. Its entries have ended with the session, whatever it
-// says of them.
+// close closes the client. Its entries have ended with the session, whatever Close returns.
 func (o *ours) close() { _ = o.client.Close() }

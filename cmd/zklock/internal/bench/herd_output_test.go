@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// someRows are rows as a run finds them: of every recipe with these waiters, the
-// first versions waking all.
+// someRows returns rows like those of a run: all recipes with these waiters, where a
+// release of the first versions wakes all.
 func someRows(waiters ...int) (rows []Row) {
 	for _, n := range waiters {
 		for _, r := range Recipes() {
@@ -125,7 +125,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// drawn are the lines of a picture by their groups' ids: the points of each.
+// drawn returns the points of each line of a picture, by the id of its group.
 func drawn(t *testing.T, svg []byte) (lines map[string][][2]float64, texts []string) {
 	t.Helper()
 	lines = make(map[string][][2]float64)
@@ -154,7 +154,7 @@ func drawn(t *testing.T, svg []byte) (lines map[string][][2]float64, texts []str
 	}
 }
 
-// points reads the points of a line, which must be inside any picture.
+// points parses the points of a line, which must be inside the picture.
 func points(t *testing.T, s string) (all [][2]float64) {
 	t.Helper()
 	for _, pair := range strings.Fields(s) {
@@ -171,9 +171,9 @@ func points(t *testing.T, s string) (all [][2]float64) {
 	return all
 }
 
-// TestSVG: the picture is well-formed, has a line for each recipe and metric
-// with a point for each number of waiters, and shows what is to be seen: the
-// first versions rise as the waiters do, the others are level.
+// TestSVG checks that the picture is well-formed, that it has a line for each recipe and
+// metric with a point for each number of waiters, and that the lines of the first versions
+// rise while the others are level.
 func TestSVG(t *testing.T) {
 	waiters := []int{1, 10, 100, 1000}
 	var out bytes.Buffer
@@ -206,7 +206,7 @@ func TestSVG(t *testing.T) {
 	}
 }
 
-// TestSVGOfLittle: whatever rows there are, the picture is one.
+// TestSVGOfLittle checks that any rows result in a valid picture.
 func TestSVGOfLittle(t *testing.T) {
 	one := someRows(10)[:1]
 	none := Row{Recipe: one[0].Recipe, Waiters: 100, Err: errors.New("failed")}
@@ -259,12 +259,12 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// closed is a file that takes nothing.
+// closed is a writer that always fails.
 type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// TestWritersFail: an output that breaks is told.
+// TestWritersFail checks that an error of the output is returned.
 func TestWritersFail(t *testing.T) {
 	rows := someRows(1)
 	for name, err := range map[string]error{

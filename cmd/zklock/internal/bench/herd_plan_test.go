@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestPlans: few waiters come first, and all recipes with as many side by side.
+// TestPlans checks that few waiters come first, with all recipes for each number.
 func TestPlans(t *testing.T) {
 	cfg := HerdConfig{Recipes: Recipes()[:2], Waiters: []int{1, 5}}
 	want := []plan{{cfg.Recipes[0], 1}, {cfg.Recipes[1], 1}, {cfg.Recipes[0], 5}, {cfg.Recipes[1], 5}}
@@ -20,7 +20,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// TestWeights: more waiters get more time, but few do not starve.
+// TestWeights checks that more waiters get more time, but few waiters get enough.
 func TestWeights(t *testing.T) {
 	few, many := plan{waiters: 1}.weight(), plan{waiters: 1000}.weight()
 	if few >= many || many > 20*few {
@@ -49,7 +49,7 @@ func TestSessionsOfAConfig(t *testing.T) {
 	}
 }
 
-// TestDefaults: the zero values mean what Config says of them.
+// TestDefaults checks the documented meaning of zero values.
 func TestDefaults(t *testing.T) {
 	got, err := HerdConfig{Waiters: []int{1}}.check()
 	if err != nil {
@@ -60,7 +60,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestRemarks: what is the same of several recipes is said once.
+// TestRemarks checks that remarks that several recipes share are printed once.
 func TestRemarks(t *testing.T) {
 	all := Recipes()
 	rows := []Row{

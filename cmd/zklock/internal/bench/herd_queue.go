@@ -8,37 +8,36 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// Prefixes of the entries of a read-write lock, as in the recipes on ZooKeeper's
-// site. Those of a mutex have one prefix, which is no reader's.
+// Prefixes of the entries of a read-write lock, as in the recipes on ZooKeeper's site. The
+// entries of a mutex have one prefix, which is not that of readers.
 const (
 	readPrefix  = "read-"
 	writePrefix = "write-"
 )
 
-// digits is how many a sequential znode's name ends with.
+// digits is the number of digits at the end of a sequential znode's name.
 const digits = 10
 
-// queue is the textbook's fair lock: an ephemeral sequential znode is a place in
-// the queue, and whoever has nobody ahead that excludes it holds the lock.
-// Everybody else is woken and lists the queue again: in the first version by any
-// change of the parent's children, in the improved one ("without Herd Effect")
-// by the end of the nearest entry that is in the way.
+// queue is the fair lock of the textbooks: each contender has an ephemeral sequential znode
+// as its entry, and holds the lock if no entry ahead excludes it. Otherwise it waits for an
+// event and lists the queue again: in the first version after any change of the parent's
+// children, in the improved one ("without Herd Effect") after the deletion of the nearest
+// entry that blocks it.
 type queue struct {
 	client *zk.Client
 	parent string
 	read   string // prefix of readers' entries
-	write  string // prefix of all others
+	write  string // prefix of all other entries
 	crowd  bool   // the first version: watch the parent
 
 	own     string // name of the own entry
 	granted func(error)
-	// watched is the path whose event is waited for, empty while none is.
-	// Callbacks alone touch it.
+	// watched is the path of the watch, or empty if none is set. Only callbacks use it.
 	watched string
 }
 
-// joinQueue returns how to make contenders for a queue with these prefixes, which
-// watch its parent, as a crowd does, or the entry ahead.
+// joinQueue returns a function that makes contenders for a queue with these prefixes. They
+// watch the parent if crowd is true, otherwise the entry ahead.
 func joinQueue(read, write string, crowd bool) func(*zk.Client, string) contender {
 	return func(c *zk.Client, path string) contender {
 		return &queue{client: c, parent: path, read: read, write: write, crowd: crowd}
@@ -59,8 +58,8 @@ func (q *queue) enter(ctx context.Context, write bool, granted func(error)) erro
 	return nil
 }
 
-// wait lists the queue, and watches what is in the way. The list and the watch on
-// the parent are one request, so nothing can change between them.
+// wait lists the queue, and watches the entry that blocks this one. The listing sets the
+// watch on the parent in the same request, so nothing can change between them.
 func (q *queue) wait() {
 	q.client.Go(zk.ChildrenOp(q.parent, q.crowd), func(r zk.Result) {
 		if r.Err != nil {
@@ -81,8 +80,8 @@ func (q *queue) wait() {
 	})
 }
 
-// watch asks to be told when an entry is gone. It may be gone since the listing:
-// then nobody tells, and the list is old.
+// watch watches an entry. If the entry was deleted after the listing, the list is out of
+// date, and the contender lists again.
 func (q *queue) watch(path string) {
 	q.client.Go(zk.ExistsOp(path, true), func(r zk.Result) {
 		switch {
@@ -96,8 +95,8 @@ func (q *queue) watch(path string) {
 	})
 }
 
-// event lists again after what was waited for. Another contender of the session
-// may have had its own watch fire, which is none of this one's business.
+// event lists again after the awaited event. An event for another contender of the session
+// has another path.
 func (q *queue) event(e zk.Event) {
 	if q.watched != "" && e.Path == q.watched {
 		q.watched = ""
@@ -114,8 +113,8 @@ func (q *queue) stop() {}
 
 func (q *queue) close() {}
 
-// blocker returns the nearest entry ahead of own that excludes it, empty if
-// there is none, and whether own is there at all. Readers exclude writers only.
+// blocker returns the nearest entry ahead of own that excludes it, or "" if there is none,
+// and whether own exists. Readers do not exclude readers.
 func blocker(children []string, own string) (ahead string, present bool) {
 	reader := strings.HasPrefix(own, readPrefix)
 	for _, child := range children {
@@ -131,8 +130,8 @@ func blocker(children []string, own string) (ahead string, present bool) {
 	return ahead, present
 }
 
-// sequence returns the digits that end a name, which compare as numbers do as
-// long as none is negative; empty if it is too short to have any.
+// sequence returns the digits at the end of a name, or "" if the name is too short. They
+// compare like numbers, unless one is negative.
 func sequence(name string) string {
 	if len(name) < digits {
 		return ""

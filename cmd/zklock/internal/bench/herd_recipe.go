@@ -2,13 +2,12 @@ package bench
 
 import (
 	"context"
-	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/zklock/zklock/zk"
 )
 
-// A Kind is what a recipe's lock does.
+// A Kind is a kind of lock.
 type Kind string
 
 // The kinds of lock.
@@ -17,37 +16,37 @@ const (
 	ReadWrite Kind = "read-write" // every second contender is a reader
 )
 
-// An Edition says where a recipe comes from.
+// An Edition is the origin of a recipe.
 type Edition string
 
 // The editions.
 const (
-	First    Edition = "first"    // the textbook's first version
-	Improved Edition = "improved" // the textbook's version against the herd
-	Ours     Edition = "zklock"   // this module's lock
+	First    Edition = "first"    // the first version in textbooks
+	Improved Edition = "improved" // the version without the herd effect
+	Ours     Edition = "zklock"   // zklock's lock
 )
 
 // A Recipe is a way to lock.
 type Recipe struct {
-	Name    string // for people to choose it by
-	About   string // who watches what, in a few words
+	Name    string // the value for --recipes
+	About   string // a short description of which contender watches what
 	Kind    Kind
 	Edition Edition
 
-	// join makes a contender for the lock at path.
+	// join returns a contender for the lock at path.
 	join func(c *zk.Client, path string) contender
 }
 
-// A contender acquires a lock repeatedly. Its methods are called by
-// one goroutine, event by the session's reader.
+// A contender acquires a lock repeatedly. One goroutine calls its methods, except for
+// event, which the session's reader calls.
 type contender interface {
-	// enter takes a place in the queue, where the recipe has one, and returns
-	// when it has it. granted is called once, when the lock is held or can't be;
-	// it must not block.
+	// enter enqueues, if the recipe has a queue, and returns when the entry exists. It
+	// calls granted once, when the lock is held or the acquire has failed. granted must not
+	// block.
 	enter(ctx context.Context, write bool, granted func(error)) error
-	// wait begins to wait for the grant.
+	// wait starts to wait for the grant.
 	wait()
-	// leave releases the lock, and returns when the servers have confirmed that.
+	// leave releases the lock, and returns when the servers have confirmed the release.
 	leave(ctx context.Context) error
 	// event handles a watch event of the contender's session.
 	event(zk.Event)
@@ -57,8 +56,8 @@ type contender interface {
 	close()
 }
 
-// Recipes returns all recipes: of each kind the first versions, the improved
-// one, and ours.
+// Recipes returns all recipes: for each kind the first versions, the improved version, and
+// zklock's lock.
 func Recipes() []Recipe {
 	return []Recipe{
 		{"one-node", "all watch the one znode and race to create it", Mutex, First, joinNode},
@@ -71,30 +70,10 @@ func Recipes() []Recipe {
 	}
 }
 
-// Choose returns the recipes with these names, in the order of [Recipes]; all of
-// them if there are no names. The error wraps ErrConfig and lists the names.
-func Choose(names []string) ([]Recipe, error) {
-	all := Recipes()
-	if len(names) == 0 {
-		return all, nil
-	}
-	wanted := make(map[string]bool)
-	for _, name := range names {
-		wanted[name] = true
-	}
-	var chosen []Recipe
-	var known []string
-	for _, r := range all {
-		known = append(known, r.Name)
-		if wanted[r.Name] {
-			chosen = append(chosen, r)
-			delete(wanted, r.Name)
-		}
-	}
-	for _, name := range names {
-		if wanted[name] {
-			return nil, fmt.Errorf("%w: %q is no recipe; there are %s", ErrConfig, name, strings.Join(known, ", "))
-		}
-	}
-	return chosen, nil
+// Choose returns the recipes with these names, in the order of [Recipes], or all if there are
+// no names.
+func Choose(names []string) []Recipe {
+	return slices.DeleteFunc(Recipes(), func(r Recipe) bool {
+		return len(names) > 0 && !slices.Contains(names, r.Name)
+	})
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestRecipesExclude lets contenders in sessions of their own take each recipe's
-// lock again and again, all at once and unwatched by a trial: never two hold who
-// may not, and everybody has all its turns.
+// TestRecipesExclude lets contenders with their own sessions take each recipe's lock
+// repeatedly, at the same time and outside a trial. It checks that holders exclude each
+// other and that every contender gets all its turns.
 func TestRecipesExclude(t *testing.T) {
 	const contenders, turns = 6, 15
 	for _, recipe := range Recipes() {
@@ -50,7 +50,7 @@ func TestRecipesExclude(t *testing.T) {
 	}
 }
 
-// takeTurn takes the lock and gives it back.
+// takeTurn acquires and releases the lock.
 func takeTurn(ctx context.Context, c contender, write bool, x *exclusion) error {
 	granted := make(chan error, 1)
 	if err := c.enter(ctx, write, func(err error) { granted <- err }); err != nil {
@@ -67,8 +67,8 @@ func takeTurn(ctx context.Context, c contender, write bool, x *exclusion) error 
 	return c.leave(ctx)
 }
 
-// TestReadersShare: of the read-write locks, readers hold beside each other and
-// a writer waits for all of them.
+// TestReadersShare checks that readers hold a read-write lock together and that a writer
+// waits for all of them.
 func TestReadersShare(t *testing.T) {
 	for _, recipe := range Recipes() {
 		if recipe.Kind != ReadWrite {
@@ -116,7 +116,7 @@ func TestReadersShare(t *testing.T) {
 	}
 }
 
-// TestEntryRemoved: a waiter whose entry somebody else has removed is told so.
+// TestEntryRemoved checks that a waiter gets an error if another client deletes its entry.
 func TestEntryRemoved(t *testing.T) {
 	srv := zktest.Start(t)
 	s := &session{client: srv.Dial(t), meter: &meter{}}
@@ -139,7 +139,7 @@ func TestEntryRemoved(t *testing.T) {
 	}
 }
 
-// TestNoParent: what a server refuses reaches the one who waits.
+// TestNoParent checks that a waiter gets the error of the server.
 func TestNoParent(t *testing.T) {
 	c := zktest.Start(t).Dial(t)
 	granted := make(chan error, 1)
@@ -181,21 +181,17 @@ func TestBlocker(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	all, err := Choose(nil)
-	if err != nil || len(all) != len(Recipes()) {
-		t.Errorf("%d recipes, %v; want all", len(all), err)
+	if all := Choose(nil); len(all) != len(Recipes()) {
+		t.Errorf("%d recipes, want all", len(all))
 	}
-	two, err := Choose([]string{"zklock-mutex", "one-node", "one-node"})
-	if err != nil || len(two) != 2 || two[0].Name != "one-node" || two[1].Name != "zklock-mutex" {
-		t.Errorf("%v, %v", two, err)
-	}
-	if _, err := Choose([]string{"one-node", "two-nodes"}); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), `"two-nodes"`) || !strings.Contains(err.Error(), "fair-ahead") {
-		t.Errorf("%v: want ErrConfig that names the unknown one and those that there are", err)
+	two := Choose([]string{"zklock-mutex", "one-node", "one-node"})
+	if len(two) != 2 || two[0].Name != "one-node" || two[1].Name != "zklock-mutex" {
+		t.Errorf("chose %v", two)
 	}
 }
 
-// TestRecipesAreComplete: every kind has all three editions, and names that
-// differ, so that a picture has something to compare.
+// TestRecipesAreComplete checks that every kind has all three editions with different
+// names, so that a picture can compare them.
 func TestRecipesAreComplete(t *testing.T) {
 	names := make(map[string]bool)
 	editions := make(map[Kind]map[Edition]bool)

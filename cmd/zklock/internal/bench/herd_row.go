@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// A Row is what one experiment found.
+// A Row is the result of one experiment.
 type Row struct {
 	Recipe   Recipe
-	Waiters  int // how many waited at each release
-	Sessions int // how many sessions all contenders had, the holder's included
-	Releases int // how many were counted; 0 if none was, and then Err says why
+	Waiters  int // number of waiters at each release
+	Sessions int // number of sessions of all contenders, including the holder's
+	Releases int // number of counted releases; if it is 0, Err says why
 
-	Release Traffic // what all releases cost, up to the next grant and until all was quiet
-	Arrival Traffic // what as many arrivals at the back cost
-	// Fewest and Most are the least and the greatest number of other sessions that one
+	Release Traffic // cost of all releases, until the next grant and the end of all traffic
+	Arrival Traffic // cost of as many arrivals at the end of the queue
+	// Fewest and Most are the smallest and the largest number of other sessions that one
 	// release woke.
 	Fewest, Most int64
 	// Latencies are the times from the releases to the next grants, sorted.
 	Latencies []time.Duration
 
-	// Note tells of what differs from what was asked for, such as fewer sessions.
+	// Note says what differs from the request, such as fewer sessions.
 	Note string
 	// Err is why the experiment ended early or has no figures.
 	Err error
 }
 
-// Figures are a traffic for each of a number of releases.
+// Figures are the traffic per release.
 type Figures struct {
 	Woken         float64 `json:"woken"`
 	Notifications float64 `json:"notifications"`
@@ -36,7 +36,8 @@ type Figures struct {
 	Bytes         float64 `json:"bytes"`
 }
 
-// over divides a traffic by a number; by 0 it is 0, for rows without figures.
+// over divides a traffic by a number. For 0, which means a row without figures, it returns
+// 0.
 func (t Traffic) over(n int) Figures {
 	if n == 0 {
 		return Figures{}
@@ -45,13 +46,14 @@ func (t Traffic) over(n int) Figures {
 	return Figures{float64(t.Woken) / by, float64(t.Notifications) / by, float64(t.Own) / by, float64(t.Requests) / by, float64(t.Bytes) / by}
 }
 
-// PerRelease returns what a release cost in the mean.
+// PerRelease returns the mean cost of a release.
 func (r *Row) PerRelease() Figures { return r.Release.over(r.Releases) }
 
-// PerArrival returns what an arrival at the back of n-1 waiters cost in the mean.
+// PerArrival returns the mean cost of an arrival behind n-1 waiters.
 func (r *Row) PerArrival() Figures { return r.Arrival.over(r.Releases) }
 
-// Median returns the middle latency, the greater of two, 0 if there is none.
+// Median returns the median latency, the larger of two middle values, or 0 if there is
+// none.
 func (r *Row) Median() time.Duration {
 	if len(r.Latencies) == 0 {
 		return 0
@@ -59,7 +61,7 @@ func (r *Row) Median() time.Duration {
 	return r.Latencies[len(r.Latencies)/2]
 }
 
-// Slowest returns the greatest latency, 0 if there is none.
+// Slowest returns the largest latency, or 0 if there is none.
 func (r *Row) Slowest() time.Duration {
 	if len(r.Latencies) == 0 {
 		return 0
@@ -67,7 +69,7 @@ func (r *Row) Slowest() time.Duration {
 	return r.Latencies[len(r.Latencies)-1]
 }
 
-// count takes a release into the row, and the arrival that followed.
+// count adds a release and the arrival after it to the row.
 func (r *Row) count(release, arrival Traffic, latency time.Duration) {
 	if r.Releases == 0 || release.Woken < r.Fewest {
 		r.Fewest = release.Woken
@@ -80,7 +82,7 @@ func (r *Row) count(release, arrival Traffic, latency time.Duration) {
 	r.Latencies = slices.Insert(r.Latencies, i, latency)
 }
 
-// note adds to what differs from what was asked for.
+// note adds a remark about a difference from the request.
 func (r *Row) note(format string, args ...any) {
 	if r.Note != "" {
 		r.Note += "; "

@@ -10,26 +10,25 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// cleanTime bounds the removal of the znodes of a run, as does the session's
-// timeout: servers that have not answered for so long are not waited for.
+// cleanTime and the session timeout bound the removal of the znodes of a run.
 const cleanTime = 10 * time.Second
 
-// overtime is how many times its share an experiment may take before it is ended
-// from outside: a herd may be long in its setting up.
+// overtime is how many times its share of the budget an experiment may take before it is
+// ended, because the setup of a herd can take long.
 const overtime = 3
 
-// plan is one experiment to come.
+// plan is one planned experiment.
 type plan struct {
 	recipe  Recipe
 	waiters int
 }
 
-// weight is the share of the budget that a plan gets, compared with others: what
-// takes time with a hundred waiters and fewer is mostly the same for all.
+// weight is the relative share of the budget of a plan. Up to a hundred waiters, most of
+// the time does not depend on their number.
 func (p plan) weight() time.Duration { return time.Duration(p.waiters + 100) }
 
-// plans returns all experiments, few waiters first, so that a budget that is too
-// small leaves out the same end of every recipe.
+// plans returns all experiments, few waiters first, so that a small budget omits the same
+// experiments of every recipe.
 func (c *HerdConfig) plans() (all []plan) {
 	for _, n := range c.Waiters {
 		for _, r := range c.Recipes {
@@ -39,10 +38,10 @@ func (c *HerdConfig) plans() (all []plan) {
 	return all
 }
 
-// RunHerd runs every recipe with every number of waiters and returns a row for each,
-// whatever became of it: see Row.Err. Its own error is for a configuration that
-// makes no sense, servers that can't be had, and the end of ctx; the rows found
-// until then are returned as well. The servers are left as they were.
+// RunHerd runs every recipe with every number of waiters and returns a row for each, with
+// the error of a failed experiment in Row.Err. RunHerd itself fails if the configuration is
+// invalid, if no server can be reached, or if ctx ends; it then also returns the completed
+// rows. It removes everything that it created on the servers.
 func RunHerd(ctx context.Context, cfg HerdConfig) (rows []Row, err error) {
 	c, err := cfg.check()
 	if err != nil {
@@ -57,16 +56,16 @@ func RunHerd(ctx context.Context, cfg HerdConfig) (rows []Row, err error) {
 		return nil, err
 	}
 	defer func() {
-		// What is left goes even if ctx is over.
+		// The cleanup runs even if ctx is done.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(cleanTime, control.client.SessionTimeout()))
 		defer cancel()
-		left := clean(ctx, control.client, c.Root)
+		left := control.client.DeleteAll(ctx, c.Root)
 		for errors.Is(left, zk.ErrConnectionLost) && ctx.Err() == nil {
-			left = clean(ctx, control.client, c.Root) // which waits for the next connection
+			left = control.client.DeleteAll(ctx, c.Root) // which waits for the next connection
 		}
 		err = errors.Join(err, left)
 	}()
-	// The control session is not bound by the budget: it cleans up afterwards.
+	// The budget does not bound the control session, which cleans up afterwards.
 	budget, cancel := context.WithTimeout(ctx, c.Budget)
 	defer cancel()
 	end := time.Now().Add(c.Budget)
@@ -76,7 +75,7 @@ func RunHerd(ctx context.Context, cfg HerdConfig) (rows []Row, err error) {
 		rest += p.weight()
 	}
 	for i, p := range plans {
-		// What an experiment does not use is shared by those that follow.
+		// Later experiments share the time that this one does not use.
 		slice := max(time.Until(end), 0) / rest * p.weight()
 		rest -= p.weight()
 		row := experiment(budget, c, p, fmt.Sprintf("%s/%03d-%s", c.Root, i, p.recipe.Name), control.client, slice)
@@ -91,14 +90,14 @@ func RunHerd(ctx context.Context, cfg HerdConfig) (rows []Row, err error) {
 	return rows, nil
 }
 
-// experiment runs a plan, and says what its row means if time was short.
+// experiment runs a plan, and notes in its row if the time was too short.
 func experiment(ctx context.Context, cfg *HerdConfig, p plan, path string, control *zk.Client, slice time.Duration) Row {
 	ctx, cancel := context.WithTimeout(ctx, overtime*slice)
 	defer cancel()
 	row := Row{Recipe: p.recipe, Waiters: p.waiters}
 	row.Err = onSessions(ctx, cfg, &row, path, control, slice)
 	if ctx.Err() != nil && row.Err != nil {
-		// The time was over: that is an error only if nothing was counted.
+		// The end of the time is an error only if nothing was counted.
 		row.Err = nil
 		if row.Releases == 0 {
 			row.Err = ErrBudget
@@ -110,17 +109,16 @@ func experiment(ctx context.Context, cfg *HerdConfig, p plan, path string, contr
 	return row
 }
 
-// onSessions runs a row's trial on sessions of its own, which have ended when it
-// returns. New sessions are as those of programs that have just begun: what one
-// recipe left to be told is not counted for the next.
+// onSessions runs a row's trial on new sessions, and ends them before it returns. New
+// sessions have no pending events of the previous recipe.
 func onSessions(ctx context.Context, cfg *HerdConfig, row *Row, path string, control *zk.Client, slice time.Duration) error {
-	runtime.GC() // or one experiment would pay for the garbage of the last
+	runtime.GC() // otherwise, this experiment would pay for the garbage of the previous one
 	contenders := row.Waiters + 1
 	sessions, err := dialSessions(ctx, cfg, cfg.sessions(contenders))
 	defer func() { closeSessions(sessions) }()
 	row.Sessions = len(sessions)
-	// A number that nobody asked for gives way to what can be had, if at least
-	// the holder and one waiter can be apart.
+	// The default number of sessions may be reduced to those that could be opened, but the
+	// holder and one waiter need separate sessions.
 	if err != nil && (cfg.Sessions > 0 || len(sessions) < 2 || ctx.Err() != nil) {
 		return err
 	}
@@ -133,31 +131,12 @@ func onSessions(ctx context.Context, cfg *HerdConfig, row *Row, path string, con
 	return newTrial(row.Recipe, path, sessions, contenders).run(ctx, cfg.Releases, slice, row)
 }
 
-// makeNode makes a znode that the servers remove some time after its last child,
-// if they can: a run that is killed then leaves nothing for ever.
+// makeNode creates a container, which the servers remove some time after its last child. If
+// the servers support no containers, it creates a persistent znode.
 func makeNode(ctx context.Context, c *zk.Client, path string) error {
 	_, _, err := c.Create(ctx, path, []byte{}, nil, zk.ModeContainer)
 	if errors.Is(err, zk.ErrUnimplemented) {
 		_, _, err = c.Create(ctx, path, []byte{}, nil, zk.ModePersistent)
-	}
-	return err
-}
-
-// clean removes a znode with its children and theirs. What the sessions had made
-// below went with them, or will if an end was not confirmed: then its parent is
-// left, and the error says so.
-func clean(ctx context.Context, c *zk.Client, root string) error {
-	children, _, err := c.Children(ctx, root)
-	for _, child := range children {
-		if err := clean(ctx, c, root+"/"+child); err != nil {
-			return err
-		}
-	}
-	if err == nil {
-		err = c.Delete(ctx, root, -1)
-	}
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil // the servers have collected it
 	}
 	return err
 }

@@ -16,20 +16,16 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// config is a run on a test's server, of these recipes.
+// config returns a run of these recipes on a test's server.
 func config(t *testing.T, srv *zktest.Server, waiters []int, recipes ...string) bench.HerdConfig {
 	t.Helper()
-	chosen, err := bench.Choose(recipes)
-	if err != nil {
-		t.Fatal(err)
-	}
 	return bench.HerdConfig{
 		Servers: srv.Servers(), Options: zk.Options{DialContext: srv.DialContext},
-		Root: "/herd", Recipes: chosen, Waiters: waiters, Releases: 5, Budget: 2 * time.Minute,
+		Root: "/herd", Recipes: bench.Choose(recipes), Waiters: waiters, Releases: 5, Budget: 2 * time.Minute,
 	}
 }
 
-// run runs it and fails the test if an experiment did.
+// run runs it and fails the test if an experiment failed.
 func run(t *testing.T, cfg bench.HerdConfig) []bench.Row {
 	t.Helper()
 	rows, err := bench.RunHerd(t.Context(), cfg)
@@ -44,8 +40,8 @@ func run(t *testing.T, cfg bench.HerdConfig) []bench.Row {
 	return rows
 }
 
-// TestOneWakesOneOrAll is what this package is for: a release of the first
-// versions wakes everybody, one of the others the next in line, exactly.
+// TestOneWakesOneOrAll checks the purpose of this package: a release of the first versions
+// wakes all waiters, and a release of the others exactly one.
 func TestOneWakesOneOrAll(t *testing.T) {
 	srv := zktest.Start(t)
 	rows := run(t, config(t, srv, []int{10, 50}))
@@ -71,15 +67,14 @@ func TestOneWakesOneOrAll(t *testing.T) {
 	}
 }
 
-// TestRequestsOfARelease checks the count against what the recipes do by their
-// definition.
+// TestRequestsOfARelease checks the counts against the definitions of the recipes.
 func TestRequestsOfARelease(t *testing.T) {
 	const n = 7
-	// delete, and what each of those woken asks: n creates of which n-1 fail and
+	// The delete, and the requests of the woken waiters: n creates, of which n-1 fail and
 	// read; n listings; one listing.
 	want := map[string]float64{"one-node": 1 + n + (n - 1), "fair-parent": 1 + n, "fair-ahead": 1 + 1, "rw-parent": 1 + n, "rw-ahead": 1 + 1}
-	// create and read; create, listing and those of the n-1 others who wait, who
-	// are told of it as the holder is; create, listing, exists.
+	// Create and read; create, listing, and the listings of the n-1 other waiters, which
+	// get an event as the holder does; create, listing, exists.
 	arrival := map[string]float64{"one-node": 2, "fair-parent": 2 + n - 1, "fair-ahead": 3, "rw-parent": 2 + n - 1, "rw-ahead": 3}
 	for _, r := range run(t, config(t, zktest.Start(t), []int{n})) {
 		if r.Recipe.Edition == bench.Ours {
@@ -97,8 +92,8 @@ func TestRequestsOfARelease(t *testing.T) {
 	}
 }
 
-// TestBytesGrow: a queue that everybody lists costs bytes by the square of those
-// who wait, one that the next in line lists, in proportion.
+// TestBytesGrow checks that the bytes grow with the square of the number of waiters if all
+// of them list the queue, and in proportion to it if one does.
 func TestBytesGrow(t *testing.T) {
 	rows := run(t, config(t, zktest.Start(t), []int{20, 80}, "fair-parent", "fair-ahead"))
 	growth := make(map[string]float64)
@@ -113,7 +108,7 @@ func TestBytesGrow(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft: a run leaves the servers as they were, znodes and sessions.
+// TestNothingIsLeft checks that a run leaves no znodes and no sessions.
 func TestNothingIsLeft(t *testing.T) {
 	srv := zktest.Start(t)
 	c := srv.Dial(t)
@@ -131,8 +126,8 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// TestInterrupted: what ends a run from outside ends it soon, with the rows that
-// there are, and leaves nothing.
+// TestInterrupted checks that a run whose context ends returns soon, with the rows so far,
+// and leaves nothing.
 func TestInterrupted(t *testing.T) {
 	srv := zktest.Start(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -153,7 +148,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestRootInUse: a run does not touch what it did not make.
+// TestRootInUse checks that a run does not change znodes that it did not create.
 func TestRootInUse(t *testing.T) {
 	srv := zktest.Start(t)
 	c := srv.Dial(t)
@@ -171,8 +166,8 @@ func TestRootInUse(t *testing.T) {
 	}
 }
 
-// TestBudget: time that is too short leaves out experiments and says so; it does
-// not make the run long.
+// TestBudget checks that a budget that is too small omits experiments with a note, and is
+// not exceeded.
 func TestBudget(t *testing.T) {
 	srv := zktest.Start(t)
 	cfg := config(t, srv, []int{2, 40}, "fair-parent", "zklock-mutex")
@@ -199,8 +194,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestSharedSessions: watches of one session on one path are one, so that a herd
-// in few sessions is small; the row says it.
+// TestSharedSessions checks that watches of one session on one path count as one, and that
+// the row says so.
 func TestSharedSessions(t *testing.T) {
 	srv := zktest.Start(t)
 	cfg := config(t, srv, []int{19})
@@ -221,9 +216,8 @@ func TestSharedSessions(t *testing.T) {
 	}
 }
 
-// TestRefusedSessions: servers that let in fewer connections than a session each
-// would need get the contenders in those that there are; a number of sessions
-// that was asked for is had or the experiment fails.
+// TestRefusedSessions checks that contenders share the sessions that the servers permit,
+// unless a number of sessions was requested: then the experiment fails.
 func TestRefusedSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -249,7 +243,7 @@ func TestRefusedSessions(t *testing.T) {
 	})
 }
 
-// TestConfig: impossible values are found out before any server is asked.
+// TestConfig checks that invalid values are refused before any request.
 func TestConfig(t *testing.T) {
 	good := bench.HerdConfig{Waiters: []int{1}, Options: zk.Options{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		t.Error("a server was asked")
@@ -274,7 +268,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestNoServer: servers that can't be had are the run's error.
+// TestNoServer checks that the run fails if no server can be reached.
 func TestNoServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := bench.HerdConfig{Servers: "h:1", Waiters: []int{1}, Root: "/herd", Connect: 50 * time.Millisecond, Options: zk.Options{

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// scale maps positive numbers to a stretch of the picture, logarithmically.
+// scale maps positive numbers to a part of the picture, logarithmically.
 type scale struct {
-	low, high float64 // logarithms to the base of ten at the stretch's ends
-	from, to  float64 // where the ends are
+	low, high float64 // logarithms to base ten at the ends
+	from, to  float64 // positions of the ends
 }
 
-// at returns where v is. What is below the scale is at its low end, and so is
-// zero, which has no logarithm: a recipe that wakes nobody is drawn as the best.
+// at returns the position of v. A value below the scale is at its low end. So is zero,
+// which has no logarithm: a recipe that wakes no session is drawn as the best.
 func (s scale) at(v float64) float64 {
 	if s.high <= s.low {
 		return (s.from + s.to) / 2
@@ -25,8 +25,8 @@ func (s scale) at(v float64) float64 {
 	return s.from + part*(s.to-s.from)
 }
 
-// decades returns the powers of ten on the scale, its ends included in spite of
-// the errors of logarithms.
+// decades returns the powers of ten on the scale, including its ends despite rounding
+// errors.
 func (s scale) decades() (all []float64) {
 	for e := math.Ceil(s.low - 1e-9); e <= s.high+1e-9; e++ {
 		all = append(all, math.Pow(10, e))
@@ -34,15 +34,15 @@ func (s scale) decades() (all []float64) {
 	return all
 }
 
-// metric is one thing that a picture shows of rows.
+// metric is a value of rows that the picture shows.
 type metric struct {
 	id, title string
 	of        func(*Row) float64
 	label     func(float64) string
 }
 
-// metrics returns what the picture shows. Requests are not among them: their
-// lines are those of the sessions, a little higher.
+// metrics returns the metrics of the picture. Requests are not among them, because their
+// lines look like those of the sessions.
 func metrics() []metric {
 	return []metric{
 		{"woken", "other sessions woken", func(r *Row) float64 { return r.PerRelease().Woken }, number},
@@ -52,13 +52,13 @@ func metrics() []metric {
 	}
 }
 
-// tick writes a metric's value beside an axis: without zeros that say nothing.
+// tick formats a metric's value for an axis, without a fraction of zero.
 func (m metric) tick(v float64) string {
 	return strings.NewReplacer(".00 ", " ", ".0 ", " ").Replace(m.label(v))
 }
 
-// heights returns the scale of a metric over whole decades, for all rows: the
-// panels of mutexes and of read-write locks can then be compared by eye.
+// heights returns the scale of a metric in whole decades for all rows, so that the panels
+// of mutexes and of read-write locks have the same scale.
 func heights(rows []Row, m metric, from, to float64) scale {
 	low, high := math.Inf(1), math.Inf(-1)
 	for i := range rows {
@@ -72,8 +72,7 @@ func heights(rows []Row, m metric, from, to float64) scale {
 	return scale{low, max(high, low+1), from, to}
 }
 
-// widths returns the scale of the numbers of waiters, from the least to the
-// greatest.
+// widths returns the scale of the numbers of waiters, from the smallest to the largest.
 func widths(rows []Row, from, to float64) scale {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, r := range rows {

@@ -8,12 +8,12 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// dialsAtOnce bounds how many sessions are begun at the same time: each is a
-// write of the servers.
+// dialsAtOnce bounds how many sessions are opened concurrently, because each one is a write
+// on the servers.
 const dialsAtOnce = 32
 
-// session has a session, its meter, and the contenders that share it. The
-// members are all there before listen, and do not change afterwards.
+// session is a session with its meter and the contenders that share it. The members do not
+// change after listen.
 type session struct {
 	client  *zk.Client
 	meter   *meter
@@ -21,8 +21,8 @@ type session struct {
 	unhear  func() // ends the listening
 }
 
-// dialSessions begins n sessions. If some can't be had, those that could are
-// returned with the error.
+// dialSessions opens n sessions. If some cannot be opened, it returns the others with the
+// error.
 func dialSessions(ctx context.Context, cfg *HerdConfig, n int) ([]*session, error) {
 	var (
 		wg    sync.WaitGroup
@@ -45,7 +45,7 @@ func dialSessions(ctx context.Context, cfg *HerdConfig, n int) ([]*session, erro
 				found = append(found, s)
 			} else if first == nil {
 				first = err
-				cancel() // where one is refused, so are the rest
+				cancel() // if one is refused, so are the rest
 			}
 		})
 	}
@@ -56,7 +56,7 @@ func dialSessions(ctx context.Context, cfg *HerdConfig, n int) ([]*session, erro
 	return found, nil
 }
 
-// dialSession begins one session, on metered connections.
+// dialSession opens one session on metered connections.
 func dialSession(ctx context.Context, cfg *HerdConfig) (*session, error) {
 	if cfg.Connect > 0 {
 		var cancel context.CancelFunc
@@ -71,8 +71,8 @@ func dialSession(ctx context.Context, cfg *HerdConfig) (*session, error) {
 	return s, err
 }
 
-// listen hands events to the members, which are complete by now. A lost
-// connection is told to disturbed, since counts are then void.
+// listen passes events to the members. If a connection is lost, it calls disturbed, because
+// the counts are then invalid.
 func (s *session) listen(disturbed func(error)) {
 	present := true
 	s.unhear = s.client.Listen(zk.Listener{
@@ -90,8 +90,8 @@ func (s *session) listen(disturbed func(error)) {
 	})
 }
 
-// closeSessions ends sessions and what their members have on the servers. It
-// takes as long as a client's Close at most, however many there are.
+// closeSessions ends sessions and removes what their members have on the servers. It takes
+// at most as long as the Close of one client.
 func closeSessions(sessions []*session) {
 	for _, s := range sessions {
 		if s.unhear != nil {
@@ -103,9 +103,10 @@ func closeSessions(sessions []*session) {
 	}
 	var wg sync.WaitGroup
 	for _, s := range sessions {
-		// Each of these goroutines ends with the bounded closing of one session.
+		// Each of these goroutines ends when one session is closed, which takes a bounded
+		// time.
 		wg.Go(func() {
-			// An end that was not confirmed comes by the session's timeout.
+			// If the end is not confirmed, the session ends at its timeout.
 			_ = s.client.Close()
 			for _, m := range s.members {
 				m.close()
@@ -115,11 +116,10 @@ func closeSessions(sessions []*session) {
 	wg.Wait()
 }
 
-// quiet waits until all that counts has been counted. The answer to a sync comes
-// behind all that the session had been told before, so that the client has heard
-// of it, and queued what it asks because of that; a second sync is behind that in
-// turn, so that it was written, and answered. If both brought nothing, nothing
-// was under way when they began.
+// quiet waits until all traffic has been counted. The answer to a sync arrives after all
+// events that the session received before, so the client has handled these events and
+// queued its requests. The answer to a second sync arrives after the answers to those
+// requests. If both brought no traffic, nothing was in flight when they began.
 func quiet(ctx context.Context, sessions []*session) error {
 	for before := total(sessions); ; {
 		for range 2 {
@@ -135,9 +135,9 @@ func quiet(ctx context.Context, sessions []*session) error {
 	}
 }
 
-// syncAll makes a sync in every session, all at once, and waits for the answers.
+// syncAll sends a sync in every session at the same time, and waits for the answers.
 func syncAll(ctx context.Context, sessions []*session) error {
-	answers := make(chan error, len(sessions)) // one answer each, so that sending never blocks
+	answers := make(chan error, len(sessions)) // room for one answer each, so that sending never blocks
 	for _, s := range sessions {
 		s.client.Go(zk.SyncOp("/"), func(r zk.Result) { answers <- r.Err })
 	}
@@ -154,8 +154,8 @@ func syncAll(ctx context.Context, sessions []*session) error {
 	return nil
 }
 
-// total is what all sessions have counted. It is no picture of one moment, and
-// need not be: where it matters, all is quiet.
+// total returns the sum of all sessions' counts. The counts are not read at the same
+// moment, which does not matter without traffic.
 func total(sessions []*session) (sum Traffic) {
 	for _, s := range sessions {
 		sum.add(s.meter.read())

@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// begin begins n metered sessions that end with the test.
+// begin opens n metered sessions that end with the test.
 func begin(t *testing.T, srv *zktest.Server, n int) []*session {
 	t.Helper()
 	sessions, err := dialSessions(t.Context(), &HerdConfig{Servers: srv.Servers(), Options: zk.Options{DialContext: srv.DialContext}}, n)
@@ -25,8 +25,8 @@ func begin(t *testing.T, srv *zktest.Server, n int) []*session {
 	return sessions
 }
 
-// TestSessionsAreMetered: each session counts its own, and the handshake is not
-// counted.
+// TestSessionsAreMetered checks that each session counts its own traffic without the
+// handshake.
 func TestSessionsAreMetered(t *testing.T) {
 	sessions := begin(t, zktest.Start(t), 3)
 	if got := total(sessions); got != (Traffic{}) {
@@ -47,8 +47,8 @@ func TestSessionsAreMetered(t *testing.T) {
 	}
 }
 
-// TestEventsAreCountedWhereTheyArrive: of a watch that fires, the session that
-// watched has the notification, and quiet does not end before it is counted.
+// TestEventsAreCountedWhereTheyArrive checks that the session with the watch counts the
+// notification, and that quiet does not return before.
 func TestEventsAreCountedWhereTheyArrive(t *testing.T) {
 	sessions := begin(t, zktest.Start(t), 4)
 	const path = "/watched"
@@ -70,8 +70,8 @@ func TestEventsAreCountedWhereTheyArrive(t *testing.T) {
 	}
 }
 
-// TestQuietWaitsForReactions: what an event makes a client ask, and what the
-// answer makes it ask in turn, is in the count when all is quiet.
+// TestQuietWaitsForReactions checks that quiet waits for the requests that an event causes,
+// and for those that their answers cause.
 func TestQuietWaitsForReactions(t *testing.T) {
 	const chain = 25
 	for round := range 20 {
@@ -100,7 +100,7 @@ func TestQuietWaitsForReactions(t *testing.T) {
 	}
 }
 
-// TestQuietEnds: it ends with its context, and with the servers.
+// TestQuietEnds checks that quiet ends with its context, and with the servers.
 func TestQuietEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -119,8 +119,8 @@ func TestQuietEnds(t *testing.T) {
 	})
 }
 
-// TestListenTellsTheMembers: a watch event reaches every contender of its
-// session and none of another, and a lost connection is told as such.
+// TestListenTellsTheMembers checks that every contender of a session, and no other, gets a
+// watch event, and that a lost connection is reported.
 func TestListenTellsTheMembers(t *testing.T) {
 	srv := zktest.Start(t)
 	sessions := begin(t, srv, 2)
@@ -155,7 +155,7 @@ func TestListenTellsTheMembers(t *testing.T) {
 	}
 }
 
-// listener is a contender that counts what it is told.
+// listener is a contender that counts its events.
 type listener struct {
 	contender
 	told *atomic.Int64
@@ -165,8 +165,8 @@ func (l *listener) event(zk.Event) { l.told.Add(1) }
 func (l *listener) stop()          {}
 func (l *listener) close()         {}
 
-// TestDialSessionsGivesWhatItHas: the sessions that could be had are returned
-// beside the error, which says how many.
+// TestDialSessionsGivesWhatItHas checks that dialSessions returns the opened sessions with
+// the error, which has their number.
 func TestDialSessionsGivesWhatItHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -191,7 +191,8 @@ func TestDialSessionsGivesWhatItHas(t *testing.T) {
 	})
 }
 
-// TestClosedSessionsLeaveNothing: entries of contenders that wait or hold are gone.
+// TestClosedSessionsLeaveNothing checks that the entries of waiters and holders are
+// deleted.
 func TestClosedSessionsLeaveNothing(t *testing.T) {
 	srv := zktest.Start(t)
 	watcher := srv.Dial(t)

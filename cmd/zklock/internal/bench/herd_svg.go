@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Measures of the picture, in pixels.
+// The dimensions of the picture in pixels.
 const (
 	pictureWidth = 1140
 	margin       = 24
@@ -24,15 +24,15 @@ const pictureStyle = `text{font-family:system-ui,'DejaVu Sans',sans-serif;font-s
 .tick{font-size:12px;fill:#555}.grid{stroke:#ddd;stroke-width:1}.frame{fill:none;stroke:#888;stroke-width:1}
 polyline{fill:none;stroke-linejoin:round;stroke-linecap:round}`
 
-// pen is how the lines of a recipe are drawn.
+// pen is the style of a recipe's lines.
 type pen struct {
 	color  string
 	width  float64 // in pixels
-	dashes string  // as stroke-dasharray has it; empty is a whole line
+	dashes string  // value of stroke-dasharray; empty means a solid line
 }
 
-// pens returns the pens of a kind's recipes. Lines that lie on one another stay
-// visible: ours is broad and drawn first, the improved version's is dashed.
+// pens returns the pens of a kind's recipes. Overlapping lines stay visible: that of zklock
+// is wide and drawn first, and that of the improved version is dashed.
 func pens(recipes []Recipe) map[string]pen {
 	found := make(map[string]pen)
 	firsts := []pen{{"#e8824a", 5, ""}, {"#a03c00", 2, ""}}
@@ -52,16 +52,15 @@ func pens(recipes []Recipe) map[string]pen {
 	return found
 }
 
-// picture is an SVG under way. It is text that is put together, since a picture
-// of lines needs no library.
+// picture is an SVG that is being built.
 type picture struct {
-	strings.Builder // takes everything without an error
+	strings.Builder // its methods return no errors
 	rows            []Row
 }
 
-// WriteSVG draws the rows: for mutexes and for read-write locks, what a release
-// costs by the number of waiters, all scales logarithmic. caption says where it
-// was measured.
+// WriteSVG draws the rows: for mutexes and for read-write locks, the cost of a release by
+// the number of waiters. All scales are logarithmic. caption says where the rows were
+// measured.
 func WriteSVG(w io.Writer, caption string, rows []Row) error {
 	p, body := &picture{rows: rows}, &picture{rows: rows}
 	y := float64(titleHeight)
@@ -80,8 +79,8 @@ func WriteSVG(w io.Writer, caption string, rows []Row) error {
 	return err
 }
 
-// block draws the recipes of one kind, if there are any, from y on, and returns
-// where it ends.
+// block draws the recipes of one kind at y, if there are any, and returns the y of the next
+// block.
 func (p *picture) block(kind Kind, y float64) float64 {
 	var recipes []Recipe
 	for _, r := range p.rows {
@@ -112,7 +111,7 @@ func (p *picture) block(kind Kind, y float64) float64 {
 	return y + panelHeight + axisHeight
 }
 
-// panel draws one metric of some recipes between two edges, from top on.
+// panel draws one metric of some recipes between two edges.
 func (p *picture) panel(m metric, recipes []Recipe, drawn map[string]pen, left, right, top float64) {
 	bottom := top + panelHeight
 	x := widths(p.rows, left+14, right-14)
@@ -127,7 +126,7 @@ func (p *picture) panel(m metric, recipes []Recipe, drawn map[string]pen, left, 
 	}
 	p.text((left+right)/2, bottom+36, "tick", "middle", "waiters")
 	fmt.Fprintf(p, "<rect class=\"frame\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\"/>\n", left, top, right-left, panelHeight)
-	// What comes later lies above: the thin and the dashed over the broad.
+	// Later lines are drawn on top: thin and dashed lines over wide ones.
 	for _, edition := range []Edition{Ours, First, Improved} {
 		for _, r := range recipes {
 			if r.Edition == edition {
@@ -155,7 +154,7 @@ func (p *picture) line(m metric, recipe Recipe, pen pen, x, y scale) {
 		m.id, escape(recipe.Name), escape(recipe.Name), strings.Join(points, " "), pen.attributes(), dots.String())
 }
 
-// attributes returns the pen as attributes of an element.
+// attributes returns the pen as SVG attributes.
 func (n pen) attributes() string {
 	s := fmt.Sprintf("stroke=\"%s\" stroke-width=\"%g\"", n.color, n.width)
 	if n.dashes != "" {
@@ -164,8 +163,8 @@ func (n pen) attributes() string {
 	return s
 }
 
-// waiters returns the numbers of waiters that there are rows for, which are the
-// ticks of the horizontal axis: no others were measured.
+// waiters returns the numbers of waiters of the rows, which are the ticks of the horizontal
+// axis.
 func (p *picture) waiters() (all []int) {
 	for _, r := range p.rows {
 		if !slices.Contains(all, r.Waiters) {
@@ -175,14 +174,14 @@ func (p *picture) waiters() (all []int) {
 	return all
 }
 
-// text writes a word. The class may be empty.
+// text writes a text. The class may be empty.
 func (p *picture) text(x, y float64, class, anchor, s string) {
 	fmt.Fprintf(p, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\" text-anchor=\"%s\">%s</text>\n", x, y, class, anchor, escape(s))
 }
 
-// escape makes a string safe inside XML.
+// escape escapes a text for XML.
 func escape(s string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(s)) // a strings.Builder takes everything
+	_ = xml.EscapeText(&b, []byte(s)) // a strings.Builder returns no errors
 	return b.String()
 }

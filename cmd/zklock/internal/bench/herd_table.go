@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// barDecade is how many characters of a bar stand for a factor of ten.
+// barDecade is the number of characters of a bar for a factor of ten.
 const barDecade = 6
 
-// WriteTable writes the rows as a table for a terminal, with a bar for the
-// sessions that a release wakes: on a logarithmic scale, one sign for 1 and six
-// more for every factor of ten. Notes and errors follow below.
+// WriteTable writes the rows as a table for a terminal, with a bar for the sessions that a
+// release wakes. The bar is logarithmic: one character for 1, and six more for every factor
+// of ten. Notes and errors follow below.
 func WriteTable(w io.Writer, rows []Row) error {
 	cells := [][]string{{"WAITERS", "RECIPE", "WOKEN", "REQUESTS", "BYTES", "MEDIAN", "SLOWEST", "WOKEN BY ARRIVAL", ""}}
 	for i := range rows {
@@ -30,7 +30,7 @@ func WriteTable(w io.Writer, rows []Row) error {
 	return err
 }
 
-// tableRow returns the cells of one row, dashes where nothing was counted.
+// tableRow returns the cells of one row, with dashes if nothing was counted.
 func tableRow(r *Row) []string {
 	cells := []string{fmt.Sprint(r.Waiters), r.Recipe.Name}
 	if r.Releases == 0 {
@@ -41,8 +41,7 @@ func tableRow(r *Row) []string {
 		span(r.Median()), span(r.Slowest()), number(r.PerArrival().Woken), bar(per.Woken))
 }
 
-// bar draws a number on a logarithmic scale: nothing for 0. Its sign is one that
-// every terminal and every mail has.
+// bar draws a number on a logarithmic scale, in ASCII. For 0, it is empty.
 func bar(v float64) string {
 	if v <= 0 {
 		return ""
@@ -50,8 +49,8 @@ func bar(v float64) string {
 	return strings.Repeat("#", max(1, 1+int(math.Round(barDecade*math.Log10(v)))))
 }
 
-// align writes cells in columns, numbers to the right, but those given to the
-// left. A nil line is an empty one.
+// align writes cells in columns, aligned to the right except for the columns in left. A nil
+// line is empty.
 func align(b *strings.Builder, cells [][]string, left ...int) {
 	width := make([]int, len(cells[0]))
 	for _, line := range cells {
@@ -77,7 +76,7 @@ func align(b *strings.Builder, cells [][]string, left ...int) {
 	}
 }
 
-// writeRemarks says what the recipes are, and what went otherwise than asked.
+// writeRemarks writes a description of each recipe, and the remarks.
 func writeRemarks(b *strings.Builder, rows []Row) {
 	b.WriteString("\n")
 	told := make(map[string]bool)
@@ -96,8 +95,8 @@ func writeRemarks(b *strings.Builder, rows []Row) {
 	}
 }
 
-// remarks are the rows' notes and errors, each once for all the recipes with as
-// many waiters that have it.
+// remarks returns the notes and errors of the rows. Recipes that have the same remark with
+// the same number of waiters share a line.
 func remarks(rows []Row) (lines []string) {
 	type key struct {
 		waiters int

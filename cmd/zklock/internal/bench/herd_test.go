@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 )
 
-// herdDefaults are the flags as they are when none is given.
+// herdDefaults returns the flags when none is given.
 func herdDefaults() herdFlags {
 	return herdFlags{waiters: []int{1, 10}, releases: 20, budget: cli.Duration{D: time.Minute}}
 }

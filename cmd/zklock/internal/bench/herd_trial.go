@@ -5,35 +5,35 @@ import (
 	"time"
 )
 
-// trial is one experiment: a recipe with a number of waiters. One goroutine runs
-// it; the sessions' readers tell it of grants and troubles by channels.
+// trial is one experiment: a recipe with a number of waiters. One goroutine runs it, and
+// the sessions' readers send grants and errors to it.
 type trial struct {
 	recipe   Recipe
 	sessions []*session
 	entrants []*entrant
-	entered  int // how often somebody entered
+	entered  int // number of calls of enter
 
 	exclusion exclusion
 	grants    chan grant // has room for every entrant
 	troubles  chan error // has room for the first
 }
 
-// entrant is a contender and where it is. The trial's goroutine alone uses it.
+// entrant is a contender and its session. Only the trial's goroutine uses it.
 type entrant struct {
 	contender
 	home  *session
-	write bool // as what it entered last: a writer, or a reader
+	write bool // whether it last entered as a writer
 }
 
-// grant tells that an entrant holds the lock, or why it can't.
+// grant reports that an entrant holds the lock, or why its acquire failed.
 type grant struct {
 	who *entrant
 	at  time.Time
 	err error
 }
 
-// newTrial spreads the contenders for the lock at path over the sessions, one
-// after the other, so that neighbours in the queue have different ones.
+// newTrial distributes the contenders for the lock at path over the sessions, so that
+// neighbors in the queue have different sessions.
 func newTrial(recipe Recipe, path string, sessions []*session, contenders int) *trial {
 	t := &trial{
 		recipe: recipe, sessions: sessions,
@@ -51,7 +51,7 @@ func newTrial(recipe Recipe, path string, sessions []*session, contenders int) *
 	return t
 }
 
-// trouble ends the trial with an error, unless one has ended it already.
+// trouble ends the trial with an error, unless it has ended with one already.
 func (t *trial) trouble(err error) {
 	select {
 	case t.troubles <- err:
@@ -59,8 +59,8 @@ func (t *trial) trouble(err error) {
 	}
 }
 
-// enter lets an entrant take its place. Of a read-write lock every second who
-// arrives is a reader, so that each release lets in exactly one.
+// enter enqueues an entrant. In a read-write lock, every second entrant is a reader, so
+// that each release grants exactly one.
 func (t *trial) enter(ctx context.Context, e *entrant) error {
 	write := t.recipe.Kind != ReadWrite || t.entered%2 == 0
 	t.entered++
@@ -85,7 +85,7 @@ func (t *trial) granted(ctx context.Context) (grant, error) {
 	}
 }
 
-// settle waits until all is quiet, and finds out whether the trial is void.
+// settle waits for the end of all traffic, and returns an error if the trial is invalid.
 func (t *trial) settle(ctx context.Context) error {
 	if err := quiet(ctx, t.sessions); err != nil {
 		return err
@@ -98,11 +98,11 @@ func (t *trial) settle(ctx context.Context) error {
 	}
 }
 
-// begin brings the first entrant to hold the lock and all others to wait. They
-// take their places before any of them looks, so that a herd is not let loose by
-// every arrival.
+// begin makes the first entrant the holder and all others waiters. They enqueue before any
+// of them waits, so that their arrivals do not wake a herd.
 func (t *trial) begin(ctx context.Context) (*entrant, error) {
-	// Without a queue the first one holds only if it is there before the others.
+	// Without a queue, the first entrant is the holder only if it acquires before the
+	// others try.
 	first := t.entrants[0]
 	if err := t.enter(ctx, first); err != nil {
 		return nil, err
@@ -122,8 +122,8 @@ func (t *trial) begin(ctx context.Context) (*entrant, error) {
 	return first, t.settle(ctx)
 }
 
-// measured does what act does, waits until all is quiet, and returns what that
-// cost, with what the actor's own session was told apart.
+// measured calls act, waits for the end of all traffic, and returns its cost. It counts the
+// events of the actor's session separately.
 func (t *trial) measured(ctx context.Context, actor *session, act func() error) (Traffic, error) {
 	var before []Traffic
 	for _, s := range t.sessions {
@@ -149,8 +149,8 @@ func (t *trial) measured(ctx context.Context, actor *session, act func() error) 
 	return cost, nil
 }
 
-// round lets the holder go and the next one in, then the old holder back to the
-// end of the queue. It returns the new holder.
+// round releases the lock, waits for the next holder, and enqueues the former holder again.
+// It returns the new holder.
 func (t *trial) round(ctx context.Context, holder *entrant, row *Row) (*entrant, error) {
 	var next grant
 	var began time.Time
@@ -175,13 +175,13 @@ func (t *trial) round(ctx context.Context, holder *entrant, row *Row) (*entrant,
 	if err != nil {
 		return nil, err
 	}
-	// The time is the grant's own, not that at which this goroutine heard of it.
+	// The time is that of the grant, not that at which this goroutine received it.
 	row.count(release, arrival, next.at.Sub(began))
 	return next.who, nil
 }
 
-// run counts releases into the row, at least one, until there are enough or the
-// slice of time is over.
+// run counts releases in the row, at least one, until there are enough or the slice of time
+// is over.
 func (t *trial) run(ctx context.Context, releases int, slice time.Duration, row *Row) error {
 	began := time.Now()
 	holder, err := t.begin(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// odd is a contender that does what it should not.
+// odd is a contender that breaks the rules.
 type odd struct {
 	contender
 	onWait  func()
@@ -51,7 +51,7 @@ type greedy struct{ node }
 func (g *greedy) wait()                       { g.granted(nil) }
 func (g *greedy) leave(context.Context) error { return nil }
 
-// TestBrokenRecipe: a lock that two hold at a time has no figures.
+// TestBrokenRecipe checks that a lock that two hold at a time has no figures.
 func TestBrokenRecipe(t *testing.T) {
 	row := runOdd(t, zktest.Start(t), func(c *zk.Client, path string) contender { return &greedy{node{client: c}} })
 	if !errors.Is(row.Err, ErrExclusion) || row.Releases != 0 {
@@ -59,8 +59,8 @@ func TestBrokenRecipe(t *testing.T) {
 	}
 }
 
-// TestLostConnection: a connection that is lost makes the figures void, even
-// though every client reconnects.
+// TestLostConnection checks that a lost connection makes the figures invalid, even though
+// every client reconnects.
 func TestLostConnection(t *testing.T) {
 	srv := zktest.Start(t)
 	row := runOdd(t, srv, func(c *zk.Client, path string) contender {
@@ -71,7 +71,7 @@ func TestLostConnection(t *testing.T) {
 	}
 }
 
-// TestServerGone: a run that loses its servers for good ends with its budget.
+// TestServerGone checks that a run that loses its servers ends with its budget.
 func TestServerGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -87,8 +87,8 @@ func TestServerGone(t *testing.T) {
 	})
 }
 
-// TestTroubleIsToldOnce: what ends a trial is the first trouble, and telling of
-// more does not block.
+// TestTroubleIsToldOnce checks that the first error ends a trial, and that reporting more
+// errors does not block.
 func TestTroubleIsToldOnce(t *testing.T) {
 	tr := &trial{grants: make(chan grant, 1), troubles: make(chan error, 1)}
 	first := errors.New("first")
@@ -104,8 +104,8 @@ func TestTroubleIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestSpread: neighbours in the queue have sessions of their own, as long as
-// there are two.
+// TestSpread checks that neighbors in the queue have different sessions if there are at
+// least two.
 func TestSpread(t *testing.T) {
 	srv := zktest.Start(t)
 	sessions := []*session{{client: srv.Dial(t), meter: &meter{}}, {client: srv.Dial(t), meter: &meter{}}, {client: srv.Dial(t), meter: &meter{}}}
@@ -123,7 +123,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestExclusion is the rule itself.
+// TestExclusion checks the rule itself.
 func TestExclusion(t *testing.T) {
 	tests := []struct {
 		name  string

@@ -9,15 +9,15 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// herdRoot is a path that nobody has: runs may be under way side by side.
+// herdRoot returns an unused path, so that several runs can happen at the same time.
 func herdRoot() string {
 	var id [8]byte
-	rand.Read(id[:]) // never fails, says its documentation
+	rand.Read(id[:]) // never fails
 	return "/zklock-bench-" + hex.EncodeToString(id[:])
 }
 
-// embedded starts a server in this process's memory for a run. It takes every
-// session timeout that clients may ask for.
+// embedded starts an in-memory server in this process for a run, with the requested session
+// timeout.
 func embedded(cfg *HerdConfig, session time.Duration) (where string, end func(), err error) {
 	log := cfg.Options.Logger
 	if log == nil {
@@ -27,7 +27,7 @@ func embedded(cfg *HerdConfig, session time.Duration) (where string, end func(),
 	if err != nil {
 		return "", nil, err
 	}
-	cfg.Servers = "embedded:2181" // never looked up: the dialer is the server's
+	cfg.Servers = "embedded:2181" // never resolved, because the server's own dialer is used
 	cfg.Options.DialContext = srv.DialContext
 	return "an embedded server, in this process's memory", func() { _ = srv.Close() }, nil
 }
