@@ -124,6 +124,10 @@ func (p *preparer) fixACL(list []wire.ACL) ([]wire.ACL, wire.ErrCode) {
 		if seen != nil {
 			seen[a] = true
 		}
+		t.steps += entrySteps
+		if a.Scheme == schemeIP {
+			t.steps += entrySteps // it is parsed, and its range is computed
+		}
 		switch {
 		case a.Scheme == schemeWorld && a.ID == anyone:
 			fixed = append(fixed, a)

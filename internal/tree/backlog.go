@@ -33,6 +33,8 @@ const (
 	textPerStep, ancestorsPerStep, lookedPerStep = 512, 16, 4
 	// namePerStep bytes of a certificate's name that is parsed count as one step.
 	namePerStep = 4
+	// entrySteps is an entry of a request's access control list.
+	entrySteps = 2
 	// lookupsPerStep permission lookups count as one step.
 	lookupsPerStep = 6
 )

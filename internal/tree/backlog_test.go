@@ -290,6 +290,29 @@ func TestExpensiveMultisAreRefused(t *testing.T) {
 	w.check()
 }
 
+// TestMultisWithManyACLEntriesAreRefused: 40,000 short entries fit into one frame.
+func TestMultisWithManyACLEntriesAreRefused(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	for scheme, id := range map[string]string{"digest": "%x:%x", "ip": "10.%d.0.%d"} {
+		var ops []wire.MultiOp
+		for i := range 200 {
+			req := &wire.CreateRequest{Path: fmt.Sprint("/", scheme, i)}
+			for k := range 200 {
+				req.ACL = append(req.ACL, acl(31, scheme, fmt.Sprintf(id, i, k)))
+			}
+			ops = append(ops, wire.MultiOp{Op: wire.OpCreate, Req: req})
+		}
+		if got := codes(p.multi(ops...)); !slices.Contains(got, wire.ErrQuotaExceeded) {
+			t.Errorf("a multi with %d entries of %s is not refused", 200*len(ops), scheme)
+		}
+		if got := codes(p.multi(ops[:len(ops)/4]...)); slices.Min(got) != wire.ErrOK {
+			t.Errorf("a multi with %d entries of %s is refused: %v", 200*len(ops)/4, scheme, got)
+		}
+	}
+	w.check()
+}
+
 // The names of certificates take long to parse. A list of too many is refused.
 func TestManyLongCertificateNamesAreRefused(t *testing.T) {
 	const size = 20_000

@@ -33,6 +33,10 @@ var (
 // continue in the present one.
 var errPostponed = errors.New("the log's next segment has to wait")
 
+// errMoved means that a file of the log was removed, renamed, or replaced while it was
+// written.
+var errMoved = errors.New("the file was removed or replaced while the server wrote to it")
+
 // CorruptError describes damage to a log that no crash causes. Continuing would lose
 // acknowledged records.
 type CorruptError struct {

@@ -122,20 +122,26 @@ type flock struct {
 func (l *flock) Close() error { return errors.Join(l.File.Close(), l.dir.Close()) }
 
 // Check compares the locked file with the file that has its name now.
-func (l *flock) Check() error {
-	mine, err := l.Stat()
+func (l *flock) Check() error { return checkName(l.File, ErrLockLost) }
+
+// CheckName implements nameChecker.
+func (f osFile) CheckName() error { return checkName(f.File, errMoved) }
+
+// checkName returns an error that wraps moved if another file or none has the name of f.
+func checkName(f *os.File, moved error) error {
+	mine, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	there, err := os.Stat(l.Name())
+	there, err := os.Stat(f.Name())
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %w", ErrLockLost, err)
+		return fmt.Errorf("%w: %w", moved, err)
 	}
 	if err != nil { // a disk that fails, for example
 		return err
 	}
 	if !os.SameFile(mine, there) {
-		return fmt.Errorf("%w: %s is a different file now", ErrLockLost, l.Name())
+		return fmt.Errorf("%w: %s is a different file now", moved, f.Name())
 	}
 	return nil
 }

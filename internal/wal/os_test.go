@@ -193,6 +193,39 @@ func TestOSDirectoryMoved(t *testing.T) {
 	}
 }
 
+// TestOSSegmentMoved removes, renames, and replaces the segment that a log writes. The log
+// acknowledges nothing that the next start would not find.
+func TestOSSegmentMoved(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("an open file can't be moved there")
+	}
+	for name, change := range map[string]func(string) error{
+		"renamed": func(path string) error { return os.Rename(path, path+".old") },
+		"removed": os.Remove,
+		"replaced": func(path string) error {
+			return errors.Join(os.WriteFile(path+".new", nil, 0o600), os.Rename(path+".new", path))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "data")
+			l, _, s := openOS(t, path, wal.Options{})
+			appendAll(t, l, &s, "one")
+			segment := filepath.Join(path, "log-00000000000000000001")
+			if err := change(segment); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.Append([]byte("two")); err != nil {
+				t.Fatal(err)
+			}
+			err := l.Sync()
+			if !errors.Is(err, wal.ErrPoisoned) || !strings.Contains(err.Error(), segment) || l.Durable() != s.index {
+				t.Errorf("the next record: %v; %d are acknowledged, want %d", err, l.Durable(), s.index)
+			}
+			_ = l.Close() // the error is the same
+		})
+	}
+}
+
 // TestOSNotADirectory opens a path that cannot be a data directory.
 func TestOSNotADirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")

@@ -186,9 +186,13 @@ func (l *Log) writeBatch() {
 	if err == nil && (!l.opts.NoSync || h.count == 0) {
 		err = l.active.file.Sync()
 	}
-	// The next start would not find what is in a directory that was renamed or removed.
+	// The next start would not find what is in a directory or a file that was renamed or
+	// removed.
 	if err == nil {
 		err = l.lock.Check()
+	}
+	if c, ok := l.active.file.(nameChecker); ok && err == nil {
+		err = c.CheckName()
 	}
 
 	l.mu.Lock()

@@ -51,30 +51,44 @@ func ListsProcesses() bool {
 // were read before. complete is false if that can have happened: then more processes may
 // exist.
 func Outside(roots []int, group int, since Process) (found []Process, complete bool) {
+	complete = eachOutside(roots, group, since, func(p Process, alive bool) {
+		if alive {
+			found = append(found, p)
+		}
+	})
+	return found, complete
+}
+
+// eachOutside calls visit for each process that Outside returns, as soon as it finds it,
+// and for those that have ended and were not reaped. It visits the last child of a process
+// first: a process that forks and exits again and again is the last one.
+func eachOutside(roots []int, group int, since Process, visit func(p Process, alive bool)) (complete bool) {
 	complete = true
 	queue, seen := slices.Clone(roots), map[int]bool{}
 	for _, pid := range roots {
 		seen[pid] = true
 	}
 	for i := 0; i < len(queue) && i < len(roots)+maxFound; i++ {
-		for _, child := range Children(queue[i]) {
+		for _, child := range slices.Backward(Children(queue[i])) {
 			if seen[child] {
 				continue
 			}
 			seen[child] = true
-			p, ok := stat(child)
-			complete = complete && ok
+			p, alive, ok := statOrEnded(child)
+			complete = complete && alive
 			outside := ok && p.Group != group
 			if outside && (p.start < since.start || isHelper(child)) {
 				continue
 			}
-			queue = append(queue, child)
 			if outside {
-				found = append(found, p)
+				visit(p, alive)
+			}
+			if alive { // otherwise it has no children
+				queue = append(queue, child)
 			}
 		}
 	}
-	return found, complete
+	return complete && len(queue) <= len(roots)+maxFound
 }
 
 // isHelper reports whether a process is a watchdog or hook of zklock, which ends by
@@ -119,12 +133,21 @@ func FindProcess(pid int) (Process, bool) { return stat(pid) }
 
 // stat reads /proc/PID/stat. It does not find processes that have ended and were not reaped.
 func stat(pid int) (Process, bool) {
-	if !procMatches() {
+	p, alive, _ := statOrEnded(pid)
+	if !alive {
 		return Process{}, false
+	}
+	return p, true
+}
+
+// statOrEnded is stat that also finds processes that have ended and were not reaped.
+func statOrEnded(pid int) (p Process, alive, ok bool) {
+	if !procMatches() {
+		return Process{}, false, false
 	}
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return Process{}, false
+		return Process{}, false, false
 	}
 	return parseStat(pid, text)
 }
@@ -139,34 +162,32 @@ const (
 )
 
 // parseStat parses the text of /proc/PID/stat. The name in parentheses can itself contain
-// spaces and parentheses.
-func parseStat(pid int, text []byte) (Process, bool) {
+// spaces and parentheses. alive is false if the process has ended and was not reaped.
+func parseStat(pid int, text []byte) (p Process, alive, ok bool) {
 	end := bytes.LastIndexByte(text, ')')
 	if end < 0 {
-		return Process{}, false
+		return Process{}, false, false
 	}
 	fields := bytes.Fields(text[end+1:])
 	if len(fields) <= fieldStart || fields[fieldState][0] == 'X' {
-		return Process{}, false
+		return Process{}, false, false
 	}
 	// The state is that of the first thread. If that thread has ended and others run, the
 	// state is Z too.
-	if fields[fieldState][0] == 'Z' && len(fields[fieldThreads]) == 1 && fields[fieldThreads][0] <= '1' {
-		return Process{}, false
-	}
+	alive = fields[fieldState][0] != 'Z' || len(fields[fieldThreads]) > 1 || fields[fieldThreads][0] > '1'
 	group, err := strconv.Atoi(string(fields[fieldGroup]))
 	if err != nil {
-		return Process{}, false
+		return Process{}, false, false
 	}
 	session, err := strconv.Atoi(string(fields[fieldSession]))
 	if err != nil {
-		return Process{}, false
+		return Process{}, false, false
 	}
 	start, err := strconv.ParseUint(string(fields[fieldStart]), 10, 64)
 	if err != nil {
-		return Process{}, false
+		return Process{}, false, false
 	}
-	return Process{PID: pid, Group: group, session: session, start: start}, true
+	return Process{PID: pid, Group: group, session: session, start: start}, alive, true
 }
 
 // Same reports whether the process still runs.

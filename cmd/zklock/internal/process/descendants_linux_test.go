@@ -312,22 +312,22 @@ func TestSignalReachesTheFoundersGroup(t *testing.T) {
 func TestParse(t *testing.T) {
 	rest := " S 1 77 9" + strings.Repeat(" 0", 15) + " 4711 0"
 	tests := []struct {
-		text string
-		want Process
-		ok   bool
+		text      string
+		want      Process
+		alive, ok bool
 	}{
-		{"5 (sleep)" + rest, Process{5, 77, 9, 4711}, true},
-		{"5 (a) Z 1 (b) )" + rest, Process{5, 77, 9, 4711}, true},
-		{"5 (sleep)" + strings.Replace(rest, "S", "Z", 1), Process{}, false},
-		{"5 (sleep) S 1 77", Process{}, false},
-		{"5 (sleep)" + strings.Replace(rest, "77", "x", 1), Process{}, false},
-		{"5 (sleep)" + strings.Replace(rest, "4711", "-1", 1), Process{}, false},
-		{"5 sleep", Process{}, false},
-		{"", Process{}, false},
+		{"5 (sleep)" + rest, Process{5, 77, 9, 4711}, true, true},
+		{"5 (a) Z 1 (b) )" + rest, Process{5, 77, 9, 4711}, true, true},
+		{"5 (sleep)" + strings.Replace(rest, "S", "Z", 1), Process{5, 77, 9, 4711}, false, true},
+		{"5 (sleep) S 1 77", Process{}, false, false},
+		{"5 (sleep)" + strings.Replace(rest, "77", "x", 1), Process{}, false, false},
+		{"5 (sleep)" + strings.Replace(rest, "4711", "-1", 1), Process{}, false, false},
+		{"5 sleep", Process{}, false, false},
+		{"", Process{}, false, false},
 	}
 	for _, tt := range tests {
-		if got, ok := parseStat(5, []byte(tt.text)); got != tt.want || ok != tt.ok {
-			t.Errorf("%q: %+v, %v; want %+v, %v", tt.text, got, ok, tt.want, tt.ok)
+		if got, alive, ok := parseStat(5, []byte(tt.text)); got != tt.want || alive != tt.alive || ok != tt.ok {
+			t.Errorf("%q: %+v, %v, %v; want %+v, %v, %v", tt.text, got, alive, ok, tt.want, tt.alive, tt.ok)
 		}
 	}
 	self, ok := FindProcess(os.Getpid())

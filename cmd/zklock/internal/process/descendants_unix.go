@@ -53,16 +53,39 @@ func (s *Descendants) Terminate() {
 }
 
 // Kill sends KILL to the known processes. A process can fork and exit before the signal
-// reaches it, but a signal to its group also reaches its child. A group in another session
-// than the command's consists only of descendants of the command, unless a process that is
-// older than the command, such as a daemon, leads the group or the session.
+// reaches it, but a signal to its group also reaches its child.
 func (s *Descendants) Kill() {
 	for p := range s.known {
-		if now, ok := FindProcess(p.PID); ok && now == p && s.Command.session != 0 && p.session != s.Command.session &&
-			!s.isOlder(p.Group) && !s.isOlder(p.session) {
-			_ = unix.Kill(-p.Group, unix.SIGKILL) // p exists, so the number is still that of its group
+		if now, ok := FindProcess(p.PID); ok && now == p {
+			s.killGroup(p)
 		}
 		p.Signal(unix.SIGKILL)
+	}
+}
+
+// KillNow sends KILL to each descendant of root as soon as it finds it. If one that forks
+// and exits again and again has ended by then, a signal to its group still reaches its
+// child. Root must adopt orphans: otherwise the children of a process that it kills are
+// not found any more. It returns how many have ended and were not reaped.
+func (s *Descendants) KillNow(root, group int) (ended int) {
+	eachOutside([]int{root}, group, s.Command, func(p Process, alive bool) {
+		s.killGroup(p)
+		if alive {
+			p.Signal(unix.SIGKILL)
+		} else {
+			ended++
+		}
+	})
+	return ended
+}
+
+// killGroup sends KILL to the group of a process that runs, or that has ended and was not
+// reaped: the number is then still that of its group. A group in another session than the
+// command's consists only of descendants of the command, unless a process that is older
+// than the command, such as a daemon, leads the group or the session.
+func (s *Descendants) killGroup(p Process) {
+	if s.Command.session != 0 && p.session > 1 && p.Group > 1 && p.session != s.Command.session && !s.isOlder(p.Group) && !s.isOlder(p.session) {
+		_ = unix.Kill(-p.Group, unix.SIGKILL)
 	}
 }
 

@@ -67,6 +67,53 @@ func TestKillsBeyondTheGroup(t *testing.T) {
 	}
 }
 
+// TestKillsForkingProcessesOfAStoppedWrapper checks that the watchdog kills processes that
+// fork and exit again and again if the wrapper, which adopts them, does not reap them.
+func TestKillsForkingProcessesOfAStoppedWrapper(t *testing.T) {
+	if !adoptOrphans() {
+		t.Skip("this process cannot adopt orphans")
+	}
+	t.Cleanup(func() {
+		for _, pid := range Children(os.Getpid()) {
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // fails if it still runs
+		}
+	})
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	// By exec, because a shell limits how deep a function may call itself.
+	script := filepath.Join(t.TempDir(), "fork")
+	if err := os.WriteFile(script, []byte(`[ $1 -lt 100000 ] && sh "$0" $(($1+1)) & exit 0`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", `setsid sh "$0" 0 & echo up; exec sleep 1000`, script)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stdout = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	lines := bufio.NewReader(r)
+	if line, err := lines.ReadString('\n'); line != "up\n" {
+		t.Fatalf("the command said %q, %v", line, err)
+	}
+	g, err := StartWatchdog(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := errors.Join(g.Watch(cmd.Process.Pid), g.Until(BootTime()+time.Hour))
+	until(t, "many have ended", func() bool { return len(Children(os.Getpid())) > 1000 })
+	if told = errors.Join(told, g.Until(BootTime())); told != nil {
+		t.Fatal(told)
+	}
+	awaitEnd(t, "the watchdog", g.Died())
+	_ = cmd.Wait()
+	allEnded(t, r)
+	g.Bye()
+}
+
 // empty waits until the watchdog has read all that it was told, has seen to it,
 // and waits for more: nothing is left in the pipe, and after that one of its
 // threads is seen in poll.

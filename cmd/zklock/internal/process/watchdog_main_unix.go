@@ -74,13 +74,20 @@ func (w *victims) find(c *watchdogCore) (complete bool) {
 	return true
 }
 
-// sweeps limits how often the watchdog searches for processes that started while it killed.
-const sweeps = 10
+// quietSweeps is how many searches must find no process that runs, and no further one that
+// has ended. maxSweep limits the time: a process of another user cannot be killed.
+const (
+	quietSweeps = 10
+	maxSweep    = 10 * time.Second
+)
 
 // kill kills all victims. If the wrapper was stopped when its command ended, it did not
 // send "bye", and another group may have the number of the group now.
+//
+// A stopped wrapper does not reap the processes that it adopts, so no search is complete.
 func (w *victims) kill(c *watchdogCore) {
-	for range sweeps {
+	quiet, ended := 0, 0
+	for end := BootTime() + maxSweep; quiet < quietSweeps && BootTime() < end; {
 		complete := w.find(c)
 		if !w.leader.Replaced() {
 			_ = unix.Kill(-c.group, unix.SIGKILL) // ESRCH: the group has ended
@@ -88,7 +95,16 @@ func (w *victims) kill(c *watchdogCore) {
 		if complete && w.descendants.Len() == 0 {
 			return
 		}
+		quiet++
+		if w.descendants.Len() > 0 {
+			quiet = 0
+		}
 		w.descendants.Kill()
+		if c.wrapper == unix.Getppid() {
+			if n := w.descendants.KillNow(c.wrapper, c.group); n != ended {
+				quiet, ended = 0, n
+			}
+		}
 		time.Sleep(time.Millisecond)
 	}
 }
