@@ -26,8 +26,9 @@ type Options struct {
 	SASL zk.SASLMechanism
 	// TLS, if not nil, makes the client use TLS. Used by Dial only.
 	TLS *tls.Config
-	// DialContext opens connections; network is "tcp" or "unix". Nil means the
-	// DialContext of a net.Dialer. Used by Dial only.
+	// DialContext opens connections; network is "tcp" or "unix". It must return when ctx
+	// ends: Close waits for it. Nil means the DialContext of a net.Dialer. Used by Dial
+	// only.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 	// KeepOrder tries the servers in the given order, for example with the nearest first.
 	// False means that each client shuffles them, so that clients are distributed over the

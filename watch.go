@@ -235,8 +235,11 @@ func (w *lockWatch) list(ctx context.Context, known entryCache) ([]queue.Entry, 
 		switch {
 		case errors.Is(r.Err, zk.ErrNoNode):
 			results, err := w.client.doAll(ctx, zk.ExistsOp(dir, true))
-			if err != nil || results[0].Err != nil {
-				return nil, errors.Join(err, ignoreNoNode(results[0].Err))
+			if err != nil {
+				return nil, err
+			}
+			if err := results[0].Err; err != nil {
+				return nil, ignoreNoNode(err)
 			}
 			continue // it was created in between
 		case r.Err != nil:

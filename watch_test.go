@@ -618,3 +618,26 @@ func TestWatchChangesAtAnyMoment(t *testing.T) {
 		})
 	}
 }
+
+// TestWatchEndsAtAnyMoment ends the context at each moment of a read of a lock, which has no
+// znode in one of the runs.
+func TestWatchEndsAtAnyMoment(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		defer release(t, acquire(t, c.Mutex("held")))
+		srv.Delay(10 * time.Millisecond) // a round trip takes 20 ms
+		for _, name := range []string{"held", "missing"} {
+			for after := time.Duration(0); after < 70*time.Millisecond; after += 5 * time.Millisecond {
+				ctx, cancel := context.WithTimeout(t.Context(), after)
+				var last error
+				for _, last = range c.Watch(ctx, name) {
+				}
+				cancel()
+				if !errors.Is(last, context.DeadlineExceeded) {
+					t.Errorf("%s, after %v: %v", name, after, last)
+				}
+			}
+		}
+		srv.Delay(0)
+	})
+}

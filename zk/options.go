@@ -36,7 +36,7 @@ type Options struct {
 	TLS *tls.Config
 	// DialContext makes connections. network is "tcp" or "unix". Nil means that of a
 	// net.Dialer. It is called for each connection with the host name from the
-	// connection string.
+	// connection string. It must return when ctx ends: Close waits for it.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 	// ReadOnly accepts servers that have lost their quorum, see [ConnectedReadOnly].
 	// False means that the client continues to look for another server.

@@ -198,6 +198,7 @@ func (c *Core) proceed(now time.Duration, acq *acquire) {
 			c.watchOwn(n)
 		}
 	}
+	c.noteAgain(acq)
 	if acq.swap != nil {
 		c.advanceSwap(now, acq)
 	}
@@ -235,6 +236,9 @@ func (c *Core) grantReady(now time.Duration) {
 // grant turns the acquire into a hold.
 func (c *Core) grant(now time.Duration, acq *acquire, nodes []*node) {
 	acq.cancelRetry()
+	if slices.ContainsFunc(acq.positions, (*position).unnoted) {
+		acq.retry(now + retryPause)
+	}
 	acq.phase, acq.access = held, nil
 	c.holds++
 	for _, n := range nodes {

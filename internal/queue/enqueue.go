@@ -114,7 +114,7 @@ func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
 		acq.makes, acq.unmade, acq.apart = 0, nil, false
 		for _, n := range nodes {
 			delete(acq.access, n.position.parent)
-			if n.named == byData && !n.fixed {
+			if n.named == byData && !n.fixed && n.state == alive {
 				// A check of its name cannot tell it from a later znode in a parent that was
 				// created again. A watch and the czxid can.
 				c.watchOwn(n)
@@ -240,8 +240,11 @@ func (c *Core) createdAfterSession(now time.Duration, nodes []*node, r Reply) {
 // inspectOwn checks what the server created, and fails on an impossible result.
 func (c *Core) inspectOwn(acq *acquire, nodes []*node, r Reply) error {
 	for _, n := range nodes {
-		if n.session != c.session.Session || len(nodes) == 1 && r.Owner != n.session {
+		switch {
+		case n.session != c.session.Session || len(nodes) == 1 && r.Owner != n.session:
 			return ErrOwner
+		case n.state != alive || r.Czxid <= 0:
+			return ErrCreated
 		}
 		if n.named == forever || n.fixed {
 			continue

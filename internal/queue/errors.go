@@ -13,6 +13,7 @@ var (
 	ErrClosed    = errors.New("the client is closed")
 	ErrUnproven  = errors.New("the connection was lost before the answer")
 	ErrOwner     = errors.New("the server reported another session as the owner of a new znode")
+	ErrCreated   = errors.New("the server reported an impossible name or transaction id of a new znode")
 	ErrParents   = errors.New("the lock's parent znode is deleted repeatedly")
 	ErrNotWriter = errors.New("not a writer's hold")
 	ErrPermits   = errors.New("other clients use this semaphore with another number of permits")

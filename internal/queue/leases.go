@@ -97,6 +97,8 @@ type limit struct {
 	version int32
 	data    []byte
 	agreed  bool // it was compared with the permits of this acquire
+	of      int  // what is written in its place; see [Core.note]
+	lost    bool // the last attempt to write it had no answer, or was refused for the moment
 }
 
 // agreed reports whether the limit was read and compared.
@@ -119,22 +121,38 @@ func (c *Core) agree(p *position, of, others int) bool {
 	case err == nil && others > 0 && !p.sem.stored():
 		return false
 	case err == nil || len(l.data) == 0:
-		c.note(p, of, l.version)
+		l.of = of
+		c.note(p)
 	}
 	return true
 }
 
-// note writes the number of permits next to the leases. It ignores a refusal and a version that has changed.
-// After a lost answer it writes again: if the first write was applied, the version has
-// changed.
-func (c *Core) note(p *position, of int, version int32) {
-	c.send(Request{Kind: Set, Path: p.parent, Data: strconv.AppendInt(nil, int64(of), 10), Version: version},
-		func(_ time.Duration, r Reply) {
+// note writes the number of permits next to the leases. It ignores a refusal and a version
+// that has changed. After a lost answer it writes again, after a pause: if the first write
+// was applied, the version has changed.
+func (c *Core) note(p *position) {
+	l := p.limit
+	l.lost = false
+	c.send(Request{Kind: Set, Path: p.parent, Data: strconv.AppendInt(nil, int64(l.of), 10), Version: l.version},
+		func(now time.Duration, r Reply) {
 			if p.membership == present && (r.Code == Unknown || r.Code == NotApplied) {
-				c.note(p, of, version)
+				l.lost = true
+				p.acquire.retry(now + retryPause)
 			}
 		})
 }
+
+// noteAgain writes the numbers of permits again whose last attempt was lost.
+func (c *Core) noteAgain(acq *acquire) {
+	for _, p := range acq.positions {
+		if p.unnoted() {
+			c.note(p)
+		}
+	}
+}
+
+// unnoted reports whether the last attempt to write the number of permits was lost.
+func (p *position) unnoted() bool { return p.limit != nil && p.limit.lost }
 
 // tryGate decides whether a try waits at a gate that another acquire holds, perhaps only
 // briefly. If too few permits are left, the try fails. Otherwise the gate will soon be

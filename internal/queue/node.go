@@ -72,9 +72,14 @@ func (n *node) path() string {
 	return n.parent + "/" + n.name
 }
 
-// made records the success of a create whose i-th znode is n.
+// made records the success of a create whose i-th znode is n. If the answer has a name that
+// cannot be the znode's, its name is unknown.
 func (n *node) made(r Reply, i int) {
 	n.state, n.czxid = alive, r.Czxid
+	if i < len(r.Made) && !strings.HasPrefix(path.Base(r.Made[i]), n.prefix) {
+		n.state = unknown
+		return
+	}
 	if i < len(r.Made) {
 		n.name = path.Base(r.Made[i])
 		// The name shares the memory of the path, so keeping the path costs nothing.

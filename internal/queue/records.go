@@ -66,9 +66,13 @@ func (c *Core) listRecords(p *position) {
 		if !c.answers(now, p, queue) {
 			return
 		}
+		// Sorted, because the lists may be long.
+		entries, later := slices.Sorted(slices.Values(queue.Children)), slices.Sorted(slices.Values(after.Children))
 		c.sight(now, p, slices.DeleteFunc(before.Children, func(name string) bool {
-			there := slices.ContainsFunc(queue.Children, func(child string) bool { return strings.HasPrefix(child, name) })
-			return there || !IsRecord(name) || !slices.Contains(after.Children, name)
+			i, _ := slices.BinarySearch(entries, name)
+			there := i < len(entries) && strings.HasPrefix(entries[i], name)
+			_, still := slices.BinarySearch(later, name)
+			return there || !IsRecord(name) || !still
 		}))
 		c.listed(now, p, queue.Children)
 	})

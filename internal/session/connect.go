@@ -96,7 +96,8 @@ type Failure struct {
 // tried. The slice belongs to the core: read it before the next step.
 func (c *Core) Failures() []Failure { return c.failures }
 
-// minDialTimeout is the minimum time for one server, however long the list is.
+// minDialTimeout is the minimum time for one server, however long the list is, and however
+// short the timeout that a server granted.
 const minDialTimeout = 100 * time.Millisecond
 
 // dialTimeout returns the time for one server. Within a session timeout, each server
@@ -106,7 +107,7 @@ func (c *Core) dialTimeout() time.Duration {
 	if c.sessionID == 0 {
 		t = c.cfg.Timeout // the negotiated timeout belonged to another session
 	}
-	return max(t/time.Duration(len(c.cfg.Servers)), min(t, minDialTimeout))
+	return max(t/time.Duration(len(c.cfg.Servers)), min(c.cfg.Timeout, minDialTimeout))
 }
 
 // Dialed reports that the connection gen is open. It begins the handshake.
@@ -180,6 +181,10 @@ func (c *Core) dropConnection(err error, now time.Duration) {
 	c.failedAttempts++
 }
 
+// minGranted is the shortest session timeout that the core accepts, unless a shorter one was
+// requested. With a shorter one, pings and heartbeats would never pause.
+const minGranted = 10 * time.Millisecond
+
 // connectAnswered handles the answer to the ConnectRequest.
 func (c *Core) connectAnswered(frame []byte, now time.Duration) {
 	if err := c.errorReply(frame); err != nil {
@@ -199,6 +204,8 @@ func (c *Core) connectAnswered(frame []byte, now time.Duration) {
 		c.expire(ErrSessionExpired, now)
 	case r.SessionID == 0 || r.Timeout <= 0:
 		c.dropConnection(fmt.Errorf("%w: the server opened no session", ErrRefused), now)
+	case time.Duration(r.Timeout)*time.Millisecond < min(c.cfg.Timeout, minGranted):
+		c.dropConnection(fmt.Errorf("%w: session timeout of %d ms", ErrProtocol, r.Timeout), now)
 	case len(r.Password) != passwordSize:
 		c.dropConnection(fmt.Errorf("%w: session password of %d bytes, want %d", ErrProtocol, len(r.Password), passwordSize), now)
 	case r.ReadOnly && !c.cfg.ReadOnly:

@@ -71,11 +71,13 @@ func TestHandshakeAnswers(t *testing.T) {
 		{"other session", true, func(w *wire.ConnectResponse) { w.SessionID = 8 }, true, ErrSessionExpired},
 		{"resumed with timeout 0", true, func(w *wire.ConnectResponse) { w.Timeout = 0 }, true, ErrSessionExpired},
 		{"resumed with timeout below 0", true, func(w *wire.ConnectResponse) { w.Timeout = -5 }, true, ErrSessionExpired},
+		{"resumed with a timeout of 9 ms", true, func(w *wire.ConnectResponse) { w.Timeout = 9 }, false, ErrProtocol},
 		{"resumed with a short password", true, func(w *wire.ConnectResponse) { w.Password = make([]byte, 15) }, false, ErrProtocol},
 		{"resumed on a read-only server", true, func(w *wire.ConnectResponse) { w.ReadOnly = true }, false, ErrReadOnly},
 		{"no session", false, func(w *wire.ConnectResponse) { w.SessionID, w.Timeout = 0, 0 }, false, ErrRefused},
 		{"timeout 0", false, func(w *wire.ConnectResponse) { w.Timeout = 0 }, false, ErrRefused},
 		{"timeout below 0", false, func(w *wire.ConnectResponse) { w.Timeout = -1 << 31 }, false, ErrRefused},
+		{"timeout of 9 ms", false, func(w *wire.ConnectResponse) { w.Timeout = 9 }, false, ErrProtocol},
 		{"no password", false, func(w *wire.ConnectResponse) { w.Password = nil }, false, ErrProtocol},
 		{"long password", false, func(w *wire.ConnectResponse) { w.Password = make([]byte, 17) }, false, ErrProtocol},
 		{"read-only", false, func(w *wire.ConnectResponse) { w.ReadOnly = true }, false, ErrReadOnly},
@@ -110,6 +112,19 @@ func TestHandshakeAnswers(t *testing.T) {
 				t.Fatalf("%+v", n)
 			}
 		})
+	}
+}
+
+// A server grants a timeout that is shorter than a dial takes. The client must still be able
+// to reach the other servers, which may know more about the session.
+func TestShortTimeoutLeavesTimeToDial(t *testing.T) {
+	r := newRig(t, nil)
+	r.timeout = 10
+	r.connect(7)
+	r.core.Lost(r.gen, errors.New("cut"), r.now)
+	r.dial()
+	if left := r.core.deadline - r.now; left != minDialTimeout {
+		t.Fatalf("%v to dial, want %v", left, minDialTimeout)
 	}
 }
 

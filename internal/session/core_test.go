@@ -47,7 +47,7 @@ func TestRefusedCloseReportsError(t *testing.T) {
 // the next servers.
 func TestDialTimeoutOfNewSessionIsTheRequestedOne(t *testing.T) {
 	r := newRig(t, nil)
-	r.timeout = 1 // ms
+	r.timeout = 10 // ms
 	r.connect(7)
 	r.core.Lost(r.gen, ErrTimeout, r.now)
 	r.dial()

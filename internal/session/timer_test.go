@@ -80,7 +80,7 @@ func TestPingsKeepAConnection(t *testing.T) {
 
 func TestTinySessionTimeoutDoesNotSpin(t *testing.T) {
 	r := newRig(t, nil)
-	r.timeout = 1
+	r.timeout = 10
 	r.connect(7)
 	r.pass(10 * time.Millisecond)
 	r.wantLost(ErrTimeout)
