@@ -239,12 +239,16 @@ func (s *scene) free() error {
 	return s.within(other.release)
 }
 
-// delays delays every request of the participant for a path by a second, and returns the
-// number of such requests.
+// watches reports whether a request or its answer is for a path, or is setWatches, which has
+// no path of its own: zklock sets its first watches on several znodes together.
+func watches(f zktest.Frame, path string) bool { return f.Path == path || f.Op == "setWatches" }
+
+// delays delays every request of the participant by a second that watches a path, and returns
+// the number of such requests.
 func (p *participant) delays(path string) *atomic.Int64 {
 	var seen atomic.Int64
 	p.route.DelayFunc(func(f zktest.Frame) time.Duration {
-		if f.Direction != zktest.ToServer || f.Path != path {
+		if f.Direction != zktest.ToServer || !watches(f, path) {
 			return 0
 		}
 		seen.Add(1)

@@ -43,7 +43,7 @@ func TestWakeUpBeforeTheWait(t *testing.T) {
 		holder, p := s.blocker(), s.enter(r)
 		answers := 0
 		p.route.DelayFunc(func(f zktest.Frame) time.Duration {
-			if f.Direction == zktest.ToServer || f.Path != holder || f.Op == "notification" {
+			if f.Direction == zktest.ToServer || !watches(f, holder) || f.Op == "notification" {
 				return 0 // the event still comes after the answer
 			}
 			answers++ // only one frame at a time passes in a direction
