@@ -107,7 +107,8 @@ func (l *Lock) derive(edit func(*Lock) error) *Lock {
 
 // Acquire waits until the lock is granted and returns a hold. ctx bounds the wait, not
 // the hold. If ctx ends before the grant, the error says what Acquire waited for. It names
-// the holder after a wait of a second, or of half of the time that ctx allowed.
+// the holder after a wait of a second, or of half of the time that ctx allowed, but of at
+// least 100 ms.
 //
 // If Acquire fails, the caller holds nothing. The client deletes what it created on the
 // servers in the background, even if ctx is done. If the session expires while Acquire
@@ -200,16 +201,17 @@ func (c *Client) start(ctx context.Context, l *Lock, try bool, since time.Time, 
 
 // tellAfter returns how long an acquire waits before it reads whose entry it waits for. The
 // error of an acquire that ends earlier does not name the holder, so one whose context ends
-// soon reads in half of the time left.
+// soon reads in half of the time left. A read does not pay in a wait of less than 100 ms.
 func (c *Client) tellAfter(ctx context.Context) time.Duration {
-	after := time.Second
-	if c.opts.OnWait != nil {
+	const least, most = 100 * time.Millisecond, time.Second
+	deadline, ok := ctx.Deadline()
+	switch {
+	case c.opts.OnWait != nil:
 		return 0
+	case !ok:
+		return most
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		after = min(after, time.Until(deadline)/2)
-	}
-	return max(after, 0)
+	return min(max(time.Until(deadline)/2, least), most)
 }
 
 // enqueue passes the acquire to the core, whose requests send puts on the wire. The mutex
