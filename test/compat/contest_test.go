@@ -167,7 +167,9 @@ func (c *contest) excludes(t *testing.T, f *fleet) Report {
 	if len(c.sides) > 1 && r.Handovers < perSide {
 		t.Errorf("%d hand-overs between kinds: they did not contend", r.Handovers)
 	}
-	if r.Stall > stallLimit {
+	// A lost wake-up cannot stop a hasty contest, and a busy machine may leave no acquire the
+	// time for its round trips.
+	if r.Stall > stallLimit && !c.hasty {
 		t.Errorf("nobody moved for %v, %s: a wake-up was lost", r.Stall, r.Stalled)
 	}
 	for kind, n := range timeouts {
