@@ -37,7 +37,7 @@ func acquire(ctx context.Context, s *cli.Settings, c *zklock.Client, spec *lockS
 	stop()
 	switch {
 	case err == nil:
-		if err := checkKind(ctx, s, c, spec); err != nil {
+		if err := checkKind(ctx, c, spec); err != nil {
 			return nil, err // the caller closes the client, which releases the lock
 		}
 		return hold, nil

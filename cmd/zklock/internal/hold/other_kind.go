@@ -3,21 +3,26 @@ package hold
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/internal/legible"
 )
 
+// kindTimeout bounds the reads of checkKind: servers that do not answer must not delay the
+// command for long.
+const kindTimeout = time.Second
+
 // checkKind returns an error if another client uses one of the locks as a semaphore and this
 // client does not, or the other way round: such locks do not exclude each other. The client
 // holds the locks, so of two clients that acquire at the same time at least one sees the
 // other. A lock that it cannot inspect passes.
-func checkKind(ctx context.Context, s *cli.Settings, c *zklock.Client, spec *lockSpec) error {
+func checkKind(ctx context.Context, c *zklock.Client, spec *lockSpec) error {
 	if spec.node {
 		return nil // its znode can be no other lock's
 	}
-	ctx, cancel := s.ConnectContext(ctx)
+	ctx, cancel := context.WithTimeout(ctx, kindTimeout)
 	defer cancel()
 	for i, path := range spec.paths {
 		other, kind := c.Semaphore(path, 1), "a semaphore"
