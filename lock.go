@@ -130,7 +130,8 @@ type acquisition struct {
 	lock *Lock
 	try  bool
 	data []byte // what its znodes contain
-	// After this wait, it reads whose entry it waits for.
+	// tellAfter is how long it waits before it reads whose entry it waits for; see
+	// [Client.tellAfter].
 	tellAfter time.Duration
 	handoff   *handoff  // the handoff that it belongs to; nil if the lock has none
 	started   time.Time // when the acquire began, as its znodes say
@@ -139,7 +140,7 @@ type acquisition struct {
 	done      chan struct{} // closed when hold or err is set
 	wait      wait          // its last known position in the queue
 	blocker   string        // the znode of the holder because of which a try failed, if known
-	timeline  *timeline     // what the hooks are told; nil if there are no hooks
+	timeline  *timeline     // of its calls of hooks; nil if there are no hooks
 }
 
 func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {

@@ -25,8 +25,8 @@ type Spec struct {
 	// apply to members with custom names.
 	Delay time.Duration
 	// TellAfter is how long the acquire waits for an entry before it reads whose entry it
-	// is, and sends the Waiting signal. Zero means that it reads at once. A shorter wait
-	// saves the servers that read.
+	// is, and sends the Waiting signal. Zero means that it reads at once. A wait that ends
+	// earlier costs the servers no read.
 	TellAfter time.Duration
 }
 

@@ -47,11 +47,11 @@ func acquire(ctx context.Context, s *cli.Settings, c *zklock.Client, spec *lockS
 		return nil, &cli.ExitError{Code: s.Conflict, Err: explainNodeLock(ctx, s, l, spec, lockedError(spec, err, s.ServersSuffix()))}
 	case wait.Err() != nil && unanswered(c.Health()):
 		// The lock may be free: a cron job must not take this for a lock that is held.
-		why, reason := "", c.Health().Err
-		if reason != nil {
-			why = ": " + reason.Error()
+		failed := fmt.Errorf("%s was not acquired within %s: %w%s", spec.title(), cli.ShortDuration(timeout), errUnanswered, s.ServersSuffix())
+		if reason := c.Health().Err; reason != nil {
+			failed = fmt.Errorf("%w: %w", failed, reason)
 		}
-		return nil, &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("%s was not acquired within %s: %w%s%s", spec.title(), cli.ShortDuration(timeout), errUnanswered, s.ServersSuffix(), why)}
+		return nil, &cli.ExitError{Code: cli.ExitFailed, Err: failed}
 	case wait.Err() != nil:
 		return nil, &cli.ExitError{Code: s.Conflict, Err: explainNodeLock(ctx, s, l, spec, timeoutError(spec, timeout, s.ServersSuffix()))}
 	}
