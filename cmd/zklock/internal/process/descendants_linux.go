@@ -77,7 +77,7 @@ func eachOutside(roots []int, group int, since Process, visit func(p Process, al
 			p, alive, ok := statOrEnded(child)
 			complete = complete && alive
 			outside := ok && p.Group != group
-			if outside && (p.start < since.start || isHelper(child)) {
+			if outside && (p.start < since.start || alive && isHelper(child)) {
 				continue
 			}
 			if outside {
@@ -109,20 +109,34 @@ func Children(pid int) []int {
 	if !procMatches() {
 		return nil
 	}
-	var all []int
-	files, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
+	var info unix.Stat_t
+	if err := unix.Stat(dir, &info); err != nil {
+		return nil
+	}
+	if info.Nlink == 3 { // 2 and the number of threads; to list them is slow
+		return appendChildren(nil, dir+strconv.Itoa(pid))
+	}
+	threads, err := filepath.Glob(dir + "*")
 	if err != nil {
 		return nil
 	}
-	for _, file := range files {
-		list, err := os.ReadFile(file)
-		if err != nil {
-			continue // the thread has ended
-		}
-		for word := range bytes.FieldsSeq(list) {
-			if n, err := strconv.Atoi(string(word)); err == nil && n > 1 {
-				all = append(all, n)
-			}
+	var all []int
+	for _, thread := range threads {
+		all = appendChildren(all, thread)
+	}
+	return all
+}
+
+// appendChildren appends the children of one thread, given by its directory in /proc.
+func appendChildren(all []int, thread string) []int {
+	list, err := os.ReadFile(thread + "/children")
+	if err != nil {
+		return all // the thread has ended
+	}
+	for word := range bytes.FieldsSeq(list) {
+		if n, err := strconv.Atoi(string(word)); err == nil && n > 1 {
+			all = append(all, n)
 		}
 	}
 	return all

@@ -17,24 +17,31 @@ type Descendants struct {
 // between fork and exec a helper looks like its parent. It reports whether the search was
 // complete; see [Outside].
 func (s *Descendants) Find(root, group int) (complete bool) {
+	s.forget()
 	roots := []int{root}
 	for p := range s.known {
-		if p.Same() && !isHelper(p.PID) {
-			roots = append(roots, p.PID)
-		} else {
-			delete(s.known, p)
-		}
+		roots = append(roots, p.PID)
 	}
-	found, complete := Outside(roots, group, s.Command)
-	for _, p := range found {
+	return eachOutside(roots, group, s.Command, func(p Process, alive bool) {
+		if !alive {
+			return
+		}
 		if s.known == nil {
 			s.known = map[Process]bool{}
 		}
 		if _, known := s.known[p]; !known {
 			s.known[p] = false
 		}
+	})
+}
+
+// forget removes processes that have ended and processes that have become helpers.
+func (s *Descendants) forget() {
+	for p := range s.known {
+		if !p.Same() || isHelper(p.PID) {
+			delete(s.known, p)
+		}
 	}
-	return complete
 }
 
 // Len returns the number of known processes.
@@ -55,42 +62,62 @@ func (s *Descendants) Terminate() {
 // Kill sends KILL to the known processes. A process can fork and exit before the signal
 // reaches it, but a signal to its group also reaches its child.
 func (s *Descendants) Kill() {
+	groups := groupKiller{command: s.Command}
 	for p := range s.known {
 		if now, ok := FindProcess(p.PID); ok && now == p {
-			s.killGroup(p)
+			groups.kill(p)
 		}
 		p.Signal(unix.SIGKILL)
 	}
 }
 
-// KillNow sends KILL to each descendant of root as soon as it finds it. If one that forks
-// and exits again and again has ended by then, a signal to its group still reaches its
-// child. Root must adopt orphans: otherwise the children of a process that it kills are
-// not found any more. It returns how many have ended and were not reaped.
-func (s *Descendants) KillNow(root, group int) (ended int) {
-	eachOutside([]int{root}, group, s.Command, func(p Process, alive bool) {
-		s.killGroup(p)
+// KillNow sends KILL to the known processes, and to each other descendant of root as soon
+// as it finds it. If a process that forks and exits again and again has ended by then, a
+// signal to its group still reaches its child. Root must adopt orphans: otherwise the
+// children of a process that it kills are not found any more. It returns how many run, and
+// how many have ended and were not reaped.
+func (s *Descendants) KillNow(root, group int) (running, ended int, complete bool) {
+	s.forget()
+	s.Kill()
+	groups := groupKiller{command: s.Command}
+	complete = eachOutside([]int{root}, group, s.Command, func(p Process, alive bool) {
+		groups.kill(p)
 		if alive {
 			p.Signal(unix.SIGKILL)
+			running++
 		} else {
 			ended++
 		}
 	})
-	return ended
+	return max(running, s.Len()), ended, complete
 }
 
-// killGroup sends KILL to the group of a process that runs, or that has ended and was not
+// groupKiller sends KILL to the groups of processes that one search found, to each group
+// once: the kernel lets no member of a group start another one after that.
+type groupKiller struct {
+	command Process
+	done    map[int]bool // the groups that were examined
+}
+
+// kill sends KILL to the group of a process that runs, or that has ended and was not
 // reaped: the number is then still that of its group. A group in another session than the
 // command's consists only of descendants of the command, unless a process that is older
 // than the command, such as a daemon, leads the group or the session.
-func (s *Descendants) killGroup(p Process) {
-	if s.Command.session != 0 && p.session > 1 && p.Group > 1 && p.session != s.Command.session && !s.isOlder(p.Group) && !s.isOlder(p.session) {
+func (k *groupKiller) kill(p Process) {
+	if k.command.session == 0 || p.session <= 1 || p.Group <= 1 || p.session == k.command.session || k.done[p.Group] {
+		return
+	}
+	if k.done == nil {
+		k.done = map[int]bool{}
+	}
+	k.done[p.Group] = true
+	if !k.isOlder(p.Group) && !k.isOlder(p.session) {
 		_ = unix.Kill(-p.Group, unix.SIGKILL)
 	}
 }
 
 // isOlder reports whether a process with this number runs that started before the command.
-func (s *Descendants) isOlder(pid int) bool {
+func (k *groupKiller) isOlder(pid int) bool {
 	p, ok := FindProcess(pid)
-	return ok && p.start < s.Command.start
+	return ok && p.start < k.command.start
 }

@@ -88,22 +88,26 @@ const (
 func (w *victims) kill(c *watchdogCore) {
 	quiet, ended := 0, 0
 	for end := BootTime() + maxSweep; quiet < quietSweeps && BootTime() < end; {
-		complete := w.find(c)
+		adopts, before := c.wrapper == unix.Getppid(), ended
+		running, complete := 0, false
+		if !adopts {
+			complete = w.find(c) // through the parents, which must live
+			running = w.descendants.Len()
+		}
 		if !w.leader.Replaced() {
 			_ = unix.Kill(-c.group, unix.SIGKILL) // ESRCH: the group has ended
 		}
-		if complete && w.descendants.Len() == 0 {
+		if adopts {
+			running, ended, complete = w.descendants.KillNow(c.wrapper, c.group)
+		} else {
+			w.descendants.Kill()
+		}
+		if complete && running == 0 {
 			return
 		}
 		quiet++
-		if w.descendants.Len() > 0 {
+		if running > 0 || ended != before {
 			quiet = 0
-		}
-		w.descendants.Kill()
-		if c.wrapper == unix.Getppid() {
-			if n := w.descendants.KillNow(c.wrapper, c.group); n != ended {
-				quiet, ended = 0, n
-			}
 		}
 		time.Sleep(time.Millisecond)
 	}
