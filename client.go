@@ -65,6 +65,7 @@ type Client struct {
 	closeErr     error      // what it returns
 	cond         *sync.Cond // the core may have become idle, or Close may be done
 	outbox       []queue.Request
+	requests     []zk.Request     // backs the requests of the outbox in the form of zk
 	sending      []queue.Request  // backs the outbox while it is being sent
 	flushing     bool             // a goroutine is sending the outbox
 	flushPending bool             // a goroutine is about to flush the core

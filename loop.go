@@ -82,10 +82,14 @@ func (c *Client) stepBy(clock func() time.Duration, input func(core *queue.Core,
 		batch := c.outbox
 		c.outbox = c.sending[:0]
 		c.mu.Unlock()
+		requests := c.requests[:0]
 		for i := range batch {
-			c.send(&batch[i])
+			requests = append(requests, c.toRequest(&batch[i]))
 		}
+		c.zk.GoAll(requests...)
 		clear(batch)
+		clear(requests)
+		c.requests = requests[:0]
 		c.mu.Lock()
 		if c.sending = nil; cap(batch) <= maxKept {
 			c.sending = batch[:0]
@@ -332,8 +336,8 @@ type pendingRequest struct {
 	onResult     func(zk.Result)
 }
 
-// send sends a request of the core, and passes its result to the core.
-func (c *Client) send(r *queue.Request) {
+// toRequest translates a request of the core. Its result goes to the core.
+func (c *Client) toRequest(r *queue.Request) zk.Request {
 	f, ok := c.requestPool.Get().(*pendingRequest)
 	if !ok {
 		f = &pendingRequest{client: c}
@@ -344,7 +348,7 @@ func (c *Client) send(r *queue.Request) {
 	if r.Batchable {
 		op = zk.BatchableOp(op)
 	}
-	c.zk.GoIn(r.Session, op, f.onResult)
+	return zk.Request{Session: r.Session, Op: op, Done: f.onResult}
 }
 
 // finish passes the result to the core.

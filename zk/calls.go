@@ -16,6 +16,9 @@ type call struct {
 	client *Client
 	path   string       // as the user gave it
 	done   func(Result) // of Go; nil if do waits for the result
+	// sessionID and following are used by GoAll until the call is submitted.
+	sessionID int64
+	following *call
 	// inOrder, if not nil, runs in wire order before do is woken up. It registers
 	// watches.
 	inOrder func(*call)
@@ -195,14 +198,7 @@ func (c *Client) doOnce(ctx context.Context, epoch uint64, op *Op, inOrder func(
 // noEpoch is the epoch of no session, because epochs count up from 0.
 const noEpoch = math.MaxUint64
 
-// submit queues a call for the session that was last reported. If session is not 0,
-// that must be its ID.
-func (c *Client) submit(k *call, session int64) {
-	c.mu.Lock()
-	c.submitLocked(k, c.epochOf(session))
-}
-
-// epochOf returns the epoch of a session; see submit. The caller holds the mutex.
+// epochOf returns the epoch of a session; see GoIn. The caller holds the mutex.
 func (c *Client) epochOf(session int64) uint64 {
 	if session != 0 && (c.lastState.SessionID != session || c.lastState.State == Expired) {
 		return noEpoch
@@ -214,14 +210,7 @@ func (c *Client) epochOf(session int64) uint64 {
 // which submitLocked releases.
 func (c *Client) submitLocked(k *call, epoch uint64) {
 	c.core.Submit(&k.Call, epoch)
-	if c.link != nil && c.core.HasOutput() {
-		c.writable.Signal()
-	}
-	spawn := c.core.HasNotices() && !c.delivering
-	c.mu.Unlock()
-	if spawn {
-		go c.deliver() // ends when nothing is left to deliver
-	}
+	c.flush()
 }
 
 // withdraw removes a call that was not sent. It reports whether it did.

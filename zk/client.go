@@ -50,6 +50,9 @@ type Client struct {
 	armed   bool
 	timerAt time.Duration
 
+	spare       []byte // a buffer for the next write
+	spareWrites bufferPolicy
+
 	delivering bool // a goroutine is in deliver
 	// spareNotices is a buffer for notices. Reusing it avoids an allocation per
 	// delivery.
@@ -266,13 +269,43 @@ func (c *Client) Go(op Op, done func(Result)) { c.GoIn(0, op, done) }
 // would do harm in the next one, such as deleting a znode by a name that others
 // reuse. ID 0 means any session, as with Go.
 func (c *Client) GoIn(session int64, op Op, done func(Result)) {
-	k := c.newCall()
-	k.done = done
-	if err := k.prepare(&op); err != nil {
-		k.refuse(err)
-		return
+	c.GoAll(Request{Session: session, Op: op, Done: done})
+}
+
+// A Request is an operation that GoAll sends.
+type Request struct {
+	Session int64 // as for [Client.GoIn]
+	Op      Op
+	Done    func(Result)
+}
+
+// GoAll is like GoIn for each request, in this order. It sends them with one write, if
+// it can. It does not keep the slice.
+func (c *Client) GoAll(requests ...Request) {
+	var first, last *call
+	for i := range requests {
+		r := &requests[i]
+		k := c.newCall()
+		k.done, k.sessionID = r.Done, r.Session
+		if err := k.prepare(&r.Op); err != nil {
+			k.refuse(err)
+			continue
+		}
+		if last == nil {
+			first = k
+		} else {
+			last.following = k
+		}
+		last = k
 	}
-	c.submit(k, session)
+	c.mu.Lock()
+	for k := first; k != nil; {
+		following := k.following
+		k.following = nil
+		c.core.Submit(&k.Call, c.epochOf(k.sessionID))
+		k = following
+	}
+	c.flush()
 }
 
 // SessionID returns the ID of the session that was last reported, see [StateChange],

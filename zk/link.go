@@ -28,6 +28,11 @@ type link struct {
 	// writeErr is the error of the failed write, guarded by the client's mutex. The
 	// reader continues until reading fails too, because answers may have arrived.
 	writeErr error
+	// direct writes without waiting. It is nil if the connection cannot do that.
+	direct syscall.RawConn
+	// The client's mutex guards what follows.
+	writing bool   // a goroutine is writing
+	rest    []byte // what a write without waiting has left to the writer
 }
 
 // close closes the connection, which unblocks its reader and writer.
@@ -47,6 +52,9 @@ func (c *Client) connect(ctx context.Context, server string, deadline time.Durat
 		return nil, err
 	}
 	l := &link{server: server, conn: raw, raw: raw}
+	if c.opts.TLS == nil {
+		l.direct = directOf(raw)
+	}
 	if c.opts.TLS != nil {
 		if l.conn, err = c.handshakeTLS(ctx, a, raw); err != nil {
 			return nil, err

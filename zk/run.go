@@ -35,7 +35,7 @@ func (c *Client) unlock(now time.Duration, deliverNotices bool) {
 	if c.dialGen != live {
 		stopDial, c.stopDial = c.stopDial, nil
 	}
-	if c.link != nil && c.core.HasOutput() || c.core.Ended() {
+	if c.writerMayWrite() || c.core.Ended() {
 		c.writable.Signal()
 	}
 	if !c.dialReturned || c.core.Ended() {
@@ -232,71 +232,4 @@ func (c *Client) lost(l *link, err error) {
 	c.unlock(now, false)
 	l.close()
 	c.deliver()
-}
-
-// afterWriteError is how long the reader still reads answers after a write has
-// failed.
-const afterWriteError = time.Second
-
-// write writes the core's output, with one Write for all that is pending. It is the
-// client's writer goroutine, and ends when the core has ended.
-func (c *Client) write() {
-	var buf []byte
-	var policy bufferPolicy
-	c.mu.Lock()
-	for {
-		for !c.core.Ended() && (c.link == nil || c.link.writeErr != nil || !c.core.HasOutput()) {
-			c.writable.Wait()
-		}
-		if c.core.Ended() {
-			break
-		}
-		// This write contains everything that was queued since the last one.
-		l := c.link
-		// The reading comes before encoding, because Sent must not be late. It may be
-		// early: a suspend that no reading has noticed makes a proof reach less far.
-		now := boottime.Recent()
-		buf = c.core.TakeOutput(buf, now)
-		c.arm(now)
-		c.mu.Unlock()
-		_, err := l.conn.Write(buf)
-		if !policy.keep(cap(buf), len(buf), minKept, maxKeptWrite) {
-			buf = nil
-		}
-		if err != nil {
-			// The reader ends by this deadline, and first reads the answers that have
-			// arrived.
-			_ = l.conn.SetReadDeadline(time.Now().Add(afterWriteError))
-		}
-		c.mu.Lock()
-		if err != nil {
-			l.writeErr = err
-		}
-	}
-	c.running--
-	c.changed.Broadcast()
-	c.mu.Unlock()
-}
-
-// bufferPolicy decides how long a buffer is kept for reuse. Allocating it anew each
-// time would be wasteful while much of it is used. But a client that was busy once
-// and is mostly idle since should be as small as one that never was busy.
-type bufferPolicy struct {
-	smallUses int // consecutive uses of at most the small size
-}
-
-// idleUses is the number of small uses after which the buffer is freed. A client that
-// holds locks writes and reads a little with each heartbeat.
-const idleUses = 16
-
-// keep reports whether to keep a buffer of this size, of which used bytes were just
-// used. A buffer up to small is always kept, one above most never.
-func (k *bufferPolicy) keep(size, used, small, most int) bool {
-	switch {
-	case used > small:
-		k.smallUses = 0
-	case k.smallUses < idleUses:
-		k.smallUses++
-	}
-	return size <= small || size <= most && k.smallUses < idleUses
 }

@@ -235,7 +235,7 @@ func (p *position) without(gone func(Entry) bool) {
 }
 
 // discount removes the entries that this client has left from a new listing of the entries
-// ahead.
+// ahead, which it does not change.
 func (c *Core) discount(p *position, ahead []Entry) []Entry {
 	l := c.queues[p.parent]
 	if l == nil || len(l.given) == 0 {
@@ -248,7 +248,7 @@ func (c *Core) discount(p *position, ahead []Entry) []Entry {
 		case e.clearance == clearedAlone: // the entries ahead of it are gone as well
 			return ahead[i+1:]
 		default:
-			ahead = slices.Delete(ahead, i, i+1)
+			ahead = slices.Delete(slices.Clone(ahead), i, i+1)
 		}
 	}
 	return ahead

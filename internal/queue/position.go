@@ -242,7 +242,7 @@ func (c *Core) listed(now time.Duration, p *position, children []string) {
 	}
 	// The znodes of one position have consecutive numbers.
 	i := slices.IndexFunc(l.Queue, p.owns)
-	p.setAhead(c.discount(p, slices.Clone(l.Queue[:i])))
+	p.setAhead(c.discount(p, l.Queue[:i]))
 	if p.checksForeign() && c.checkForeign(now, p, l.Queue) {
 		return
 	}

@@ -228,6 +228,9 @@ func (c *Core) HasOutput() bool {
 	return len(c.out) > 0 || c.sendable()
 }
 
+// Unanswered returns how many calls were encoded and have no answer yet.
+func (c *Core) Unanswered() int { return c.pending.n }
+
 // TakeOutput encodes queued calls and returns the bytes to write next on the
 // connection Live. The core reuses spare for the bytes after them.
 func (c *Core) TakeOutput(spare []byte, now time.Duration) []byte {

@@ -1,0 +1,113 @@
+package zk
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// TestGoAllSendsTogether checks that requests that are given to GoAll are sent together, so
+// that batchable ones are one batch. The writer could send the first of two requests that
+// are given to Go before the second one is there.
+func TestGoAllSendsTogether(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(t)
+			first := make(chan request, 1)
+			f.serve(func(c *fakeConn) {
+				c.greet(7)
+				r, _ := c.read()
+				first <- r
+			})
+			c := f.client(nil)
+			ended := func(Result) {}
+			c.GoAll(Request{Op: BatchableOp(DeleteOp("/a", -1)), Done: ended}, Request{Op: BatchableOp(DeleteOp("/b", -1)), Done: ended},
+				Request{Op: Op{}, Done: ended})
+			if r := <-first; r.Op != wire.OpMulti {
+				t.Fatalf("the first request is %v, want a multi", r.Op)
+			}
+		})
+	}
+}
+
+// TestPartialWriteIsContinued checks that a connection whose buffers are full gets all
+// requests in order as soon as the server reads again.
+func TestPartialWriteIsContinued(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	submitted := make(chan struct{})
+	go func() { // ends when the client closes the connection
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		c := &fakeConn{Conn: conn, t: t, br: bufio.NewReader(conn)}
+		c.greet(7)
+		<-submitted
+		c.serveRequests()
+	}()
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err == nil {
+			err = conn.(*net.TCPConn).SetWriteBuffer(4 << 10)
+		}
+		return conn, err
+	}
+	c, err := Dial(t.Context(), ln.Addr().String(), &Options{DialContext: dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	results := make(chan int, 100)
+	for i := range cap(results) {
+		size := 10
+		if i == 0 {
+			size = 1000 << 10 // more than the kernel keeps
+		}
+		c.Go(SetOp("/a", make([]byte, size), -1), func(r Result) {
+			if r.Err != nil {
+				t.Error(r.Err)
+			}
+			results <- i
+		})
+	}
+	close(submitted)
+	for i := range cap(results) {
+		if got := <-results; got != i {
+			t.Fatalf("result %d is of request %d", i, got)
+		}
+	}
+}
+
+func TestBufferIsFreedAfterSmallUses(t *testing.T) {
+	var k bufferPolicy
+	keep := func(size, used int) bool { return k.keep(size, used, 100, 1000) }
+	if keep(1001, 1001) {
+		t.Error("kept a buffer above the maximum")
+	}
+	for i := range idleUses - 1 {
+		if !keep(1000, 5) {
+			t.Fatalf("freed after %d small uses", i+1)
+		}
+	}
+	if keep(1000, 5) {
+		t.Error("kept forever")
+	}
+	if keep(1000, 5) {
+		t.Error("the second of two buffers is kept")
+	}
+	if !keep(100, 5) {
+		t.Error("a small buffer is not kept")
+	}
+	if !keep(1000, 101) || !keep(1000, 5) {
+		t.Error("not kept when it is used again")
+	}
+}
