@@ -559,27 +559,37 @@ func TestManyDeleted(t *testing.T) {
 
 // TestDeletionIsReportedInTime checks that a holder that did not wait, and has no other
 // request in flight, reports that its entry was deleted: within a round trip if the
-// hold is 100 ms old, and otherwise at the end of these 100 ms.
+// hold is 100 ms old, and otherwise at the end of these 100 ms. The same applies if another
+// client creates a znode with the name of the entry right after the deletion.
 func TestDeletionIsReportedInTime(t *testing.T) {
 	for _, age := range []time.Duration{0, 40 * time.Millisecond, 99 * time.Millisecond, 130 * time.Millisecond, 2 * timeout} {
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
-			c, op := dial(t, srv), srv.Dial(t)
-			const oneWay = 10 * time.Millisecond
-			srv.Delay(oneWay)
-			h := acquire(t, c.Mutex("told"))
-			held := time.Now()
-			time.Sleep(age)
-			op.Go(zk.DeleteOp(h.Node(), -1), nil)
-			deleted := time.Now().Add(oneWay)
-			<-h.Done()
-			by := deleted.Add(2 * oneWay)
-			if watched := held.Add(100*time.Millisecond + 2*oneWay); by.Before(watched) {
-				by = watched
-			}
-			if late := time.Since(by); late > time.Millisecond || !errors.Is(h.Err(), zklock.ErrDeleted) {
-				t.Errorf("after %v: told %v too late: %v", age, late, h.Err())
-			}
-		})
+		for _, again := range []bool{false, true} {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				c, op := dial(t, srv), srv.Dial(t)
+				const oneWay = 10 * time.Millisecond
+				srv.Delay(oneWay)
+				h := acquire(t, c.Mutex("told"))
+				held := time.Now()
+				time.Sleep(age)
+				op.Go(zk.DeleteOp(h.Node(), -1), nil)
+				if again {
+					op.Go(zk.CreateOp(h.Node(), nil, nil, zk.ModeEphemeral), nil)
+				}
+				deleted := time.Now().Add(oneWay)
+				select {
+				case <-h.Done():
+				case <-time.After(4 * timeout):
+					t.Fatalf("after %v, another znode %v: not told: %v", age, again, h.Err())
+				}
+				by := deleted.Add(2 * oneWay)
+				if watched := held.Add(100*time.Millisecond + 2*oneWay); by.Before(watched) {
+					by = watched
+				}
+				if late := time.Since(by); late > time.Millisecond || !errors.Is(h.Err(), zklock.ErrDeleted) {
+					t.Errorf("after %v, another znode %v: told %v too late: %v", age, again, late, h.Err())
+				}
+			})
+		}
 	}
 }
 

@@ -130,7 +130,8 @@ type Options struct {
 	// own. A nil hook is not called. The hooks do not report re-entering a hold, nor
 	// a release while other holds of the same grant remain. If a lock goes from one
 	// hold of this client to the next, OnAcquire can come before OnRelease, which
-	// waits for the servers.
+	// waits for the servers. Later events wait in memory until a hook returns, so a hook
+	// must not block for long. A hook may call the client, also Close.
 	OnWait     func(Event) // an acquire has a position in the queue, or waits for a local handoff, and again for each other entry that it then waits for: Ahead, Blocker
 	OnAcquire  func(Event) // a hold began: Token, Duration of the wait
 	OnFail     func(Event) // an acquire that had begun failed: Err

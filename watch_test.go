@@ -89,6 +89,21 @@ func (o *observer) yields(t *testing.T, when, want string) {
 	}
 }
 
+// yieldsAfterRelease checks the states that were yielded since the last call, in which a hold
+// was released. The two entries of a hold in the mixed layout are deleted one after the other,
+// so the Watch may also yield the state in between.
+func (o *observer) yieldsAfterRelease(t *testing.T, layout zklock.Layout, when, want string) {
+	t.Helper()
+	got := o.take()
+	states := strings.Fields(got)
+	if layout == zklock.MixedLayout() && len(states) == 2 && states[1] == want {
+		return
+	}
+	if got != want {
+		t.Errorf("%s: %q, want %q", when, got, want)
+	}
+}
+
 // fails checks that the Watch ends with this error.
 func (o *observer) fails(t *testing.T, when string, kind error) {
 	t.Helper()
@@ -133,9 +148,9 @@ func TestWatch(t *testing.T) {
 				}
 			}
 			release(t, h)
-			o.yields(t, name+" handed over", "b+0")
+			o.yieldsAfterRelease(t, layout, name+" handed over", "b+0")
 			release(t, got(t, "the waiter", w))
-			o.yields(t, name+" released", "+0")
+			o.yieldsAfterRelease(t, layout, name+" released", "+0")
 			if name == "latch" || name == "write-lock" {
 				continue
 			}
@@ -154,7 +169,7 @@ func TestWatch(t *testing.T) {
 			}
 			o.take()
 			release(t, writer)
-			o.yields(t, name+" without readers", "+0")
+			o.yieldsAfterRelease(t, layout, name+" without readers", "+0")
 		}
 		c := dial(t, srv)
 		o := observe(t, c, "node", 0)

@@ -23,7 +23,8 @@ import (
 //   - X(P) alone grants nothing, because every client that may acquire the lock may create
 //     it. An X(P) that exists before the watch is set counts for nothing. If the servers tell
 //     the transaction of an event, X(P) and the end of P must be of one.
-//   - The name of X(P) has the GUID of P's entry, so no later entry has the same mark.
+//   - The name of X(P) has the GUID and the number of P's entry, so no later entry has the same
+//     mark, nor has an entry that another client creates with a copy of the GUID.
 //   - P marks only if it knows of no other entry of its client below the lock whose delete
 //     is unanswered: that entry may be ahead of P, if P was handed the lock in memory.
 //   - A reader, a writer that downgraded, a lost hold, and a hold that did not wait delete
@@ -59,13 +60,16 @@ func (e Entry) Mark() (name string, ok bool) {
 	if !isGUID(e.GUID) {
 		return "", false
 	}
-	return markPrefix + strings.ToLower(strings.ReplaceAll(e.GUID, "-", "")), true
+	guid := strings.ToLower(strings.ReplaceAll(e.GUID, "-", ""))
+	return markPrefix + guid + "-" + e.Name[len(e.Name)-digits:], true
 }
 
 // IsMark reports whether a child's name is that of a mark.
 func IsMark(name string) bool {
-	guid, ok := strings.CutPrefix(name, markPrefix)
-	return ok && isGUID(guid)
+	rest, ok := strings.CutPrefix(name, markPrefix)
+	guid, number, _ := strings.Cut(rest, "-")
+	_, numbered := sequence(number)
+	return ok && isGUID(guid) && numbered
 }
 
 // markOf returns the path of the mark of a position's blocker, "" if it has none.

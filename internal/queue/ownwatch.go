@@ -104,6 +104,9 @@ func (c *Core) watchOwnNodes(acq *acquire) {
 func (c *Core) watchOwn(n *node) {
 	n.watch, n.seen, n.bound, n.watchReq = ownRequested, false, false, c.lastReq+1
 	c.send(Request{Kind: Get, Path: n.path(), Watch: true}, func(now time.Duration, r Reply) {
+		if r.Code == OK && n.named == byGUID && r.Czxid != n.czxid && r.Czxid > 0 && n.czxid > 0 {
+			r.Code = NoNode // another client deleted it, and created a znode with its name
+		}
 		n.seen = r.Code == OK
 		n.watch.answer(true)
 		c.proven(now, n)

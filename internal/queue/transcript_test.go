@@ -78,12 +78,12 @@ func play(t *testing.T, script string) string {
 }
 
 var guid = regexp.MustCompile(`_c_00000000-0000-0000-0000-0000000000([0-9a-f]{2})`)
-var mark = regexp.MustCompile(markPrefix + `000000000000000000000000000000([0-9a-f]{2})`)
+var mark = regexp.MustCompile(markPrefix + `000000000000000000000000000000([0-9a-f]{2})-`)
 
 func short(s string) string {
 	s = mark.ReplaceAllStringFunc(s, func(g string) string {
-		n, _ := strconv.ParseInt(g[len(g)-2:], 16, 64)
-		return fmt.Sprintf("mark-%d", n)
+		n, _ := strconv.ParseInt(g[len(g)-3:len(g)-1], 16, 64)
+		return fmt.Sprintf("mark-%d-", n)
 	})
 	return guid.ReplaceAllStringFunc(s, func(g string) string {
 		n, _ := strconv.ParseInt(g[len(g)-2:], 16, 64)
@@ -93,12 +93,12 @@ func short(s string) string {
 
 var shortGUID = regexp.MustCompile(`_c_([0-9]+)-`)
 
-var shortMark = regexp.MustCompile(`mark-([0-9]+)$`)
+var shortMark = regexp.MustCompile(`mark-([0-9]+)-`)
 
 func long(s string) string {
 	s = shortMark.ReplaceAllStringFunc(s, func(g string) string {
-		n, _ := strconv.Atoi(strings.TrimPrefix(g, "mark-"))
-		return fmt.Sprintf(markPrefix+"%032x", n)
+		n, _ := strconv.Atoi(strings.Trim(g, "mark-"))
+		return fmt.Sprintf(markPrefix+"%032x-", n)
 	})
 	return shortGUID.ReplaceAllStringFunc(s, func(g string) string {
 		n, _ := strconv.Atoi(strings.Trim(g, "_c-"))

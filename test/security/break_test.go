@@ -3,6 +3,7 @@ package security
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -363,6 +364,65 @@ func TestQueueingIsNoBreaking(t *testing.T) {
 		time.Sleep(timeout)
 		if err := h.Err(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestCopiedEntryNameClearsNoWaiter checks that a user with the permission to create and not
+// to delete cannot make a waiter acquire too early by an entry with the GUID of another one:
+// the mark of that other entry says nothing about the copy.
+func TestCopiedEntryNameClearsNoWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		acl := append(zk.CreatorACL(), zk.ACL{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"})
+		if _, _, err := operator(t, srv, "team").Create(t.Context(), "/shared", nil, acl, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		enqueue := func() <-chan *zklock.Hold {
+			l, held := dialAs(t, srv, "team", acl).Mutex("/shared"), make(chan *zklock.Hold, 1)
+			go func() {
+				if h, err := l.Acquire(t.Context()); err == nil {
+					held <- h
+				}
+			}()
+			time.Sleep(time.Second)
+			return held
+		}
+		release := func(h *zklock.Hold) {
+			if err := h.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		first := <-enqueue()
+		second := enqueue() // it waits, so its release is marked
+		eve := operator(t, srv, "eve")
+		children, _, err := eve.Children(t.Context(), "/shared")
+		if err != nil || len(children) != 2 {
+			t.Fatal(children, err)
+		}
+		third := enqueue()
+		const digits = 10
+		last := slices.MaxFunc(children, func(a, b string) int { return strings.Compare(a[len(a)-digits:], b[len(b)-digits:]) })
+		copied := "/shared/" + last[:len(last)-digits]
+		if _, _, err := eve.Create(t.Context(), copied, nil, nil, zk.ModeEphemeralSequential); err != nil {
+			t.Fatal(err)
+		}
+		fourth := enqueue() // it waits for the copy
+		release(first)
+		release(<-second)
+		h := <-third
+		if err := eve.Close(); err != nil { // deletes the copy
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		select {
+		case early := <-fourth:
+			t.Errorf("%v was granted while %v is held (%v)", early, h, h.Err())
+			release(early)
+			release(h)
+		default:
+			release(h)
+			release(<-fourth)
 		}
 	})
 }
