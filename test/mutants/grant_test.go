@@ -191,6 +191,28 @@ func grantMutants() []Mutant {
 			Says: notServed,
 		},
 		{
+			Name:   "CopiedGUID",
+			Reason: "The mark of an entry has its sequence number, because another client can copy its GUID; the mutant omits the number.",
+			Edits: []Edit{
+				{File: "internal/queue/mark.go",
+					Before: `e.Name[len(e.Name)-digits:], true`,
+					After:  `"0000000000", true`},
+			},
+			Suite: security, Test: "TestCopiedEntryNameClearsNoWaiter",
+			Says: `was granted while`,
+		},
+		{
+			Name:   "ReplacedEntry",
+			Reason: "A znode with the name of an entry and another creation is not the entry; the mutant takes it for the entry.",
+			Edits: []Edit{
+				{File: "internal/queue/ownwatch.go",
+					Before: `n.named == byGUID && r.Czxid != n.czxid`,
+					After:  `n.named == byGUID && r.Czxid < 0`},
+			},
+			Suite: bubble, Test: "TestDeletionIsReportedInTime",
+			Says: `not told`,
+		},
+		{
 			Name:   "Herd",
 			Reason: "A release notifies one other session; the mutant has every waiter watch the head of the queue too.",
 			Edits: []Edit{

@@ -47,6 +47,7 @@ var (
 	durability  = Suite{Module: ".", Package: "./zkserver", Args: []string{"-crash.cycles=2000"}}
 	wrapper     = Suite{Module: "cmd/zklock", Package: "./internal/hold"}
 	inspection  = Suite{Module: ".", Package: "./inspect"}
+	security    = Suite{Module: "test", Package: "./security"}
 	ensemble    = Suite{Module: "test", Package: "./locktest"}
 )
 
