@@ -160,7 +160,7 @@ func (d *Dialer) start(ctx context.Context) error {
 	defer log.Close()
 	r, w, err := os.Pipe()
 	if err != nil {
-		return err
+		return withAdvice(err)
 	}
 	defer r.Close()
 	idle := d.Idle
@@ -176,7 +176,7 @@ func (d *Dialer) start(ctx context.Context) error {
 	err = cmd.Start()
 	_ = w.Close() // the server has its own copy
 	if err != nil {
-		return err
+		return withAdvice(err)
 	}
 	// Reaps the server if it ends before this process.
 	go func() { _ = cmd.Wait() }()
