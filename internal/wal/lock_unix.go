@@ -44,7 +44,7 @@ func lockFile(name string) (Lock, error) {
 // lockDir returns the locked directory. Some network file systems cannot lock a directory:
 // there, only the file has a lock.
 func lockDir(name string) (*os.File, error) {
-	d, err := os.Open(name)
+	d, err := os.OpenFile(name, os.O_RDONLY|ownership.NoWait, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/zklock/zklock/internal/ownership"
 )
 
 // retryEvery is the interval between attempts while another process starts or stops the
@@ -220,9 +222,10 @@ func environment() []string {
 	return env
 }
 
-// openLog opens the log for appending. It truncates a log that is larger than maxLog.
+// openLog opens the log for appending. It truncates a log that is larger than maxLog, and
+// does not wait for a process that reads a pipe.
 func openLog(name string) (*os.File, error) {
-	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND | ownership.NoWait
 	if info, err := os.Stat(name); err == nil && info.Size() > maxLog {
 		flags |= os.O_TRUNC
 	}
