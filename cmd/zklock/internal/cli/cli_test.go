@@ -82,7 +82,7 @@ func TestFromEnvironment(t *testing.T) {
 		{"-n overrules a time from the environment", []string{"-n"}, env{"ZKLOCK_TIMEOUT": "1m"}, " 20s 0s 124", ""},
 		{"empty is unset", nil, env{"ZKLOCK_SESSION_TIMEOUT": ""}, " 20s 0s 124", ""},
 		{"what a command is told is no setting", nil, env{"ZKLOCK_SESSION": "x", "ZKLOCK_NAME": "x", "ZKLOCK_TOKEN": "x", "ZKLOCK_PATH": "x", "ZKLOCK_MODE": "x"}, " 20s 0s 124", ""},
-		{"nonsense names the variable", nil, env{"ZKLOCK_TIMEOUT": "soon"}, "", `ZKLOCK_TIMEOUT is "soon"`},
+		{"nonsense names the variable", nil, env{"ZKLOCK_TIMEOUT": "soon"}, "", `ZKLOCK_TIMEOUT: "soon" is not a duration: give`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
