@@ -40,6 +40,9 @@ const fileSizeAdvice = "raise the limit of file sizes (ulimit -f, or LimitFSIZE=
 // written.
 var errMoved = errors.New("the file was removed or replaced while the server wrote to it")
 
+// errCut means that the end of a file of the log was removed while it was written.
+var errCut = errors.New("the file was truncated while the server wrote to it")
+
 // CorruptError describes damage to a log that no crash causes. Continuing would lose
 // acknowledged records.
 type CorruptError struct {
@@ -80,8 +83,11 @@ func (e *CorruptError) Unwrap() []error { return append([]error{ErrCorrupt}, e.C
 // mark the pages clean. The next fsync would then succeed and prove nothing.
 func poisonError(file string, err error) error {
 	remedy := "free or replace the disk"
-	if exceedsFileSize(err) {
+	switch {
+	case exceedsFileSize(err):
 		remedy = fileSizeAdvice
+	case errors.Is(err, errMoved), errors.Is(err, errCut):
+		remedy = "put the file back, or restore the directory from a copy"
 	}
 	return fmt.Errorf("wal: %s: %w; %w: unacknowledged records may be lost; "+
 		"%s, then restart, which recovers every acknowledged record", file, err, ErrPoisoned, remedy)

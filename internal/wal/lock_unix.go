@@ -127,6 +127,18 @@ func (l *flock) Check() error { return checkName(l.File, ErrLockLost) }
 // CheckName implements nameChecker.
 func (f osFile) CheckName() error { return checkName(f.File, errMoved) }
 
+// CheckSize implements nameChecker.
+func (f osFile) CheckSize(size int64) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() < size {
+		return fmt.Errorf("%w: %s has %d bytes of %d", errCut, f.Name(), info.Size(), size)
+	}
+	return nil
+}
+
 // checkName returns an error that wraps moved if another file or none has the name of f.
 func checkName(f *os.File, moved error) error {
 	mine, err := f.Stat()
