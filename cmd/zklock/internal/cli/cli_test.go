@@ -3,10 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -64,6 +66,30 @@ func TestInterruptible(t *testing.T) {
 	stop()
 	if err := Interrupted(ctx, nil); err != nil {
 		t.Errorf("a context that nobody interrupted gives %v", err)
+	}
+}
+
+// TestUntilInterruptedEndsBlockedWrite has a reader of standard output that does not read.
+func TestUntilInterruptedEndsBlockedWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		signals := make(chan os.Signal, 1)
+		ctx, stop := Interruptible(signals, nil)
+		defer stop()
+		defer r.Close()
+		began := time.Now()
+		signals <- syscall.SIGTERM
+		err := UntilInterrupted(ctx, func() error {
+			_, err := w.Write([]byte("x"))
+			return err
+		})
+		if took := time.Since(began); took != lastTime || ExitCode(Interrupted(ctx, err)) != 143 {
+			t.Errorf("it ended after %v with %v, want the signal after %v", took, err, lastTime)
+		}
+	})
+	want := errors.New("printed")
+	if err := UntilInterrupted(t.Context(), func() error { return want }); err != want {
+		t.Errorf("without a signal, the error is %v", err)
 	}
 }
 
