@@ -70,7 +70,7 @@ func CheckDir(dir string) error {
 			"run the server as the owner, or chown the directory", dir, uid, os.Geteuid())
 	}
 	if info.Mode().Perm()&0o002 != 0 {
-		return fmt.Errorf("every user could replace the files in %s (mode %04o): chmod 700 it", dir, info.Mode().Perm())
+		return fmt.Errorf("every user could replace the files in %s (mode %04o): chmod 700 it if only zklock uses it, or choose another directory", dir, info.Mode().Perm())
 	}
 	return nil
 }

@@ -8,13 +8,15 @@ import (
 	"syscall"
 )
 
-// advice returns what to do about a file system error at startup, or "" if it has no
+// Advice returns what to do about a file system error at startup, or "" if it has no
 // advice.
-func advice(err error) string {
+func Advice(err error) string {
 	switch {
 	case errors.Is(err, ErrPoisoned): // the error says it already
 	case isFull(err):
 		return "; free space on this disk, then start the server again: no acknowledged change is lost"
+	case exceedsFileSize(err):
+		return "; " + fileSizeAdvice + ", then start the server again: no acknowledged change is lost"
 	case errors.Is(err, syscall.EROFS):
 		return "; the file system is mounted read-only, often after an error: check the disk"
 	case errors.Is(err, syscall.ELOOP):
@@ -28,3 +30,7 @@ func advice(err error) string {
 	}
 	return ""
 }
+
+// exceedsFileSize reports whether err means that a file would exceed the limit of the
+// process.
+func exceedsFileSize(err error) bool { return errors.Is(err, syscall.EFBIG) }

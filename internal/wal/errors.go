@@ -33,9 +33,15 @@ var (
 // continue in the present one.
 var errPostponed = errors.New("the log's next segment has to wait")
 
+// fileSizeAdvice is what to do if a file would exceed the process's limit.
+const fileSizeAdvice = "raise the limit of file sizes (ulimit -f, or LimitFSIZE= of systemd)"
+
 // errMoved means that a file of the log was removed, renamed, or replaced while it was
 // written.
 var errMoved = errors.New("the file was removed or replaced while the server wrote to it")
+
+// errCut means that the end of a file of the log was removed while it was written.
+var errCut = errors.New("the file was truncated while the server wrote to it")
 
 // CorruptError describes damage to a log that no crash causes. Continuing would lose
 // acknowledged records.
@@ -76,8 +82,15 @@ func (e *CorruptError) Unwrap() []error { return append([]error{ErrCorrupt}, e.C
 // or sync. Nothing is retried: after a failed fsync the kernel may drop the data and
 // mark the pages clean. The next fsync would then succeed and prove nothing.
 func poisonError(file string, err error) error {
+	remedy := "free or replace the disk"
+	switch {
+	case exceedsFileSize(err):
+		remedy = fileSizeAdvice
+	case errors.Is(err, errMoved), errors.Is(err, errCut):
+		remedy = "put the file back, or restore the directory from a copy"
+	}
 	return fmt.Errorf("wal: %s: %w; %w: unacknowledged records may be lost; "+
-		"free or replace the disk, then restart, which recovers every acknowledged record", file, err, ErrPoisoned)
+		"%s, then restart, which recovers every acknowledged record", file, err, ErrPoisoned, remedy)
 }
 
 // headerError converts an error of parseSegmentHeader to the error of Open.

@@ -56,11 +56,13 @@ type cacheDropper interface {
 	DropCache() error
 }
 
-// nameChecker is a [File] that can tell whether it still has its name.
+// nameChecker is a [File] that can tell whether another process changed it.
 type nameChecker interface {
 	// CheckName returns an error if the file was removed, renamed, or replaced, so that
 	// the next start would not find what is written to it.
 	CheckName() error
+	// CheckSize returns an error if the file is shorter than size.
+	CheckSize(size int64) error
 }
 
 // File is an open file of an [FS].

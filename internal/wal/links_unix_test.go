@@ -67,7 +67,7 @@ func TestLinksInDataDirectoryAreNotFollowed(t *testing.T) {
 // TestPipesInDataDirectoryAreRefused replaces files by pipes: waiting for the other
 // end would block the start of the server.
 func TestPipesInDataDirectoryAreRefused(t *testing.T) {
-	for _, file := range []string{"lock", "log-00000000000000000001", "snapshot-00000000000000000001"} {
+	for _, file := range []string{"", "lock", "log-00000000000000000001", "snapshot-00000000000000000001"} { // "" is the directory itself
 		path := t.TempDir()
 		l, _, err := wal.Open(wal.OS{}, path, wal.Options{})
 		if err != nil {
@@ -75,7 +75,7 @@ func TestPipesInDataDirectoryAreRefused(t *testing.T) {
 		}
 		l.Close()
 		name := filepath.Join(path, file)
-		os.Remove(name)
+		os.RemoveAll(name)
 		if err := syscall.Mkfifo(name, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,7 @@ func lockFile(name string) (Lock, error) {
 // lockDir returns the locked directory. Some network file systems cannot lock a directory:
 // there, only the file has a lock.
 func lockDir(name string) (*os.File, error) {
-	d, err := os.Open(name)
+	d, err := os.OpenFile(name, os.O_RDONLY|ownership.NoWait, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +126,18 @@ func (l *flock) Check() error { return checkName(l.File, ErrLockLost) }
 
 // CheckName implements nameChecker.
 func (f osFile) CheckName() error { return checkName(f.File, errMoved) }
+
+// CheckSize implements nameChecker.
+func (f osFile) CheckSize(size int64) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() < size {
+		return fmt.Errorf("%w: %s has %d bytes of %d", errCut, f.Name(), info.Size(), size)
+	}
+	return nil
+}
 
 // checkName returns an error that wraps moved if another file or none has the name of f.
 func checkName(f *os.File, moved error) error {

@@ -172,6 +172,20 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	}
 }
 
+// TestFileSizeLimitIsReported has a process whose limit of file sizes ends a write.
+func TestFileSizeLimitIsReported(t *testing.T) {
+	fsys := memfs.New(seeded(3))
+	l, _, _ := mustOpen(t, fsys, smallOptions(3))
+	fails(memfs.OpWrite, syscall.EFBIG)(t, fsys)
+	_, err := l.Append([]byte("x"))
+	if err == nil {
+		err = l.Sync()
+	}
+	if !errors.Is(err, syscall.EFBIG) || !strings.Contains(err.Error(), "raise the limit of file sizes (ulimit -f") || strings.Contains(err.Error(), "disk") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // TestPreallocationOnFullDiskKeepsAppending has a disk with space for records but not
 // for preallocation: records that fit are accepted, and a start needs no more space.
 func TestPreallocationOnFullDiskKeepsAppending(t *testing.T) {

@@ -193,8 +193,8 @@ func TestOSDirectoryMoved(t *testing.T) {
 	}
 }
 
-// TestOSSegmentMoved removes, renames, and replaces the segment that a log writes. The log
-// acknowledges nothing that the next start would not find.
+// TestOSSegmentMoved removes, renames, replaces, and truncates the segment that a log writes.
+// The log acknowledges nothing that the next start would not find.
 func TestOSSegmentMoved(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("an open file can't be moved there")
@@ -205,6 +205,7 @@ func TestOSSegmentMoved(t *testing.T) {
 		"replaced": func(path string) error {
 			return errors.Join(os.WriteFile(path+".new", nil, 0o600), os.Rename(path+".new", path))
 		},
+		"truncated": func(path string) error { return os.Truncate(path, 0) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "data")
@@ -218,7 +219,7 @@ func TestOSSegmentMoved(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := l.Sync()
-			if !errors.Is(err, wal.ErrPoisoned) || !strings.Contains(err.Error(), segment) || l.Durable() != s.index {
+			if !errors.Is(err, wal.ErrPoisoned) || !strings.Contains(err.Error(), segment) || !strings.Contains(err.Error(), "put the file back") || l.Durable() != s.index {
 				t.Errorf("the next record: %v; %d are acknowledged, want %d", err, l.Durable(), s.index)
 			}
 			_ = l.Close() // the error is the same

@@ -13,7 +13,7 @@ import (
 func TestFullDiskErrorsAreRecognized(t *testing.T) {
 	for _, no := range []syscall.Errno{39, 112, 1295} {
 		err := fmt.Errorf("wal: %w", &fs.PathError{Op: "write", Path: "log", Err: no})
-		if !isFull(err) || advice(err) == "" {
+		if !isFull(err) || Advice(err) == "" {
 			t.Errorf("%v is not known for a full disk", err)
 		}
 	}

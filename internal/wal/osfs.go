@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 
 	"github.com/zklock/zklock/internal/ownership"
 )
@@ -25,6 +26,13 @@ func (OS) MkdirAll(dir string) error {
 	}
 	if err := mkdirAll(dir); err != nil {
 		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
 	}
 	return ownership.CheckDir(dir)
 }

@@ -81,13 +81,13 @@ func Open(fsys FS, dir string, opts Options) (*Log, *Recovered, error) {
 		return nil, nil, fmt.Errorf("wal: %s is locked: %w; stop it, or give this one another data directory", dir, err)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("wal: cannot lock the data directory %s: %w%s", dir, err, advice(err))
+		return nil, nil, fmt.Errorf("wal: cannot lock the data directory %s: %w%s", dir, err, Advice(err))
 	}
 	r := &recovery{fs: fsys, dir: dir, opts: opts.withDefaults()}
 	r.lock = lock
 	l, err := r.run()
 	if err != nil {
-		if a := advice(err); a != "" {
+		if a := Advice(err); a != "" {
 			err = fmt.Errorf("%w%s", err, a)
 		}
 		if r.active.file != nil {

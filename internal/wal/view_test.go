@@ -294,6 +294,7 @@ func TestOpenErrorsSayWhatToDo(t *testing.T) {
 		{"segment missing", func(t *testing.T, f *memfs.FS) { f.Delete(filepath.Join(dir, names(t, f, "log-")[1])) }, wal.ErrCorrupt,
 			[]string{"are missing", "records", "would be lost"}},
 		{"full", fails(memfs.OpWrite, syscall.ENOSPC), syscall.ENOSPC, []string{dir, "free space on this disk", "no acknowledged change is lost"}},
+		{"limit of file sizes", fails(memfs.OpWrite, syscall.EFBIG), syscall.EFBIG, []string{dir, "raise the limit of file sizes (ulimit -f", "no acknowledged change is lost"}},
 		{"mounted read-only", fails(memfs.OpLock, syscall.EROFS), syscall.EROFS, []string{dir, "read-only"}},
 		{"not ours", fails(memfs.OpLock, fs.ErrPermission), fs.ErrPermission, []string{dir, "must own"}},
 		{"a segment is not ours", fails(memfs.OpOpen, fs.ErrPermission), fs.ErrPermission, []string{dir, "must own"}},

@@ -177,8 +177,14 @@ func (l *Log) writeBatch() {
 
 	fresh, err := l.rotate(h.first)
 	path := l.dir
+	placed, _ := l.active.file.(nameChecker) // nil if the file cannot tell
+	var cut error
 	if err == nil {
 		path = l.active.path
+		if placed != nil {
+			// Write the batch in any case: it shows the next start that records are missing.
+			cut = placed.CheckSize(l.active.end)
+		}
 		putBatchHeader(batch, batchPosition{seed: l.seed, first: l.active.first, offset: l.active.end}, h)
 		err = l.active.append(batch, l.opts.Preallocate)
 	}
@@ -191,8 +197,11 @@ func (l *Log) writeBatch() {
 	if err == nil {
 		err = l.lock.Check()
 	}
-	if c, ok := l.active.file.(nameChecker); ok && err == nil {
-		err = c.CheckName()
+	if placed != nil && err == nil {
+		err = placed.CheckName()
+	}
+	if err == nil {
+		err = cut
 	}
 
 	l.mu.Lock()

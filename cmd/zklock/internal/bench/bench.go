@@ -118,7 +118,10 @@ func bench(a *cli.App, f *benchFlags) error {
 	if err != nil {
 		return cli.Interrupted(ctx, a.Settings.Explain(err))
 	}
-	return f.out.Write(os.Stdout, benchShown(where, rows))
+	if err := cli.UntilInterrupted(ctx, func() error { return f.out.Write(os.Stdout, benchShown(where, rows)) }); err != nil {
+		return cli.Interrupted(ctx, err)
+	}
+	return nil
 }
 
 // rowView is a measurement in JSON.

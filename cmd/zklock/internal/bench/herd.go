@@ -157,8 +157,8 @@ func benchHerd(a *cli.App, f *herdFlags) error {
 	if err := drawing.write(where, rows); err != nil {
 		return err
 	}
-	if err := f.out.Write(os.Stdout, herdShown(where, rows)); err != nil {
-		return err
+	if err := cli.UntilInterrupted(ctx, func() error { return f.out.Write(os.Stdout, herdShown(where, rows)) }); err != nil {
+		return cli.Interrupted(ctx, err)
 	}
 	return failures(rows)
 }

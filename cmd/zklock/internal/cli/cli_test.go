@@ -3,10 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -67,6 +69,30 @@ func TestInterruptible(t *testing.T) {
 	}
 }
 
+// TestUntilInterruptedEndsBlockedWrite has a reader of standard output that does not read.
+func TestUntilInterruptedEndsBlockedWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		signals := make(chan os.Signal, 1)
+		ctx, stop := Interruptible(signals, nil)
+		defer stop()
+		defer r.Close()
+		began := time.Now()
+		signals <- syscall.SIGTERM
+		err := UntilInterrupted(ctx, func() error {
+			_, err := w.Write([]byte("x"))
+			return err
+		})
+		if took := time.Since(began); took != lastTime || ExitCode(Interrupted(ctx, err)) != 143 {
+			t.Errorf("it ended after %v with %v, want the signal after %v", took, err, lastTime)
+		}
+	})
+	want := errors.New("printed")
+	if err := UntilInterrupted(t.Context(), func() error { return want }); err != want {
+		t.Errorf("without a signal, the error is %v", err)
+	}
+}
+
 func TestFromEnvironment(t *testing.T) {
 	type env map[string]string
 	tests := []struct {
@@ -82,7 +108,7 @@ func TestFromEnvironment(t *testing.T) {
 		{"-n overrules a time from the environment", []string{"-n"}, env{"ZKLOCK_TIMEOUT": "1m"}, " 20s 0s 124", ""},
 		{"empty is unset", nil, env{"ZKLOCK_SESSION_TIMEOUT": ""}, " 20s 0s 124", ""},
 		{"what a command is told is no setting", nil, env{"ZKLOCK_SESSION": "x", "ZKLOCK_NAME": "x", "ZKLOCK_TOKEN": "x", "ZKLOCK_PATH": "x", "ZKLOCK_MODE": "x"}, " 20s 0s 124", ""},
-		{"nonsense names the variable", nil, env{"ZKLOCK_TIMEOUT": "soon"}, "", `ZKLOCK_TIMEOUT is "soon"`},
+		{"nonsense names the variable", nil, env{"ZKLOCK_TIMEOUT": "soon"}, "", `ZKLOCK_TIMEOUT: "soon" is not a duration: give`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -151,8 +151,8 @@ func apply(f *pflag.FlagSet, name string, c config.Context) error {
 		if !ok || flag == nil || flag.Changed {
 			continue
 		}
-		if err := f.Set(key, value); err != nil {
-			return UsageError("context %s: %s is %q: %w", name, key, value, err)
+		if err := setFlag(f, key, value); err != nil {
+			return UsageError("context %s: %s: %w", name, key, err)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -170,11 +171,22 @@ func FromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error
 		if ignoresVariable(f, flag.Name) || contextOverrides(f, flag.Name) {
 			return
 		}
-		if err := f.Set(flag.Name, value); err != nil {
-			failed = UsageError("%s is %q: %w", key, value, err)
+		if err := setFlag(f, flag.Name, value); err != nil {
+			failed = UsageError("%s: %w", key, err)
 		}
 	})
 	return failed
+}
+
+// setFlag sets a flag to a value that is not from the command line. The error does not name
+// the flag.
+func setFlag(f *pflag.FlagSet, name, value string) error {
+	err := f.Set(name, value)
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		return valueError(invalid)
+	}
+	return err
 }
 
 // ignoresVariable reports whether a command line with these flags ignores the variable of a

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
 )
@@ -71,6 +72,24 @@ func Interrupted(ctx context.Context, err error) error {
 		return &ExitError{Code: sig.status()}
 	}
 	return err
+}
+
+// UntilInterrupted runs f and returns its error. If ctx ends first, it waits for f only for a
+// moment: f may write to standard output that is not read, as on a terminal after Ctrl-S.
+func UntilInterrupted(ctx context.Context, f func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- f() }() // ends with f, or with the program if f is blocked
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(lastTime):
+		return ctx.Err()
+	}
 }
 
 // TerminationSignals returns a channel with the signals that end a server. SIGHUP ends it

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zklock/zklock/internal/ownership"
 )
 
 // Status is the state of a local server.
@@ -126,7 +128,7 @@ func (p Place) tell(ctx context.Context) (int, error) {
 
 // running reports whether a process holds the flock. The kernel releases it at a crash.
 func (p Place) running() (bool, error) {
-	f, err := os.Open(p.lockFile())
+	f, err := os.OpenFile(p.lockFile(), os.O_RDONLY|ownership.NoWait, 0) // it could be a pipe
 	if os.IsNotExist(err) {
 		return false, nil
 	}

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/zklock/zklock/internal/ownership"
 )
 
 // retryEvery is the interval between attempts while another process starts or stops the
@@ -160,7 +162,7 @@ func (d *Dialer) start(ctx context.Context) error {
 	defer log.Close()
 	r, w, err := os.Pipe()
 	if err != nil {
-		return err
+		return withAdvice(err)
 	}
 	defer r.Close()
 	idle := d.Idle
@@ -176,7 +178,7 @@ func (d *Dialer) start(ctx context.Context) error {
 	err = cmd.Start()
 	_ = w.Close() // the server has its own copy
 	if err != nil {
-		return err
+		return withAdvice(err)
 	}
 	// Reaps the server if it ends before this process.
 	go func() { _ = cmd.Wait() }()
@@ -220,9 +222,10 @@ func environment() []string {
 	return env
 }
 
-// openLog opens the log for appending. It truncates a log that is larger than maxLog.
+// openLog opens the log for appending. It truncates a log that is larger than maxLog, and
+// does not wait for a process that reads a pipe.
 func openLog(name string) (*os.File, error) {
-	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND | ownership.NoWait
 	if info, err := os.Stat(name); err == nil && info.Size() > maxLog {
 		flags |= os.O_TRUNC
 	}

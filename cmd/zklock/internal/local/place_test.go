@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -264,6 +265,35 @@ func TestForeignFiles(t *testing.T) {
 	}
 	if _, err := p.Connect(t.Context()); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("a socket that is not there gives %v", err)
+	}
+}
+
+// TestPipesAreNotWaitedFor has a named pipe in place of the log, and of the lock file.
+func TestPipesAreNotWaitedFor(t *testing.T) {
+	dial := func(p Place) error {
+		_, err := (&Dialer{Place: p, Exe: "/bin/false"}).DialContext(t.Context(), "", "")
+		return err
+	}
+	stop := func(p Place) error { return p.Stop(t.Context()) }
+	for _, tt := range []struct {
+		name string
+		do   func(Place) error
+		want error
+	}{{"log", dial, ErrUnavailable}, {"lock", stop, ErrNotRunning}} {
+		p := Place{Dir: home700(t)}
+		if err := syscall.Mkfifo(filepath.Join(p.Dir, tt.name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- tt.do(p) }() // ends with the call, or with the process if it waits
+		select {
+		case err := <-done:
+			if !errors.Is(err, tt.want) {
+				t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
+			}
+		case <-time.After(time.Minute):
+			t.Errorf("%s: the pipe is waited for", tt.name)
+		}
 	}
 }
 

@@ -60,7 +60,7 @@ func Private(dir string) error {
 	case ok && int(stat.Uid) != os.Geteuid():
 		return fmt.Errorf("%w: %s belongs to user %d and this is user %d; %s", ErrNone, dir, stat.Uid, os.Geteuid(), Advice)
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%w: %s is open to others (mode %04o): chmod 700 it; or %s", ErrNone, dir, info.Mode().Perm(), Advice)
+		return fmt.Errorf("%w: %s is open to others (mode %04o): chmod 700 it if only zklock uses it; or %s", ErrNone, dir, info.Mode().Perm(), Advice)
 	}
 	return nil
 }

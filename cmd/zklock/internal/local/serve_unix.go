@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zklock/zklock/internal/wal"
 	"github.com/zklock/zklock/zkserver"
 )
 
@@ -73,7 +74,7 @@ func (s *serving) open() (err error) {
 		return err
 	}
 	if s.lock, err = takeLock(s.place.lockFile()); err != nil {
-		return err
+		return withAdvice(err)
 	}
 	s.failed = make(chan error, 4)
 	s.server, err = zkserver.New(&zkserver.Options{
@@ -86,10 +87,13 @@ func (s *serving) open() (err error) {
 		return err
 	}
 	if err = s.bind(); err != nil {
-		return errors.Join(err, s.close())
+		return errors.Join(withAdvice(err), s.close())
 	}
 	return nil
 }
+
+// withAdvice adds what to do about an error of the file system.
+func withAdvice(err error) error { return fmt.Errorf("%w%s", err, wal.Advice(err)) }
 
 // takeLock takes the flock and stores the ID of this process in the file.
 func takeLock(name string) (*os.File, error) {

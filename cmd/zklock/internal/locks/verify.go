@@ -147,6 +147,12 @@ func watchToken(a *cli.App, l *oneLock, token int64) error {
 	defer signal.Stop(signals)
 	ctx, stop := cli.Interruptible(signals, nil)
 	defer stop()
+	err := cli.UntilInterrupted(ctx, func() error { return checkUntilFree(a, ctx, l, token) })
+	return cli.Interrupted(ctx, err)
+}
+
+// checkUntilFree checks until the token does not hold, or ctx ends.
+func checkUntilFree(a *cli.App, ctx context.Context, l *oneLock, token int64) error {
 	tick := time.NewTicker(verifyInterval)
 	defer tick.Stop()
 	for {
@@ -154,7 +160,7 @@ func watchToken(a *cli.App, l *oneLock, token int64) error {
 		for err == nil {
 			select {
 			case <-ctx.Done():
-				return cli.Interrupted(ctx, ctx.Err())
+				return ctx.Err()
 			case <-tick.C:
 			}
 			var all bool
@@ -163,7 +169,7 @@ func watchToken(a *cli.App, l *oneLock, token int64) error {
 			}
 		}
 		if err != nil {
-			return cli.Interrupted(ctx, err)
+			return err
 		}
 	}
 }

@@ -63,7 +63,7 @@ func follow(a *cli.App, f *readFlags, prefix string, w *watcher) error {
 	running, end := context.WithCancel(ctx)
 	// The goroutine ends with the context that end cancels.
 	go func() { ran <- s.Run(running) }()
-	err = w.run(running, s, ran)
+	err = cli.UntilInterrupted(ctx, func() error { return w.run(running, s, ran) })
 	end()
 	return cli.Interrupted(ctx, err)
 }
