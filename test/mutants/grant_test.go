@@ -242,8 +242,8 @@ func grantMutants() []Mutant {
 			Reason: "A reader does not wait for later writers; the mutant does.",
 			Edits: []Edit{
 				{File: "internal/queue/position.go",
-					Before: `	p.setAhead(c.discount(p, slices.Clone(l.Queue[:i])))`,
-					After: `	p.setAhead(c.discount(p, slices.Clone(l.Queue[:i])))
+					Before: `	p.setAhead(c.discount(p, l.Queue[:i]))`,
+					After: `	p.setAhead(c.discount(p, l.Queue[:i]))
 	if p.kind() == Shared {
 		p.ahead = slices.DeleteFunc(slices.Clone(l.Queue), p.owns)
 	}`},
