@@ -21,7 +21,8 @@
 //     delete: the core deletes it until it is proven gone or its session has ended. No
 //     znode is forgotten because a context ended or a connection was lost.
 //   - The GUID in its name identifies a znode. It is used for one create only, so a
-//     delete by name cannot hit another znode. If the layout has no room for a GUID,
+//     delete by name cannot hit another znode. If another client has copied the GUID, the
+//     owner tells which znode is the client's. If the layout has no room for a GUID,
 //     the czxid identifies the znode or, until that is known, its session and the id in
 //     its data. Such a znode is read before its delete is repeated.
 //   - An acquire of several positions holds all of them or none: losing one ends the

@@ -31,6 +31,9 @@ func (n *node) mine(r Reply) bool {
 	if n.czxid != 0 {
 		return r.Czxid == n.czxid
 	}
+	if n.named == byGUID { // which the name has
+		return r.Owner == n.session
+	}
 	return r.Owner == n.session && carries(r.Data, n.id)
 }
 

@@ -338,10 +338,18 @@ func (c *Core) probed(now time.Duration, parent string, children []string, proof
 			c.searchData(now, n, children, proof)
 			continue
 		}
-		i := slices.IndexFunc(children, func(s string) bool { return strings.HasPrefix(s, n.prefix) })
+		var found []string
+		for _, name := range children {
+			if strings.HasPrefix(name, n.prefix) {
+				found = append(found, name)
+			}
+		}
 		switch {
-		case i >= 0:
-			n.name, n.state = children[i], alive
+		case len(found) > 1: // another client has copied the GUID
+			n.name = ""
+			c.searchData(now, n, found, proof)
+		case len(found) == 1:
+			n.name, n.state = found[0], alive
 			c.dispose(now, n)
 		case proof:
 			c.missing(n)
@@ -351,11 +359,12 @@ func (c *Core) probed(now time.Duration, parent string, children []string, proof
 	}
 }
 
-// searchData reads every child whose name is or may be the znode's, to find the one with
-// its id. If the search is incomplete, a znode that it does not find may still exist.
+// searchData reads every child whose name is or may be the znode's, to find the one of this
+// session with its id. If the search is incomplete, a znode that it does not find may still
+// exist.
 func (c *Core) searchData(now time.Duration, n *node, children []string, proof bool) {
 	n.state = searching
-	left := 1
+	left, pause := 1, retryPause
 	settled := func(now time.Duration) {
 		if left--; left > 0 || n.state != searching {
 			return
@@ -364,7 +373,7 @@ func (c *Core) searchData(now time.Duration, n *node, children []string, proof b
 		if proof {
 			c.missing(n)
 		} else {
-			c.retryDelete(n, now+retryPause)
+			c.retryDelete(n, now+pause)
 		}
 	}
 	for _, name := range children {
@@ -383,6 +392,8 @@ func (c *Core) searchData(now time.Duration, n *node, children []string, proof b
 				// znode blocks the queue. Only assumption A6 excludes that it is another znode.
 				n.state = alive
 				c.dispose(now, n)
+			case r.Code == Refused:
+				proof, pause = false, c.refusedPause()
 			case r.Code != OK && r.Code != NoNode:
 				proof = false
 			}

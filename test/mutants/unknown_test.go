@@ -77,6 +77,20 @@ func unknownMutants() []Mutant {
 			Says: `the core did otherwise`,
 		},
 		{
+			Name:   "CopyFound",
+			Reason: "Of several znodes with the GUID of a create without an answer, the owner tells which is the client's own; the mutant takes the first.",
+			Edits: []Edit{
+				{File: "internal/queue/node.go",
+					Before: `		case len(found) > 1: // another client has copied the GUID
+			n.name = ""
+			c.searchData(now, n, found, proof)
+		case len(found) == 1:`,
+					After: `		case len(found) > 0:`},
+			},
+			Suite: property, Test: "TestTranscripts/unknown-create-copied",
+			Says: `the core did otherwise`,
+		},
+		{
 			Name:   "BlindDelete",
 			Reason: "A znode with a reusable name is read before its delete is repeated; the mutant repeats the delete at once.",
 			Edits: []Edit{
@@ -139,8 +153,8 @@ func unknownMutants() []Mutant {
 			Reason: "A create without an answer is looked for by a listing; the mutant takes it for absent.",
 			Edits: []Edit{
 				{File: "internal/queue/node.go",
-					Before: `i := slices.IndexFunc(children, func(s string) bool { return strings.HasPrefix(s, n.prefix) })`,
-					After:  `i := -1`},
+					Before: `if strings.HasPrefix(name, n.prefix) {`,
+					After:  `if false {`},
 			},
 			Suite: simulation, Test: "TestMutant",
 			Says: notServed,
