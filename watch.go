@@ -174,12 +174,10 @@ func (w *lockWatch) onEvent(e zk.Event) {
 	switch {
 	case e.Path != w.of.member.Path:
 		w.mu.Lock()
-		watched := w.watched[e.Path] && e.Type != zk.EventNodeDeleted // the event of the parent follows
-		if watched {
-			delete(w.watched, e.Path)
-		}
+		watched := w.watched[e.Path]
+		delete(w.watched, e.Path) // also of a deleted entry: another client can create its name again
 		w.mu.Unlock()
-		if !watched {
+		if !watched || e.Type == zk.EventNodeDeleted { // the event of the parent follows
 			return
 		}
 	case e.Type == zk.EventNodeDeleted:

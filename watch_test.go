@@ -183,6 +183,30 @@ func TestWatch(t *testing.T) {
 	})
 }
 
+// TestWatchReadsReplacedEntry checks that a Watch shows no holder that is gone if another client
+// creates a znode with the name of its entry before the Watch lists the queue.
+func TestWatchReadsReplacedEntry(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		op, c := srv.Dial(t), dial(t, srv)
+		o := observe(t, dial(t, srv), "a", time.Second)
+		h := acquire(t, c.Mutex("a").WithValue("old"))
+		time.Sleep(1500 * time.Millisecond) // the Watch handles the second state
+		o.yields(t, "acquired", "+0 old+0")
+		release(t, h)
+		data := []byte(`{"host":"h","pid":1,"version":"zklock","value":"new"}`)
+		if _, _, err := op.Create(t.Context(), h.Node(), data, nil, zk.ModeEphemeral); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		o.yields(t, "replaced", "new+0")
+		if _, err := op.Set(t.Context(), h.Node(), []byte(strings.Replace(string(data), "new", "newer", 1)), -1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		o.yields(t, "changed", "newer+0")
+	})
+}
+
 // TestWatchEnds checks what ends a Watch.
 func TestWatchEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
