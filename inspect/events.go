@@ -148,11 +148,11 @@ func (s *Watcher) entryEvent(t *track, about nodeRole, c change, now time.Time) 
 	switch {
 	case about.role == roleLeases:
 	case c.typ == zk.EventNodeDataChanged:
-		if t.data == nil {
-			t.data = map[string]bool{}
-		}
-		t.data[c.path] = true
+		t.readAgain(c.path)
 	case c.typ == zk.EventNodeCreated:
+		if _, known := t.index().byNode[c.path]; known { // another client replaced the entry
+			t.readAgain(c.path)
+		}
 		m := member{Entry: about.entry, arrived: now, event: s.event}
 		if about.role == roleLease {
 			head := t.line.firstAtGate()
@@ -185,6 +185,14 @@ func (s *Watcher) entryEvent(t *track, about nodeRole, c change, now time.Time) 
 		}
 	}
 	return ending{}, false
+}
+
+// readAgain makes the next read of the lock read this znode.
+func (t *track) readAgain(node string) {
+	if t.data == nil {
+		t.data = map[string]bool{}
+	}
+	t.data[node] = true
 }
 
 // identity returns the session and the token of one of the lock's znodes, and whether its

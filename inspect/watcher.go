@@ -58,7 +58,7 @@ type track struct {
 	line    lockQueue
 	dirty   time.Time       // when it became outdated; zero if it is current
 	since   int64           // number of the last event that made it outdated
-	data    map[string]bool // its znodes whose data changed
+	data    map[string]bool // its znodes to read again: their data changed, or another client replaced them
 	changed bool            // it changed since the snapshot
 	// of the hold that ended last, if known
 	session, token int64

@@ -244,6 +244,25 @@ func TestValueIsFollowed(t *testing.T) {
 	})
 }
 
+// TestReplacedEntryIsReadAgain checks that a survey does not show a holder that is gone if
+// another client creates a znode with the name of its entry before the survey reads the lock.
+func TestReplacedEntryIsReadAgain(t *testing.T) {
+	scenes(t, inspect.WatchOptions{Prefix: "/zklock"}, func(t *testing.T, sc *scene) {
+		z := sc.srv.Dial(t)
+		hold := sc.take(sc.locks.Mutex("a"))
+		sc.shows("/zklock/a queue 1+0")
+		sc.release(hold)
+		if _, _, err := z.Create(t.Context(), hold.Node(), []byte("other"), nil, zk.ModeEphemeral); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		l := sc.s.Snapshot().Lock("/zklock/a")
+		if l == nil || len(l.Entries) != 1 || l.Entries[0].Token <= hold.Token() || l.Entries[0].Session != z.SessionID() || l.Entries[0].Data != "other" {
+			t.Errorf("after %v was released and replaced: %+v", hold, l)
+		}
+	})
+}
+
 // TestHistory: what was waited and held, as the clock says.
 func TestHistory(t *testing.T) {
 	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
