@@ -452,3 +452,51 @@ func TestDowngradeBeforeWaitingWriter(t *testing.T) {
 		})
 	}
 }
+
+// TestDowngradeOfReplacedEntry checks that a writer whose entry another client deleted and
+// created again reports the loss in its downgrade: another writer may hold the lock by then.
+func TestDowngradeOfReplacedEntry(t *testing.T) {
+	tests := []struct {
+		age    time.Duration
+		layout zklock.Layout
+	}{{}, {age: time.Second}, {layout: zklock.MixedLayout()}, {age: time.Second, layout: zklock.Layout{Exclusive: "-W-", Shared: "-R-"}}}
+	for _, tt := range tests {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			way := srv.Route(t)
+			way.Delay(10 * time.Millisecond) // the deletion is reported after the downgrade was called
+			c, err := zklock.Dial(t.Context(), way.Servers(), &zklock.Options{DialContext: way.DialContext, Layout: tt.layout})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			op := srv.Dial(t)
+			first := acquire(t, c.RWMutex("a").Writer())
+			second := waiting(t, t.Context(), dialWith(t, srv, zklock.Options{Layout: tt.layout}).RWMutex("a").Writer())
+			time.Sleep(tt.age)
+			for _, node := range first.Nodes() {
+				if err := op.Delete(t.Context(), node, -1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			next := got(t, "the next writer", second)
+			for _, node := range first.Nodes() {
+				if _, _, err := op.Create(t.Context(), node, nil, nil, zk.ModeEphemeral); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err = first.Downgrade(t.Context())
+			time.Sleep(time.Second)
+			if !errors.Is(err, zklock.ErrDeleted) || !errors.Is(first.Err(), zklock.ErrDeleted) || next.Err() != nil {
+				t.Errorf("%+v: %v; %v while %v is held: %v", tt, err, first.Err(), next, next.Err())
+			}
+			release(t, next)
+			_ = first.Release(t.Context())
+			if err := op.Close(); err != nil { // deletes its znodes
+				t.Fatal(err)
+			}
+			if found, err := c.Inspect(t.Context(), "a"); err != nil || len(found) != 0 {
+				t.Errorf("%v, %v are left", found, err)
+			}
+		})
+	}
+}

@@ -17,6 +17,7 @@ type swap struct {
 	done       bool   // it was applied, but perhaps to another client's entry: see [Core.lookAbove]
 	underWay   bool
 	missed     bool // an entry was reported missing or replaced meanwhile
+	replaced   bool // another client has deleted an entry: see [Core.identify]
 }
 
 // Downgrade turns a writer's hold into a reader's. data goes into the new znode. A
@@ -86,6 +87,7 @@ func (c *Core) sendSwap(now time.Duration, acq *acquire) {
 		r.Paths = append(r.Paths, n.path())
 	}
 	s.underWay = true
+	c.identify(s)
 	c.send(r, func(now time.Duration, r Reply) {
 		s.underWay = false
 		if acq.swap != s {
@@ -98,11 +100,17 @@ func (c *Core) sendSwap(now time.Duration, acq *acquire) {
 				n.czxid = r.Czxid
 			}
 			c.answered(r)
-			if s.olds[0].named == byData {
+			switch {
+			case s.olds[0].named == byData:
 				s.carriedOut()
-				return
+			case s.replaced:
+				for _, n := range s.news {
+					n.state = alive
+				}
+				c.misplaced(now, acq)
+			default:
+				c.swapped(now, acq)
 			}
-			c.swapped(now, acq)
 		case Unknown:
 			s.unsure = true
 			for _, n := range s.news {
@@ -121,6 +129,22 @@ func (c *Core) sendSwap(now time.Duration, acq *acquire) {
 	})
 	if s.olds[0].named == byData {
 		c.lookAbove(acq)
+	}
+}
+
+// identify reads the entries directly before the multi, which identifies them by their names.
+// If another client has deleted an entry and created a znode with its name, the multi deletes
+// that znode, and another writer may hold the lock. No later check shows this, because the
+// reader's entry is new. The deletion event does not show it either: it can be late, and the
+// multi's own delete triggers the same event.
+func (c *Core) identify(s *swap) {
+	for _, n := range s.olds {
+		if n.named == forever {
+			continue
+		}
+		c.send(Request{Kind: Get, Path: n.path()}, func(_ time.Duration, r Reply) {
+			s.replaced = s.replaced || r.Code == NoNode || r.Code == OK && r.Czxid != n.czxid && r.Czxid > 0 && n.czxid > 0
+		})
 	}
 }
 
@@ -149,7 +173,7 @@ func (c *Core) lookAbove(acq *acquire) {
 		}
 		s.underWay = false
 		switch {
-		case r.Code == OK && s.sameQueue(r):
+		case r.Code == OK && s.sameQueue(r) && !s.replaced:
 			c.swapped(now, acq)
 		case r.Code == OK, r.Code == NoNode:
 			c.misplaced(now, acq)
@@ -166,7 +190,7 @@ func (c *Core) lookAbove(acq *acquire) {
 // Numbers begin again only in a parent that was created later.
 func (s *swap) sameQueue(parent Reply) bool { return parent.Czxid <= s.olds[0].czxid }
 
-// misplaced ends a hold whose queue is gone.
+// misplaced ends a hold whose queue or entry is gone.
 func (c *Core) misplaced(now time.Duration, acq *acquire) {
 	s := acq.swap
 	s.missed = true
@@ -360,6 +384,8 @@ func (c *Core) settledSwap(now time.Duration, acq *acquire, s *swap, r Reply, th
 		return
 	}
 	switch proven := r.Code == OK && s.conn != 0 && s.conn == r.Conn; {
+	case proven && slices.ContainsFunc(s.news, there) && s.replaced:
+		c.misplaced(now, acq)
 	case proven && slices.ContainsFunc(s.news, there):
 		c.swapped(now, acq)
 		for _, n := range acq.nodes() {

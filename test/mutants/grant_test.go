@@ -213,6 +213,19 @@ func grantMutants() []Mutant {
 			Says: `not told`,
 		},
 		{
+			Name:   "ReplacedWriter",
+			Reason: "A downgrade whose transaction deletes a znode that replaced the writer's entry ends the hold; the mutant keeps the hold.",
+			Edits: []Edit{
+				{File: "internal/queue/swap.go",
+					Before: `			case s.replaced:
+`,
+					After: `			case false:
+`},
+			},
+			Suite: bubble, Test: "TestDowngradeOfReplacedEntry",
+			Says: `while .* is held`,
+		},
+		{
 			Name:   "Herd",
 			Reason: "A release notifies one other session; the mutant has every waiter watch the head of the queue too.",
 			Edits: []Edit{
