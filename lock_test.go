@@ -118,6 +118,62 @@ func TestCancelWithReplyLost(t *testing.T) {
 	})
 }
 
+// TestOverwrittenWithReplyLost checks that a client whose create had no reply finds its own znode
+// in a layout without GUIDs if another client then overwrote its data, as Curator's Revoker does,
+// and does not take the znode of another hold of the client for it.
+func TestOverwrittenWithReplyLost(t *testing.T) {
+	custom := zklock.Layout{Exclusive: "-W-"}
+	for _, layout := range []zklock.Layout{{}, custom} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			way := srv.Route(t)
+			c, err := zklock.Dial(t.Context(), way.Servers(), &zklock.Options{SessionTimeout: timeout, DialContext: way.DialContext, Layout: layout})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			op, node, l := srv.Dial(t), "/zklock/a/b", c.Mutex("a/b")
+			if layout == (zklock.Layout{}) {
+				l = c.NodeLock("a/b")
+			}
+			overwrite := func(node string) {
+				t.Helper()
+				if _, err := op.Set(t.Context(), node, []byte("__REVOKE__"), -1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			release(t, acquire(t, l)) // which creates the parents
+			way.Delay(50 * time.Millisecond)
+			f := way.DropReply(zktest.Match{Op: "create2"})
+			first := waiting(t, t.Context(), l)
+			<-f.Done()
+			if layout == custom {
+				names, _, err := op.Children(t.Context(), node)
+				if err != nil || len(names) != 1 {
+					t.Fatal(names, err)
+				}
+				node += "/" + names[0]
+			}
+			overwrite(node)
+			time.Sleep(timeout)
+			h := got(t, "the first", first)
+			overwrite(h.Node())
+			f = way.DropReply(zktest.Match{Op: "create2"})
+			second := waiting(t, t.Context(), l)
+			<-f.Done()
+			time.Sleep(timeout)
+			if len(second) > 0 {
+				t.Errorf("%v was granted while %v is held", <-second, h)
+			}
+			release(t, h)
+			time.Sleep(timeout)
+			release(t, got(t, "the second", second))
+			if n := entries(t, l); n != 0 {
+				t.Errorf("%d entries are left", n)
+			}
+		})
+	}
+}
+
 // TestManyLocks checks that one heartbeat covers all of a session's entries.
 func TestManyLocks(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bytes"
+	"slices"
 	"time"
 )
 
@@ -46,6 +47,22 @@ func (n *node) same(r Reply) bool {
 	return r.Owner == n.session && (carries(r.Data, n.id) || !bytes.Contains(r.Data, []byte(`"id":"`)))
 }
 
+// isOwn reports whether a Get of this child read the znode n. While the create of n has no
+// answer, a release request of another library may have overwritten its id. Then a znode of
+// this session is n unless it is another one of this client, or of another user of the session.
+func (c *Core) isOwn(n *node, name string, r Reply) bool {
+	if n.mine(r) {
+		return true
+	}
+	if n.czxid != 0 || r.Owner != n.session || !c.cfg.OwnSession || bytes.Contains(r.Data, []byte(`"id":"`)) {
+		return false
+	}
+	another := func(o *node) bool { return o != n && o.parent == n.parent && o.name == name && o.state != absent }
+	return !slices.ContainsFunc(c.pendingDeletes, another) && !slices.ContainsFunc(c.acquires, func(acq *acquire) bool {
+		return slices.ContainsFunc(acq.nodes(), another) || acq.swap != nil && slices.ContainsFunc(acq.swap.news, another)
+	})
+}
+
 // readFixed reads the node lock's znode after the create, and sets a watch on it whether
 // or not it is the acquire's own.
 func (c *Core) readFixed(p *position) {
@@ -82,7 +99,7 @@ func (c *Core) readFixed(p *position) {
 func (c *Core) foundFixed(now time.Duration, p *position, r Reply) {
 	n := p.nodes[0]
 	switch {
-	case n.mine(r):
+	case c.isOwn(n, n.name, r):
 		n.state, n.czxid = alive, r.Czxid
 		c.queues[p.parent].enter(p)
 		n.watch = ownAnswered
@@ -172,7 +189,7 @@ func (c *Core) probeFixed(now time.Duration, n *node) {
 		n.state = unknown
 		proven := conn != 0 && conn == r.Conn
 		switch {
-		case proven && r.Code == OK && n.mine(r):
+		case proven && r.Code == OK && c.isOwn(n, n.name, r):
 			n.state = alive
 			c.dispose(now, n)
 		case proven && (r.Code == OK || r.Code == NoNode):

@@ -384,7 +384,7 @@ func (c *Core) searchData(now time.Duration, n *node, children []string, proof b
 		c.send(Request{Kind: Get, Path: n.parent + "/" + name}, func(now time.Duration, r Reply) {
 			switch {
 			case n.state != searching:
-			case r.Code == OK && n.mine(r):
+			case r.Code == OK && c.isOwn(n, name, r):
 				n.name, n.state = name, alive
 				c.dispose(now, n)
 			case r.Code == Refused && n.name != "":

@@ -113,6 +113,17 @@ func unknownMutants() []Mutant {
 			Says: `granted .* while .* holds .*, safe for`,
 		},
 		{
+			Name:   "OverwrittenIsOwn",
+			Reason: "A znode of the session whose data another client overwrote is only an acquire's own if it is no other one of the client; the mutant takes any.",
+			Edits: []Edit{
+				{File: "internal/queue/fixed.go",
+					Before: `	another := func(o *node) bool { return o != n &&`,
+					After:  `	another := func(o *node) bool { return false && o != n &&`},
+			},
+			Suite: bubble, Test: "TestOverwrittenWithReplyLost",
+			Says: `was granted while`,
+		},
+		{
 			Name:   "SessionIsOwner",
 			Reason: "A znode of the same session belongs to an acquire only if it carries its id; the mutant checks the session alone.",
 			Edits: []Edit{
