@@ -19,9 +19,11 @@ import (
 // locked checks that a try finds the lock held.
 func (e *env) locked(l *zklock.Lock) {
 	e.Helper()
+	before := len(e.inspect(l))
 	if _, err := l.TryAcquire(e.ctx); !errors.Is(err, zklock.ErrLocked) {
 		e.Errorf("trying %s: %v", l, err)
 	}
+	e.until("the entries of the try are deleted", func() bool { return len(e.inspect(l)) <= before })
 }
 
 // testReadWrite checks that readers share, that a waiting writer stops later readers, and
@@ -63,7 +65,7 @@ func testSemaphore(e *env) {
 	l, other := a.Semaphore(e.name, 3), b.Semaphore(e.name, 3)
 	two, one := e.acquire(l.Permits(2)), e.acquire(other)
 	e.locked(other)
-	w := e.acquiring(e.ctx, other.Permits(3))
+	w := e.acquiringPermits(e.ctx, other.Permits(3))
 	e.release(one)
 	pending(e, "three permits", w)
 	if _, err := a.Semaphore(e.name, 4).TryAcquire(e.ctx); !errors.Is(err, zklock.ErrPermits) && !errors.Is(err, zklock.ErrLocked) {
@@ -100,7 +102,7 @@ func testResize(e *env) {
 	resize(b, 1)
 	first := e.acquire(l)
 	e.locked(other)
-	waiters := []<-chan *zklock.Hold{e.acquiring(e.ctx, other), e.acquiring(e.ctx, l), e.acquiring(e.ctx, other.Permits(2))}
+	waiters := []<-chan *zklock.Hold{e.acquiringPermits(e.ctx, other), e.acquiringPermits(e.ctx, l), e.acquiringPermits(e.ctx, other.Permits(2))}
 	pending(e, "a second permit of one", waiters[0])
 	resize(a, 3)
 	second, third := wait(e, "the second permit", waiters[0]), wait(e, "the third permit", waiters[1])

@@ -205,10 +205,21 @@ func (e *env) release(h *zklock.Hold) {
 // or nil if the acquire failed.
 func (e *env) acquiring(ctx context.Context, l *zklock.Lock) <-chan *zklock.Hold {
 	e.Helper()
-	waiting := func() int { return int(e.waits.Load()) }
 	if e.target.Kind.suits(counted) {
-		waiting = func() int { return e.entries(l) }
+		return e.acquiringUntil(ctx, l, func() int { return e.entries(l) })
 	}
+	return e.acquiringPermits(ctx, l)
+}
+
+// acquiringPermits is acquiring for semaphores, of which an acquire has one more entry for a
+// moment.
+func (e *env) acquiringPermits(ctx context.Context, l *zklock.Lock) <-chan *zklock.Hold {
+	e.Helper()
+	return e.acquiringUntil(ctx, l, func() int { return int(e.waits.Load()) })
+}
+
+func (e *env) acquiringUntil(ctx context.Context, l *zklock.Lock, waiting func() int) <-chan *zklock.Hold {
+	e.Helper()
 	before := waiting()
 	got := make(chan *zklock.Hold, 1)
 	go func() { // ends with the acquire, whose ctx the test bounds
