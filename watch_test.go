@@ -189,9 +189,10 @@ func TestWatchReadsReplacedEntry(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		op, c := srv.Dial(t), dial(t, srv)
 		o := observe(t, dial(t, srv), "a", time.Second)
+		o.yields(t, "before", "+0")
 		h := acquire(t, c.Mutex("a").WithValue("old"))
 		time.Sleep(1500 * time.Millisecond) // the Watch handles the second state
-		o.yields(t, "acquired", "+0 old+0")
+		o.yields(t, "acquired", "old+0")
 		release(t, h)
 		data := []byte(`{"host":"h","pid":1,"version":"zklock","value":"new"}`)
 		if _, _, err := op.Create(t.Context(), h.Node(), data, nil, zk.ModeEphemeral); err != nil {
