@@ -104,8 +104,8 @@ func (c *Core) watchOwnNodes(acq *acquire) {
 func (c *Core) watchOwn(n *node) {
 	n.watch, n.seen, n.bound, n.watchReq = ownRequested, false, false, c.lastReq+1
 	c.send(Request{Kind: Get, Path: n.path(), Watch: true}, func(now time.Duration, r Reply) {
-		if r.Code == OK && n.named == byGUID && r.Czxid != n.czxid && r.Czxid > 0 && n.czxid > 0 {
-			r.Code = NoNode // another client deleted it, and created a znode with its name
+		if n.named == byGUID && n.replaced(r) {
+			r.Code = NoNode
 		}
 		n.seen = r.Code == OK
 		n.watch.answer(true)
@@ -138,6 +138,13 @@ func (c *Core) watchOwn(n *node) {
 			}
 		}
 	})
+}
+
+// replaced reports whether a Get of the node read another znode, because another client
+// deleted the node and created a znode with its name. A znode of the node's own session is
+// the node, also if the server stated a wrong czxid in the answer to the create.
+func (n *node) replaced(r Reply) bool {
+	return r.Code == OK && r.Czxid != n.czxid && r.Czxid > 0 && n.czxid > 0 && r.Owner != n.session
 }
 
 // unbind records that the watches of the last connection are gone that the session does not

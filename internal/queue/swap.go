@@ -143,7 +143,7 @@ func (c *Core) identify(s *swap) {
 			continue
 		}
 		c.send(Request{Kind: Get, Path: n.path()}, func(_ time.Duration, r Reply) {
-			s.replaced = s.replaced || r.Code == NoNode || r.Code == OK && r.Czxid != n.czxid && r.Czxid > 0 && n.czxid > 0
+			s.replaced = s.replaced || r.Code == NoNode || n.replaced(r)
 		})
 	}
 }

@@ -206,8 +206,8 @@ func grantMutants() []Mutant {
 			Reason: "A znode with the name of an entry and another creation is not the entry; the mutant takes it for the entry.",
 			Edits: []Edit{
 				{File: "internal/queue/ownwatch.go",
-					Before: `n.named == byGUID && r.Czxid != n.czxid`,
-					After:  `n.named == byGUID && r.Czxid < 0`},
+					Before: `n.named == byGUID && n.replaced(r)`,
+					After:  `n.named == byGUID && n.replaced(Reply{})`},
 			},
 			Suite: bubble, Test: "TestDeletionIsReportedInTime",
 			Says: `not told`,
