@@ -93,7 +93,7 @@ contexts:
 func TestBadContexts(t *testing.T) {
 	for file, want := range map[string]string{
 		"current: gone\n": `no context "gone"`,
-		"current: a\ncontexts:\n  a: {servers: 'x:1', session-timeout: soon}\n": `context a: session-timeout is "soon"`,
+		"current: a\ncontexts:\n  a: {servers: 'x:1', session-timeout: soon}\n": `context a: session-timeout: "soon" is not a duration`,
 		"current: a\ncontexts:\n  a: {server: 'x:1'}\n":                         "did you mean servers?",
 	} {
 		_, _, err := settled(t, nil, file, "ls")
