@@ -54,11 +54,8 @@ func (c *Client) connect(ctx context.Context, server string, deadline time.Durat
 	l := &link{server: server, conn: raw, raw: raw}
 	if c.opts.TLS == nil {
 		l.direct = directOf(raw)
-	}
-	if c.opts.TLS != nil {
-		if l.conn, err = c.handshakeTLS(ctx, a, raw); err != nil {
-			return nil, err
-		}
+	} else if l.conn, err = c.handshakeTLS(ctx, a, raw); err != nil {
+		return nil, err
 	}
 	if err := c.startSASL(ctx, l, a.host); err != nil {
 		l.close()

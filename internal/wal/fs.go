@@ -56,8 +56,8 @@ type cacheDropper interface {
 	DropCache() error
 }
 
-// nameChecker is a [File] that can tell whether another process changed it.
-type nameChecker interface {
+// changeChecker is a [File] that can tell whether another process changed it.
+type changeChecker interface {
 	// CheckName returns an error if the file was removed, renamed, or replaced, so that
 	// the next start would not find what is written to it.
 	CheckName() error

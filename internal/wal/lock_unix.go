@@ -124,10 +124,10 @@ func (l *flock) Close() error { return errors.Join(l.File.Close(), l.dir.Close()
 // Check compares the locked file with the file that has its name now.
 func (l *flock) Check() error { return checkName(l.File, ErrLockLost) }
 
-// CheckName implements nameChecker.
+// CheckName implements changeChecker.
 func (f osFile) CheckName() error { return checkName(f.File, errMoved) }
 
-// CheckSize implements nameChecker.
+// CheckSize implements changeChecker.
 func (f osFile) CheckSize(size int64) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -177,13 +177,13 @@ func (l *Log) writeBatch() {
 
 	fresh, err := l.rotate(h.first)
 	path := l.dir
-	placed, _ := l.active.file.(nameChecker) // nil if the file cannot tell
+	checker, _ := l.active.file.(changeChecker) // nil if the file cannot tell
 	var cut error
 	if err == nil {
 		path = l.active.path
-		if placed != nil {
+		if checker != nil {
 			// Write the batch in any case: it shows the next start that records are missing.
-			cut = placed.CheckSize(l.active.end)
+			cut = checker.CheckSize(l.active.end)
 		}
 		putBatchHeader(batch, batchPosition{seed: l.seed, first: l.active.first, offset: l.active.end}, h)
 		err = l.active.append(batch, l.opts.Preallocate)
@@ -197,8 +197,8 @@ func (l *Log) writeBatch() {
 	if err == nil {
 		err = l.lock.Check()
 	}
-	if placed != nil && err == nil {
-		err = placed.CheckName()
+	if checker != nil && err == nil {
+		err = checker.CheckName()
 	}
 	if err == nil {
 		err = cut

@@ -118,10 +118,8 @@ func bench(a *cli.App, f *benchFlags) error {
 	if err != nil {
 		return cli.Interrupted(ctx, a.Settings.Explain(err))
 	}
-	if err := cli.UntilInterrupted(ctx, func() error { return f.out.Write(os.Stdout, benchShown(where, rows)) }); err != nil {
-		return cli.Interrupted(ctx, err)
-	}
-	return nil
+	err = cli.UntilInterrupted(ctx, func() error { return f.out.Write(os.Stdout, benchShown(where, rows)) })
+	return cli.Interrupted(ctx, err)
 }
 
 // rowView is a measurement in JSON.

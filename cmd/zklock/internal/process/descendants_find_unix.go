@@ -4,11 +4,8 @@ package process
 
 import "golang.org/x/sys/unix"
 
-// Outside finds nothing here: these systems have no fast way to list the children of a
+// eachOutside finds nothing here: these systems have no fast way to list the children of a
 // process.
-func Outside([]int, int, Process) ([]Process, bool) { return nil, true }
-
-// eachOutside finds nothing here.
 func eachOutside([]int, int, Process, func(Process, bool)) bool { return true }
 
 // ListsProcesses is always false here.

@@ -39,29 +39,19 @@ func ListsProcesses() bool {
 	return err == nil && procMatches()
 }
 
-// Outside returns the descendants of the roots that are not in the process group. It
-// returns none if the kernel lists no children. It omits zklock's own helpers, and
-// processes that started before the process since: a script that became the wrapper by
-// exec may have started them, so they are not descendants of the command.
+// eachOutside calls visit for each descendant of the roots that is not in the process group,
+// as soon as it finds it, and for those that have ended and were not reaped. It finds none if
+// the kernel lists no children. It omits zklock's own helpers, and processes that started
+// before the process since: a script that became the wrapper by exec may have started them,
+// so they are not descendants of the command.
 //
 // It reads the children of each process instead of all of /proc, which would take too long
-// on a large machine shortly before a deadline.
+// on a large machine shortly before a deadline. It visits the last child of a process first:
+// a process that forks and exits again and again is the last one.
 //
 // A process that ends during the search leaves its children to another one, whose children
 // were read before. complete is false if that can have happened: then more processes may
 // exist.
-func Outside(roots []int, group int, since Process) (found []Process, complete bool) {
-	complete = eachOutside(roots, group, since, func(p Process, alive bool) {
-		if alive {
-			found = append(found, p)
-		}
-	})
-	return found, complete
-}
-
-// eachOutside calls visit for each process that Outside returns, as soon as it finds it,
-// and for those that have ended and were not reaped. It visits the last child of a process
-// first: a process that forks and exits again and again is the last one.
 func eachOutside(roots []int, group int, since Process, visit func(p Process, alive bool)) (complete bool) {
 	complete = true
 	queue, seen := slices.Clone(roots), map[int]bool{}

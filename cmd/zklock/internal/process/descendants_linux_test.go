@@ -90,8 +90,12 @@ func numbers(found []Process) map[int]bool {
 }
 
 // outside returns the descendants that one search finds.
-func outside(roots []int, group int, since Process) []Process {
-	found, _ := Outside(roots, group, since)
+func outside(roots []int, group int, since Process) (found []Process) {
+	eachOutside(roots, group, since, func(p Process, alive bool) {
+		if alive {
+			found = append(found, p)
+		}
+	})
 	return found
 }
 

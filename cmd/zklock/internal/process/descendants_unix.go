@@ -15,7 +15,7 @@ type Descendants struct {
 // Find adds the descendants of root, and of the known processes, outside of the process
 // group. It removes processes that have ended, and processes that have become helpers:
 // between fork and exec a helper looks like its parent. It reports whether the search was
-// complete; see [Outside].
+// complete; see [eachOutside].
 func (s *Descendants) Find(root, group int) (complete bool) {
 	s.forget()
 	roots := []int{root}
