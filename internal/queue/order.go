@@ -38,17 +38,18 @@ func (n Names) sortUpTo(children []string, most int64) Listing {
 			l.Foreign = append(l.Foreign, name)
 		}
 	}
-	l.Queue = inOrder(found)
+	sortEntries(found)
+	l.Queue = found
 	slices.Sort(l.Foreign)
 	return l
 }
 
-// inOrder returns the entries in order. An entry is large, and waiters sort long queues, so it
-// sorts numbers and indexes.
-func inOrder(entries []Entry) []Entry {
+// sortEntries sorts entries in place. An entry is large, and waiters sort long queues, so it
+// sorts numbers and indexes, and then moves each entry once.
+func sortEntries(entries []Entry) {
 	type key struct {
-		seq int64
-		at  int
+		seq  int64
+		from int // the index of the entry
 	}
 	keys := make([]key, len(entries))
 	for i := range entries {
@@ -58,14 +59,18 @@ func inOrder(entries []Entry) []Entry {
 		if a.seq != b.seq {
 			return cmp.Compare(a.seq, b.seq)
 		}
-		x, y := &entries[a.at], &entries[b.at]
+		x, y := &entries[a.from], &entries[b.from]
 		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Name, y.Name))
 	})
-	sorted := make([]Entry, len(entries))
-	for i, k := range keys {
-		sorted[i] = entries[k.at]
+	for i := range keys { // each cycle of the permutation
+		first, to := entries[i], i
+		for keys[to].from != i {
+			from := keys[to].from
+			entries[to], keys[to].from = entries[from], to
+			to = from
+		}
+		entries[to], keys[to].from = first, to
 	}
-	return sorted
 }
 
 // Ahead returns the entries before the one with this name, and whether that one exists.
