@@ -192,12 +192,17 @@ func uiLogger() *slog.Logger { return slog.New(slog.NewTextHandler(cli.Stderr, n
 func ui(a *cli.App, f *uiFlags, prefix, token, read string) error {
 	signals := cli.TerminationSignals()
 	defer signal.Stop(signals)
-	z, own, err := a.Settings.ReadClient(context.Background(), f.layout)
+	ctx, stop := cli.Interruptible(signals, nil)
+	z, own, err := a.Settings.ReadClient(ctx, f.layout)
+	stop() // from here on servePage reads the signals
 	if err != nil {
-		return err
+		return cli.Interrupted(ctx, err)
 	}
 	defer z.Close()
 	_ = own.Close() // the page has its own client
+	if err := cli.Interrupted(ctx, nil); err != nil {
+		return err
+	}
 	h, err := zkui.New(z, &zkui.Options{
 		Title: a.Settings.Servers, Prefix: prefix, Layout: f.layout.Layout, Token: token, ReadToken: read, Hosts: f.hosts,
 		Logger: uiLogger(),
