@@ -154,7 +154,7 @@ func apply(f *pflag.FlagSet, name string, c config.Context) error {
 		if !ok || flag == nil || flag.Changed {
 			continue
 		}
-		if err := setFlag(f, key, value); err != nil {
+		if err := setFlag(f, flag, value, "the context "+name); err != nil {
 			return UsageError("context %s: %s: %w", name, key, err)
 		}
 	}
