@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
 // stopTime limits the wait for a SIGCONT that may not arrive.
@@ -45,11 +46,12 @@ func usesTerminal() bool {
 // front is the process that the shell started. It belongs to one goroutine.
 type front struct {
 	keeper  *os.Process
-	sock    *os.File // to the keeper
-	group   int      // of the command, 0 before it runs
-	ending  bool     // a signal that ends programs was forwarded
-	tty     int      // the terminal, -1 if there is none
-	uses    bool     // the command gets the terminal while the front's job has it
+	sock    *os.File    // to the keeper
+	group   int         // of the command, 0 before it runs
+	ending  bool        // a signal that ends programs was forwarded
+	tty     int         // the terminal, -1 if there is none
+	uses    bool        // the command gets the terminal while the front's job has it
+	modes   *term.State // of the terminal before the command had it; may be nil
 	signals chan os.Signal
 }
 
@@ -108,7 +110,7 @@ func (f *front) follow() int {
 		case sig := <-f.signals:
 			f.handleSignal(sig)
 		case code := <-ended:
-			f.takeTerminal()
+			f.takeTerminal(code)
 			return code
 		}
 	}
@@ -275,9 +277,13 @@ func parent(pid int) int {
 
 // giveTerminal gives the terminal to the command, if the front's group has it.
 func (f *front) giveTerminal() {
-	if f.uses && f.foreground() == unix.Getpgrp() {
-		f.setForeground(f.group)
+	if !f.uses || f.foreground() != unix.Getpgrp() {
+		return
 	}
+	if f.modes == nil {
+		f.modes, _ = term.GetState(f.tty) // nil if it fails
+	}
+	f.setForeground(f.group)
 }
 
 // resume continues the command, with the terminal.
@@ -289,10 +295,18 @@ func (f *front) resume() {
 	_ = unix.Kill(-f.group, unix.SIGCONT) // the group may have ended
 }
 
-// takeTerminal takes the terminal back from the command.
-func (f *front) takeTerminal() {
-	if f.group != 0 && f.foreground() == f.group {
-		f.setForeground(unix.Getpgrp())
+// minKilled is the least exit code that can mean that zklock or a signal ended the command.
+const minKilled = 120
+
+// takeTerminal takes the terminal back from the command. Like a shell, it restores the modes
+// of the terminal if the command was ended: a command that gets KILL cannot restore them.
+func (f *front) takeTerminal(code int) {
+	if f.group == 0 || f.foreground() != f.group {
+		return
+	}
+	f.setForeground(unix.Getpgrp())
+	if code >= minKilled && f.modes != nil {
+		_ = term.Restore(f.tty, f.modes) // the terminal may be gone
 	}
 }
 
