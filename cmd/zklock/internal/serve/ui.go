@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -225,7 +224,7 @@ func ui(a *cli.App, f *uiFlags, prefix, token, read string) error {
 	if f.actions {
 		cli.Warn("with this token, users can break and revoke locks on the page: %s", token)
 	}
-	fmt.Printf("page at http://%s/\n", ln.Addr())
+	printLine("page at http://%s/", ln.Addr())
 	return servePage(h, ln, signals)
 }
 
