@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // OpenDir opens a directory for writes below it. It refuses a path through a symbolic link
@@ -27,6 +28,24 @@ func OpenDir(path string) (*os.Root, error) {
 		return nil, err
 	}
 	return root, nil
+}
+
+// ErrLocked means that another process has locked a directory for too long.
+var ErrLocked = errors.New("another process has locked the directory")
+
+// Lock locks a directory against other callers of Lock on this machine, until the file that
+// it returns is closed. If that takes longer than wait, it returns ErrLocked. No lock file
+// remains. On a file system without locks, and on systems other than Unix, it locks nothing.
+func Lock(dir *os.Root, wait time.Duration) (*os.File, error) {
+	f, err := dir.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(f, time.Now().Add(wait)); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // Replace replaces a file in a directory, whole or not at all, and follows no link there.

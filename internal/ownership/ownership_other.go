@@ -2,7 +2,11 @@
 
 package ownership
 
-import "io/fs"
+import (
+	"io/fs"
+	"os"
+	"time"
+)
 
 // NoFollow is nothing: links are followed here.
 const NoFollow = 0
@@ -27,3 +31,6 @@ func GroupWritable(string) bool { return false }
 
 // Other can't be told here.
 func Other(fs.FileInfo) (uid int, other bool) { return -1, false }
+
+// flock does nothing, because directories cannot be locked here.
+func flock(*os.File, time.Time) error { return nil }

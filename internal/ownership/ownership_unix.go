@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // NoFollow is a flag for os.OpenFile that refuses a symbolic link in place of the file.
@@ -225,4 +226,22 @@ func Other(info fs.FileInfo) (uid int, other bool) {
 		return -1, true
 	}
 	return int(st.Uid), st.Uid != 0 && int(st.Uid) != os.Geteuid()
+}
+
+// flock locks a directory. It polls, because the kernel's blocking lock has no deadline.
+func flock(dir *os.File, deadline time.Time) error {
+	for {
+		err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, syscall.EINTR):
+		case !errors.Is(err, syscall.EWOULDBLOCK):
+			return nil // a file system without locks: a lost update is better than none
+		case time.Now().After(deadline):
+			return ErrLocked
+		default:
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
 }

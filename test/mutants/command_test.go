@@ -8,8 +8,8 @@ func commandMutants() []Mutant {
 			Reason: "A command gets TERM after the time of --max-hold; the mutant waits for twice as long.",
 			Edits: []Edit{
 				{File: "cmd/zklock/internal/hold/max_hold.go",
-					Before: `m.at = now + m.limit`,
-					After:  `m.at = now + 2*m.limit`},
+					Before: `m.at = now + min(m.limit,`,
+					After:  `m.at = now + min(2*m.limit,`},
 			},
 			Suite: wrapper, Test: "TestMaxHoldEndsCommand",
 			Says: `got \["TERM@2m0s"`,

@@ -103,8 +103,8 @@ func bench(a *cli.App, f *benchFlags) error {
 	defer end()
 	progress, quiet := func(string) {}, func() {}
 	if term.IsTerminal(2) {
-		progress = func(name string) { fmt.Fprintf(os.Stderr, "%smeasuring: %s", cli.EraseLine, name) }
-		quiet = func() { fmt.Fprint(os.Stderr, cli.EraseLine) }
+		progress = func(name string) { fmt.Fprintf(cli.Stderr, "%smeasuring: %s", cli.EraseLine, name) }
+		quiet = func() { fmt.Fprint(cli.Stderr, cli.EraseLine) }
 	}
 	rows, err := MeasureFigures(ctx, FiguresConfig{
 		Dial: func(ctx context.Context) (*zk.Client, error) {

@@ -223,9 +223,9 @@ func progress(of int) (tell func(Row), wipe func()) {
 	done := 0
 	tell = func(r Row) {
 		done++
-		fmt.Fprintf(os.Stderr, "%s%d of %d: %s, %d waiters", cli.EraseLine, done, of, r.Recipe.Name, r.Waiters)
+		fmt.Fprintf(cli.Stderr, "%s%d of %d: %s, %d waiters", cli.EraseLine, done, of, r.Recipe.Name, r.Waiters)
 	}
-	return tell, func() { fmt.Fprint(os.Stderr, cli.EraseLine) }
+	return tell, func() { fmt.Fprint(cli.Stderr, cli.EraseLine) }
 }
 
 // failures returns an error if experiments failed. An experiment that ran out of time did

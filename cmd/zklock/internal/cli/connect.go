@@ -67,7 +67,7 @@ func (s *Settings) Target(ctx context.Context) (*target, error) {
 	socket := place.Socket()
 	if socket == "" { // the server just wrote the file: reading it fails, for example for lack of descriptors
 		_ = t.first.take().Close()
-		return nil, fmt.Errorf("%w (in %s): cannot read the path of its socket", local.ErrUnavailable, place.Dir)
+		return nil, fmt.Errorf("%w (in %s): cannot read the path of its socket; the limit of open files may be too low (ulimit -n)", local.ErrUnavailable, place.Dir)
 	}
 	t.Servers = "unix:" + socket
 	return t, nil
@@ -161,7 +161,7 @@ func (s *Settings) Locks(ctx context.Context, opts zklock.Options) (*zklock.Clie
 		return err
 	})
 	if err != nil {
-		return nil, nil, s.Explain(err)
+		return nil, nil, s.explainDial(t, err)
 	}
 	return c, t, nil
 }
@@ -200,7 +200,7 @@ func (s *Settings) ReadClient(ctx context.Context, layout LayoutValue) (*zk.Clie
 		return err
 	})
 	if err != nil {
-		return nil, nil, s.Explain(err)
+		return nil, nil, s.explainDial(t, err)
 	}
 	return z, zklock.New(z, &zklock.Options{Anonymous: true, Layout: layout.Layout}), nil
 }
@@ -213,6 +213,16 @@ func (s *Settings) Reader(ctx context.Context, layout LayoutValue) (*zk.Client, 
 	}
 	_ = c.Close() // the reader has its own client
 	return z, inspect.NewReader(z, layout.Layout), nil
+}
+
+// explainDial is Explain that knows whether the servers are the local server.
+func (s *Settings) explainDial(t *target, err error) error {
+	err = s.Explain(err)
+	if t.Local() && s.Servers == "" && errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("this user's local server did not answer within %s: %w; if its process %d is stopped or hangs, kill it: the next command starts it again",
+			ShortDuration(s.ConnectLimit()), err, t.dialer.Place.PID())
+	}
+	return err
 }
 
 // Explain adds to a dial error what the user can do.

@@ -83,15 +83,14 @@ see zklock help ls --long.
 			if err != nil {
 				return err
 			}
-			file, err := a.Settings.contexts(false)
-			if err != nil {
-				return err
-			}
-			if _, exists := file.Contexts[args[0]]; exists && !replace {
-				return UsageError("context %s already exists: give --replace to overwrite it", args[0])
-			}
-			file.Contexts[args[0]] = made
-			return file.Save()
+			path, _ := a.Settings.contextPath()
+			return config.ChangeContexts(path, false, func(file *config.ContextFile) error {
+				if _, exists := file.Contexts[args[0]]; exists && !replace {
+					return UsageError("context %s already exists: give --replace to overwrite it", args[0])
+				}
+				file.Contexts[args[0]] = made
+				return nil
+			})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -166,15 +165,14 @@ ZKLOCK_SERVERS names servers. run, lock, and bench never use it.`,
 			if err := rejectEmptyFlags(c); err != nil {
 				return err
 			}
-			file, err := a.Settings.contexts(false)
-			if err != nil {
-				return err
-			}
-			if _, err := file.Get(args[0]); err != nil {
-				return err
-			}
-			file.Current = args[0]
-			return file.Save()
+			path, _ := a.Settings.contextPath()
+			return config.ChangeContexts(path, false, func(file *config.ContextFile) error {
+				if _, err := file.Get(args[0]); err != nil {
+					return err
+				}
+				file.Current = args[0]
+				return nil
+			})
 		},
 		ValidArgsFunction: a.completeContexts,
 	}
@@ -195,21 +193,21 @@ func (a *App) contextRmCommand() *cobra.Command {
 			if err := rejectEmptyFlags(c); err != nil {
 				return err
 			}
-			file, err := a.Settings.contexts(true)
+			path, named := a.Settings.contextPath()
+			err := config.ChangeContexts(path, named, func(file *config.ContextFile) error {
+				if args[0] == config.LocalContext {
+					return UsageError("cannot delete the context local: it is this user's local server and always exists")
+				}
+				if _, err := file.Get(args[0]); err != nil {
+					return err
+				}
+				delete(file.Contexts, args[0])
+				if file.Current == args[0] {
+					file.Current = config.LocalContext
+				}
+				return nil
+			})
 			if err != nil {
-				return err
-			}
-			if args[0] == config.LocalContext {
-				return UsageError("cannot delete the context local: it is this user's local server and always exists")
-			}
-			if _, err := file.Get(args[0]); err != nil {
-				return err
-			}
-			delete(file.Contexts, args[0])
-			if file.Current == args[0] {
-				file.Current = config.LocalContext
-			}
-			if err := file.Save(); err != nil {
 				return err
 			}
 			return forgetZxid(args[0])
@@ -258,7 +256,7 @@ func (a *App) contextLsCommand() *cobra.Command {
 			if err := out.Check(c.Flags()); err != nil {
 				return err
 			}
-			file, err := a.Settings.contexts(true)
+			file, err := a.Settings.contexts()
 			if err != nil {
 				return err
 			}

@@ -4,10 +4,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -192,13 +194,14 @@ func absolutePath(name string) string {
 	return name
 }
 
-// advice returns the settings to check for an error of the library, which does not know the
-// settings of the command.
+// advice returns the settings to check for an error of the library or the system, which does
+// not know the settings of the command.
 func advice(err error) string {
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var remote *net.OpError
 	var kerberos *zkkerberos.Error
+	var file *fs.PathError
 	switch {
 	case errors.As(err, &kerberos):
 		return "" // says what to do
@@ -214,6 +217,10 @@ func advice(err error) string {
 		return "; if this is the right server, see --tls-server-name"
 	case errors.As(err, &remote) && remote.Op == "remote error":
 		return "; see --tls-cert and --tls-key"
+	case (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && !strings.Contains(err.Error(), "ulimit -n"):
+		return "; raise the limit of open files (ulimit -n, or LimitNOFILE= of systemd)"
+	case errors.As(err, &file) && file.Op == "fork/exec" && errors.Is(err, syscall.EAGAIN):
+		return "; raise the limit of processes (ulimit -u, or TasksMax= of systemd)"
 	}
 	return ""
 }

@@ -59,10 +59,11 @@ func Main(args []string, commands func(*App) []Group) int {
 	root.SetArgs(args)
 	// main exits with the returned code. Nothing below calls os.Exit, so the deferred
 	// releases run.
-	err := root.Execute()
+	c, err := root.ExecuteC()
 	if err == nil {
 		return 0
 	}
+	err = withSources(c.Flags(), err)
 	report(err, term.IsTerminal(2))
 	// Errors of cobra itself are always usage errors.
 	if !app.began && !isExit(err) {

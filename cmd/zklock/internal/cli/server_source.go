@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -53,16 +54,18 @@ func (s *Settings) configFlag(f *pflag.FlagSet) {
 	f.StringVar(&s.config, "config-file", "", "`file` with the contexts")
 }
 
-// contexts loads the context file. If must is set, a file that the user named must exist.
-func (s *Settings) contexts(must bool) (*config.ContextFile, error) {
-	path := s.config
-	if path == "" {
-		path = os.Getenv(EnvConfig)
+// contextPath returns the path of the context file, and whether the user named it.
+func (s *Settings) contextPath() (path string, named bool) {
+	if path = cmp.Or(s.config, os.Getenv(EnvConfig)); path != "" {
+		return path, true
 	}
-	if path != "" {
-		return config.Load(path, must)
-	}
-	return config.Load(config.ContextPath(os.Getenv), false)
+	return config.ContextPath(os.Getenv), false
+}
+
+// contexts loads the context file. A file that the user named must exist.
+func (s *Settings) contexts() (*config.ContextFile, error) {
+	path, named := s.contextPath()
+	return config.Load(path, named)
 }
 
 // LoadSettings sets the flags that were not given: from the context of --context, then from
@@ -107,7 +110,7 @@ func (s *Settings) named(f *pflag.FlagSet) error {
 	if f.Changed("servers") {
 		return UsageError("--context %s and --servers both name servers: give one of them", s.context)
 	}
-	file, err := s.contexts(true)
+	file, err := s.contexts()
 	if err != nil {
 		return err
 	}
@@ -121,7 +124,7 @@ func (s *Settings) named(f *pflag.FlagSet) error {
 
 // inUse applies the current context. If the command ignores it, inUse only records that.
 func (s *Settings) inUse(f *pflag.FlagSet, works bool) error {
-	file, err := s.contexts(true)
+	file, err := s.contexts()
 	if works {
 		if err == nil && file.Current != config.LocalContext {
 			s.From.Ignored = file.Current
@@ -151,7 +154,7 @@ func apply(f *pflag.FlagSet, name string, c config.Context) error {
 		if !ok || flag == nil || flag.Changed {
 			continue
 		}
-		if err := setFlag(f, key, value); err != nil {
+		if err := setFlag(f, flag, value, "the context "+name); err != nil {
 			return UsageError("context %s: %s: %w", name, key, err)
 		}
 	}
@@ -211,7 +214,7 @@ func (s *Settings) ServersSuffix() string {
 
 // completeContexts completes the name of a context.
 func (a *App) completeContexts(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	file, err := a.Settings.contexts(true)
+	file, err := a.Settings.contexts()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

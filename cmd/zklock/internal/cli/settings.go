@@ -2,6 +2,8 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -171,21 +173,46 @@ func FromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error
 		if ignoresVariable(f, flag.Name) || contextOverrides(f, flag.Name) {
 			return
 		}
-		if err := setFlag(f, flag.Name, value); err != nil {
+		if err := setFlag(f, flag, value, key); err != nil {
 			failed = UsageError("%s: %w", key, err)
 		}
 	})
 	return failed
 }
 
-// setFlag sets a flag to a value that is not from the command line. The error does not name
-// the flag.
-func setFlag(f *pflag.FlagSet, name, value string) error {
-	err := f.Set(name, value)
+// sourceOf is the annotation of a flag whose value is not from the command line: it names the
+// variable or the context.
+const sourceOf = "source"
+
+// setFlag sets a flag to a value that is not from the command line but from source. The error
+// does not name the flag.
+func setFlag(f *pflag.FlagSet, flag *pflag.Flag, value, source string) error {
+	err := f.Set(flag.Name, value)
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
 		return valueError(invalid)
 	}
+	if flag.Annotations == nil {
+		flag.Annotations = map[string][]string{}
+	}
+	flag.Annotations[sourceOf] = []string{source}
+	return err
+}
+
+// withSources adds to a usage error where the flags that it names were set, unless that is the
+// command line.
+func withSources(f *pflag.FlagSet, err error) error {
+	text, e := err.Error(), (*ExitError)(nil)
+	for usage := err; errors.As(usage, &e) && e.Code != ExitUsage; usage = e.Err {
+	}
+	if e == nil || e.Code != ExitUsage {
+		return err
+	}
+	f.VisitAll(func(flag *pflag.Flag) {
+		if source := flag.Annotations[sourceOf]; source != nil && regexp.MustCompile("--"+flag.Name+`([^a-z-]|$)`).MatchString(text) {
+			err = fmt.Errorf("%w; --%s is set by %s", err, flag.Name, source[0])
+		}
+	})
 	return err
 }
 
@@ -197,12 +224,13 @@ func ignoresVariable(f *pflag.FlagSet, name string) bool {
 		return f.Changed("try")
 	case "lock-delay":
 		// The flags are visited in the order of their names, so layout is already set.
-		return f.Changed("count") || Given(f, "node") || strings.HasPrefix(f.Lookup("layout").Value.String(), layoutCustom)
+		layout := f.Lookup("layout").Value.String()
+		return isSemaphore(f) || Given(f, "node") || layout == LayoutWrite || strings.HasPrefix(layout, layoutCustom)
 	case "tls-ca", "tls-cert", "tls-key":
 		// The variables are for a client, not for a server.
 		return f.Lookup("tls-listen") != nil
 	case "layout":
-		return f.Changed("count") || Given(f, "node")
+		return isSemaphore(f) || Given(f, "node")
 	case "on-revoke":
 		return f.Lookup("stdio") != nil && Given(f, "stdio")
 	case "allow-foreign-mutex":
@@ -210,6 +238,9 @@ func ignoresVariable(f *pflag.FlagSet, name string) bool {
 	}
 	return false
 }
+
+// isSemaphore reports whether a flag asks for a semaphore.
+func isSemaphore(f *pflag.FlagSet) bool { return f.Changed("count") || Given(f, "resizable") }
 
 // Check returns an error for invalid settings, before any I/O. It treats a timeout of 0 as
 // --try.

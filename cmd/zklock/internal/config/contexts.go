@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -196,6 +197,54 @@ func (f *ContextFile) Get(name string) (Context, error) {
 // Names returns the names of all contexts, LocalContext first.
 func (f *ContextFile) Names() []string {
 	return append([]string{LocalContext}, slices.Sorted(maps.Keys(f.Contexts))...)
+}
+
+// changeTime limits how long a change of a file waits for the changes of other processes.
+const changeTime = 10 * time.Second
+
+// ChangeContexts loads a file as [Load] does, and saves it after change returned nil. It lets
+// one process at a time change the file.
+func ChangeContexts(path string, must bool, change func(*ContextFile) error) error {
+	if path != "" {
+		lock, err := lockContexts(path, must)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrContexts, err)
+		}
+		if lock != nil {
+			defer lock.Close() // unlocks the directory
+		}
+	}
+	f, err := Load(path, must)
+	if err == nil {
+		err = change(f)
+	}
+	if err != nil {
+		return err
+	}
+	return f.Save()
+}
+
+// lockContexts locks the directory of a file until the result is closed. The result is nil if
+// there is no directory and the file must exist.
+func lockContexts(path string, must bool) (*os.File, error) {
+	if err := ownership.CheckLinks(path); err != nil {
+		return nil, err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if _, err := os.Stat(filepath.Dir(path)); must && errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	dir, err := ownership.OpenDir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return ownership.Lock(dir, changeTime)
 }
 
 // Save replaces the file atomically.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -194,4 +195,28 @@ func FuzzParseContexts(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestContextsChangedAtOnce: each of several processes that change a file at the same time
+// keeps the changes of the others. flock distinguishes open files, not processes.
+func TestContextsChangedAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "zklock", "config.yaml")
+	const n = 20
+	errs := make(chan error, n)
+	for i := range n {
+		go func() {
+			errs <- ChangeContexts(path, false, func(f *ContextFile) error {
+				f.Contexts[fmt.Sprint("c", i)] = Context{"servers": "x:1"}
+				return nil
+			})
+		}()
+	}
+	for range n {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if f, err := Load(path, true); err != nil || len(f.Contexts) != n {
+		t.Errorf("%+v, %v; want %d contexts", f, err, n)
+	}
 }

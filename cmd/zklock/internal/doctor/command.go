@@ -180,8 +180,8 @@ func watchReports(s *cli.Settings, cfg Config, f *doctorFlags) error {
 				}
 				return r.Write(out, cli.TerminalColumns(), colored())
 			}
-			if err := f.out.Write(os.Stdout, shows); err != nil {
-				return err
+			if err := cli.UntilInterrupted(ctx, func() error { return f.out.Write(os.Stdout, shows) }); err != nil {
+				return cli.Interrupted(ctx, err)
 			}
 		}
 		last = r

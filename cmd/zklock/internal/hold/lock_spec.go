@@ -126,11 +126,11 @@ func (s *lockSpec) check(f *pflag.FlagSet, first string) error {
 	case s.delay.D < 0:
 		return cli.UsageError("--lock-delay is %v: give a time from 0 on", s.delay.D)
 	case s.delay.D > 0 && (s.layout.Custom() || s.layout.Kind == cli.LayoutWrite):
-		return cli.UsageError("--lock-delay needs entry names that identify the acquire, and the layout %s has none; omit one of them", s.layout.Kind)
+		return cli.UsageError("--lock-delay needs entry names that identify the acquire, and the layout %s has none; omit --lock-delay or --layout", s.layout.Kind)
 	case s.shared && !s.layout.Readers():
-		return cli.UsageError("--shared: the layout %q has no readers", s.layout.String())
+		return cli.UsageError("--shared: the layout %q has no readers; omit --shared or --layout", s.layout.String())
 	case s.write && (s.layout.Kind == cli.LayoutLatch || s.layout.Kind == cli.LayoutWrite):
-		return cli.UsageError("--write: the layout %s has no writers; omit --write", s.layout.Kind)
+		return cli.UsageError("--write: the layout %s has no writers; omit --write or --layout", s.layout.Kind)
 	}
 	return nil
 }

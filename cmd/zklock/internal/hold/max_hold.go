@@ -24,7 +24,7 @@ func (s *supervisor) limitHold(core *Core) time.Duration {
 	}
 	now := s.now()
 	if m.at == 0 {
-		m.at = now + m.limit
+		m.at = now + min(m.limit, forever-now)
 	}
 	switch {
 	case now < m.at:

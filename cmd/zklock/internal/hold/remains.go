@@ -68,7 +68,11 @@ func (s *supervisor) checkRemains(core *Core) (gone bool, next time.Duration) {
 	}
 	if now >= r.killAt+remainsWarn && !r.warned && s.hold.Err() == nil {
 		r.warned = true
-		cli.Warn("processes of the command still run after KILL (they may belong to another user): keeping the lock until they end%s", s.servers)
+		if err := s.cmd.ListError(); err != nil {
+			cli.Warn("cannot list the processes of the command: keeping the lock until that is possible and they have ended%s: %v", s.servers, err)
+		} else {
+			cli.Warn("processes of the command still run after KILL (they may belong to another user): keeping the lock until they end%s", s.servers)
+		}
 	}
 	next = now + r.delay
 	r.delay = min(2*r.delay, remainsMost)

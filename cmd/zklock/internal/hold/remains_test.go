@@ -85,10 +85,21 @@ func TestRemainsEndBeforeTheRelease(t *testing.T) {
 // TestRemainsThatCannotBeKilled: the lock is kept while they run, and the user is
 // told; once the lock is lost and its time is over there is nothing to wait for.
 func TestRemainsThatCannotBeKilled(t *testing.T) {
-	for _, lost := range []bool{false, true} {
+	const run = "processes of the command still run after KILL (they may belong to another user): keeping the lock until they end, on zk1:2181\n"
+	const unlisted = "cannot list the processes of the command: keeping the lock until that is possible and they have ended, on zk1:2181: too many open files\n"
+	for _, tt := range []struct {
+		lost    bool
+		listErr error
+		warning string
+	}{
+		{false, nil, run},
+		{true, nil, run},
+		{false, syscall.EMFILE, unlisted},
+	} {
 		synctest.Test(t, func(t *testing.T) {
+			lost := tt.lost
 			hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
-			cmd.left = leftBeyond
+			cmd.left, cmd.listErr = leftBeyond, tt.listErr
 			s, _, _ := rig(t, hold, cmd)
 			s.servers = ", on zk1:2181"
 			began := time.Now()
@@ -113,7 +124,7 @@ func TestRemainsThatCannotBeKilled(t *testing.T) {
 			if took := time.Since(began); took < want || took > want+time.Second+remainsMost {
 				t.Errorf("lost %v: it took %v, want %v", lost, took, want)
 			}
-			if n := strings.Count(said, "zklock: processes of the command still run after KILL (they may belong to another user): keeping the lock until they end, on zk1:2181\n"); n != 1 {
+			if n := strings.Count(said, "zklock: "+tt.warning); n != 1 {
 				t.Errorf("lost %v: the warning was printed %d times:\n%s", lost, n, said)
 			}
 			synctest.Wait()

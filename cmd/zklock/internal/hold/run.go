@@ -149,6 +149,9 @@ func (f *runFlags) check(set *pflag.FlagSet) error {
 	if set.Changed("max-hold") && f.maxHold.D <= 0 {
 		return cli.UsageError("--max-hold is %v: give a time above 0", f.maxHold.D)
 	}
+	if f.atLeast.D < 0 {
+		return cli.UsageError("--hold-at-least is %v: give a time from 0 on", f.atLeast.D)
+	}
 	if !set.Changed("once-per") {
 		return nil
 	}
@@ -161,7 +164,7 @@ func (f *runFlags) check(set *pflag.FlagSet) error {
 		}
 	}
 	if f.spec.layout.Custom() || f.spec.layout.Kind == cli.LayoutWrite {
-		return cli.UsageError("--once-per needs entry names that identify the acquire, and the layout %s has none; omit one of them", f.spec.layout.Kind)
+		return cli.UsageError("--once-per needs entry names that identify the acquire, and the layout %s has none; omit --once-per or --layout", f.spec.layout.Kind)
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ type runningCommand interface {
 	TerminateLeft()
 	Kill()
 	Left() bool
+	ListError() error
 	Group() int
 }
 

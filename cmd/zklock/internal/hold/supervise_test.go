@@ -2,6 +2,7 @@ package hold
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -75,6 +76,7 @@ type fakeProcess struct {
 	obeys   bool          // ends at TERM
 	left    int           // processes that do not end with it: 0 none, else what ends them, see below
 	lasts   time.Duration // how long those that obey take
+	listErr error         // why they cannot be listed
 }
 
 // What ends the processes that are left of a command.
@@ -103,7 +105,8 @@ func (p *fakeProcess) remaining() int {
 	return p.left
 }
 
-func (p *fakeProcess) Left() bool { return p.remaining() != 0 }
+func (p *fakeProcess) Left() bool       { return p.remaining() != 0 }
+func (p *fakeProcess) ListError() error { return p.listErr }
 
 func (p *fakeProcess) TerminateLeft() {
 	p.note("TERM to what is left")
@@ -317,6 +320,7 @@ func TestMaxHoldEndsCommand(t *testing.T) {
 		obeys bool
 		dies  time.Duration // when the servers stop to answer; 0 means never
 		exits time.Duration // when the command exits by itself; 0 means never
+		most  time.Duration // --max-hold; 0 means a minute
 		log   []string
 		limit bool // the limit ended the command
 		ended bool // the lock did
@@ -324,13 +328,16 @@ func TestMaxHoldEndsCommand(t *testing.T) {
 		{name: "a command that obeys", obeys: true, log: []string{"TERM@1m0s"}, limit: true},
 		{name: "a command that ignores TERM", log: []string{"TERM@1m0s", "KILL@1m2s"}, limit: true},
 		{name: "a command that ends earlier", exits: 59 * time.Second},
+		{name: "a limit that the clock cannot reach", exits: 59 * time.Second, most: forever},
 		{name: "a lock that is lost earlier", dies: 40 * time.Second, log: []string{"TERM@52.5s", "KILL@54.5s"}, ended: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(tt.obeys)
 				s, _, _ := rig(t, hold, cmd)
-				s.maxHold.limit = time.Minute
+				s.maxHold.limit = cmp.Or(tt.most, time.Minute)
+				since := s.now
+				s.now = func() time.Duration { return time.Hour + since() } // the machine has run for an hour
 				stop := make(chan struct{})
 				go func() {
 					for {

@@ -45,14 +45,14 @@ func UpdateTextfile(path string, change func(*Textfile)) error {
 		return err
 	}
 	defer dir.Close()
-	lock, err := dir.Open(".")
+	lock, err := ownership.Lock(dir, textfileWait)
+	if errors.Is(err, ownership.ErrLocked) {
+		return ErrTextfileBusy
+	}
 	if err != nil {
 		return err
 	}
 	defer lock.Close() // unlocks the directory
-	if err := lockDirectory(lock, time.Now().Add(textfileWait)); err != nil {
-		return err
-	}
 	name := filepath.Base(path)
 	s, err := readTextfile(dir, name)
 	if err != nil {

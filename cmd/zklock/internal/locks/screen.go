@@ -71,8 +71,11 @@ func (s *Screen) take() error {
 // give restores the terminal.
 func (s *Screen) give() error {
 	_, err := s.out.WriteString(leave)
-	return errors.Join(err, term.Restore(int(s.in.Fd()), s.before))
+	return errors.Join(err, s.restore())
 }
+
+// restore restores the mode of the terminal.
+func (s *Screen) restore() error { return term.Restore(int(s.in.Fd()), s.before) }
 
 // Close restores the terminal.
 func (s *Screen) Close() error { return s.give() }

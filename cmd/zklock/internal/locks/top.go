@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/signal"
@@ -102,12 +103,20 @@ func top(a *cli.App, layout cli.LayoutValue, prefix, order string) error {
 		}
 	}()
 	m := &Model{Sort: order, ASCII: !cli.UTF8(os.Getenv), Strip: cli.NamesRoot + "/", History: s.History}
-	err = runTop(ctx, s, scr, m)
-	if back := scr.Close(); back != nil && err == nil {
-		err = back
-	}
+	err = showTop(ctx, s, scr, m)
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
+	return err
+}
+
+// showTop calls runTop and restores the terminal. If ctx ends, it does not wait for a terminal
+// that takes no output.
+func showTop(ctx context.Context, s *inspect.Watcher, scr *Screen, m *Model) error {
+	err := cli.UntilInterrupted(ctx, func() error {
+		err := runTop(ctx, s, scr, m)
+		return cmp.Or(err, scr.Close())
+	})
+	_ = scr.restore() // Close may not have ended
 	return err
 }

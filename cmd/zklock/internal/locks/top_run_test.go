@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/term"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/inspect"
@@ -65,8 +67,7 @@ func start(t *testing.T, ctx context.Context) *live {
 	// Ends when somebody quits, at the latest with the test.
 	go func() {
 		defer close(over)
-		err := runTop(ctx, s, scr, &Model{Strip: "/zklock/", History: s.History})
-		l.ended <- errors.Join(err, scr.Close())
+		l.ended <- showTop(ctx, s, scr, &Model{Strip: "/zklock/", History: s.History})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -225,4 +226,46 @@ func TestContextEnds(t *testing.T) {
 		t.Error(err)
 	}
 	l.shows(`\x1b\[\?1049l`)
+}
+
+// TestUnreadTerminalDoesNotDelayTheEnd: the terminal takes no output when the command is told
+// to end. The mode of the terminal is restored nevertheless.
+func TestUnreadTerminalDoesNotDelayTheEnd(t *testing.T) {
+	master, slave, err := pty.Open()
+	if err != nil {
+		t.Skipf("no pseudo-terminals here: %v", err)
+	}
+	defer master.Close() // ends the writes
+	before, err := term.GetState(int(slave.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scr, err := Open(slave, slave, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := make(chan struct{})
+	go func() { // ends with the terminal
+		defer close(full)
+		_, _ = slave.Write(make([]byte, 1<<20))
+	}()
+	s := inspect.NewWatcher(zktest.Start(t).Dial(t), nil)
+	defer s.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- showTop(ctx, s, scr, &Model{History: s.History}) }() // ends with ctx
+	cancel()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	case <-full:
+		t.Fatal("the terminal took all output")
+	case <-time.After(patience):
+		t.Fatal("it never ended")
+	}
+	if after, err := term.GetState(int(slave.Fd())); err != nil || !reflect.DeepEqual(after, before) {
+		t.Errorf("the mode of the terminal is %+v, %v; want %+v", after, err, before)
+	}
 }

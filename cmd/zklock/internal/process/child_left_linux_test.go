@@ -3,6 +3,7 @@ package process
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -82,6 +83,41 @@ func TestLeft(t *testing.T) {
 				t.Errorf("somebody is left: %q, %v", rest, err)
 			}
 		})
+	}
+}
+
+// TestLeftWithoutDescriptors: a process that can open no file cannot list the processes of the
+// command. They count as running, and no process of another number gets a signal.
+func TestLeftWithoutDescriptors(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		c, _, r := leave(t, stubborn["a daemon"])
+		if known {
+			c.Terminate()
+		} else {
+			c.Signal(syscall.SIGTERM)
+		}
+		awaitExit(t, c)
+		var before unix.Rlimit
+		if err := unix.Prlimit(os.Getpid(), unix.RLIMIT_NOFILE, nil, &before); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Prlimit(os.Getpid(), unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: before.Max}, nil); err != nil {
+			t.Fatal(err)
+		}
+		left, err := c.Left(), c.ListError()
+		c.Kill()
+		left = left && c.Left()
+		if err := unix.Prlimit(os.Getpid(), unix.RLIMIT_NOFILE, &before, nil); err != nil {
+			t.Fatal(err)
+		}
+		if !left || !errors.Is(err, unix.EMFILE) {
+			t.Errorf("known %v: left %v, %v; want that processes may be left, because of EMFILE", known, left, err)
+		}
+		nobody(t, c, c.Kill)
+		if err := c.ListError(); err != nil {
+			t.Error(err)
+		}
+		allEnded(t, r)
 	}
 }
 

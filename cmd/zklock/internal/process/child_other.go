@@ -66,6 +66,9 @@ func (c *Child) TerminateLeft() {}
 // Left is always false, for the same reason as TerminateLeft.
 func (c *Child) Left() bool { return false }
 
+// ListError is always nil.
+func (c *Child) ListError() error { return nil }
+
 // Kill ends the command.
 func (c *Child) Kill() { _ = c.proc.Kill() } // it may have ended
 

@@ -271,7 +271,8 @@ func (c *Child) Kill() {
 const maxSearches = 64
 
 // Left reports whether any process of the command's group, or on Linux any descendant of
-// the command, still runs. Call it after the command has ended.
+// the command, still runs, or may run because the processes cannot be listed. Call it after
+// the command has ended.
 func (c *Child) Left() bool {
 	for reaped := 1; reaped > 0; { // otherwise a zombie would count as a process of the group
 		reaped, _ = unix.Wait4(-c.pid, nil, unix.WNOHANG, nil) // fails if no child is left
@@ -287,12 +288,16 @@ func (c *Child) Left() bool {
 		if c.find() {
 			complete++
 		}
-		if !c.empty || c.descendants.Len() > 0 {
+		if !c.empty || c.descendants.Len() > 0 || c.descendants.failed != nil {
 			return true
 		}
 	}
 	return false
 }
+
+// ListError returns why the last call of Left could not list the processes, or nil if it
+// could. Left was then true.
+func (c *Child) ListError() error { return c.descendants.failed }
 
 // find updates the list of the command's processes outside of its group. It reports
 // whether the search was complete.

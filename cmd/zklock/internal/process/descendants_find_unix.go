@@ -6,7 +6,7 @@ import "golang.org/x/sys/unix"
 
 // eachOutside finds nothing here: these systems have no fast way to list the children of a
 // process.
-func eachOutside([]int, int, Process, func(Process, bool)) bool { return true }
+func eachOutside([]int, int, Process, func(Process, bool)) (bool, error) { return true, nil }
 
 // ListsProcesses is always false here.
 func ListsProcesses() bool { return false }
@@ -20,8 +20,8 @@ func Children(int) []int { return nil }
 // FindProcess finds nothing here.
 func FindProcess(int) (Process, bool) { return Process{}, false }
 
-// Same is never called here.
-func (p Process) Same() bool { return false }
+// ended is never called here.
+func (p Process) ended() (bool, error) { return true, nil }
 
 // Replaced is always false here, because it cannot be known.
 func (p Process) Replaced() bool { return false }

@@ -2,8 +2,9 @@ package process
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +40,27 @@ func ListsProcesses() bool {
 	return err == nil && procMatches()
 }
 
+// errNone means that /proc shows no such process: it has ended, or it is hidden.
+var errNone = errors.New("no such process")
+
+// readProc reads a file of a process. If there is no such process, the error is errNone. Any
+// other error says nothing about the process: for example, this process may open no more files.
+func readProc(name string) ([]byte, error) {
+	text, err := os.ReadFile(name)
+	return text, procError(err)
+}
+
+// procError returns errNone for the errors of /proc that mean errNone, and other errors
+// unchanged.
+func procError(err error) error {
+	for _, none := range []error{unix.ENOENT, unix.ESRCH, unix.EACCES, unix.EPERM} {
+		if errors.Is(err, none) {
+			return errNone
+		}
+	}
+	return err
+}
+
 // eachOutside calls visit for each descendant of the roots that is not in the process group,
 // as soon as it finds it, and for those that have ended and were not reaped. It finds none if
 // the kernel lists no children. It omits zklock's own helpers, and processes that started
@@ -51,22 +73,27 @@ func ListsProcesses() bool {
 //
 // A process that ends during the search leaves its children to another one, whose children
 // were read before. complete is false if that can have happened: then more processes may
-// exist.
-func eachOutside(roots []int, group int, since Process, visit func(p Process, alive bool)) (complete bool) {
+// exist. They may also exist if err is not nil: then /proc could not be read.
+func eachOutside(roots []int, group int, since Process, visit func(p Process, alive bool)) (complete bool, err error) {
 	complete = true
 	queue, seen := slices.Clone(roots), map[int]bool{}
 	for _, pid := range roots {
 		seen[pid] = true
 	}
 	for i := 0; i < len(queue) && i < len(roots)+maxFound; i++ {
-		for _, child := range slices.Backward(Children(queue[i])) {
+		children, failed := listChildren(queue[i])
+		err = cmp.Or(err, failed)
+		for _, child := range slices.Backward(children) {
 			if seen[child] {
 				continue
 			}
 			seen[child] = true
-			p, alive, ok := statOrEnded(child)
+			p, alive, failed := statOrEnded(child)
+			if failed != errNone {
+				err = cmp.Or(err, failed)
+			}
 			complete = complete && alive
-			outside := ok && p.Group != group
+			outside := failed == nil && p.Group != group
 			if outside && (p.start < since.start || alive && isHelper(child)) {
 				continue
 			}
@@ -78,7 +105,7 @@ func eachOutside(roots []int, group int, since Process, visit func(p Process, al
 			}
 		}
 	}
-	return complete && len(queue) <= len(roots)+maxFound
+	return complete && err == nil && len(queue) <= len(roots)+maxFound, err
 }
 
 // isHelper reports whether a process is a watchdog or hook of zklock, which ends by
@@ -96,40 +123,49 @@ func isHelper(pid int) bool {
 // Children returns the processes that any thread of pid has started and that have not been
 // reaped.
 func Children(pid int) []int {
+	all, _ := listChildren(pid) // an error makes the list shorter
+	return all
+}
+
+// listChildren returns Children, and an error if /proc could not be read.
+func listChildren(pid int) (all []int, err error) {
 	if !procMatches() {
-		return nil
+		return nil, nil
 	}
 	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
 	var info unix.Stat_t
-	if err := unix.Stat(dir, &info); err != nil {
-		return nil
+	if err := procError(unix.Stat(dir, &info)); err != nil {
+		return nil, unlessNone(err)
 	}
 	if info.Nlink == 3 { // 2 and the number of threads; to list them is slow
 		return appendChildren(nil, dir+strconv.Itoa(pid))
 	}
-	threads, err := filepath.Glob(dir + "*")
-	if err != nil {
+	threads, err := os.ReadDir(dir)
+	err = unlessNone(procError(err))
+	for _, thread := range threads {
+		more, failed := appendChildren(all, dir+thread.Name())
+		all, err = more, cmp.Or(err, failed)
+	}
+	return all, err
+}
+
+// unlessNone returns nil for errNone, and other errors unchanged.
+func unlessNone(err error) error {
+	if err == errNone {
 		return nil
 	}
-	var all []int
-	for _, thread := range threads {
-		all = appendChildren(all, thread)
-	}
-	return all
+	return err
 }
 
 // appendChildren appends the children of one thread, given by its directory in /proc.
-func appendChildren(all []int, thread string) []int {
-	list, err := os.ReadFile(thread + "/children")
-	if err != nil {
-		return all // the thread has ended
-	}
+func appendChildren(all []int, thread string) ([]int, error) {
+	list, err := readProc(thread + "/children")
 	for word := range bytes.FieldsSeq(list) {
 		if n, err := strconv.Atoi(string(word)); err == nil && n > 1 {
 			all = append(all, n)
 		}
 	}
-	return all
+	return all, unlessNone(err) // the thread may have ended
 }
 
 // FindProcess returns the process that has this number now.
@@ -137,23 +173,28 @@ func FindProcess(pid int) (Process, bool) { return stat(pid) }
 
 // stat reads /proc/PID/stat. It does not find processes that have ended and were not reaped.
 func stat(pid int) (Process, bool) {
-	p, alive, _ := statOrEnded(pid)
-	if !alive {
+	p, alive, err := statOrEnded(pid)
+	if !alive || err != nil {
 		return Process{}, false
 	}
 	return p, true
 }
 
-// statOrEnded is stat that also finds processes that have ended and were not reaped.
-func statOrEnded(pid int) (p Process, alive, ok bool) {
+// statOrEnded is stat that also finds processes that have ended and were not reaped. The
+// error is errNone if there is no such process.
+func statOrEnded(pid int) (p Process, alive bool, err error) {
 	if !procMatches() {
-		return Process{}, false, false
+		return Process{}, false, errNone
 	}
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	text, err := readProc("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return Process{}, false, false
+		return Process{}, false, err
 	}
-	return parseStat(pid, text)
+	p, alive, ok := parseStat(pid, text)
+	if !ok {
+		return Process{}, false, errNone
+	}
+	return p, alive, nil
 }
 
 // Indexes of the fields in /proc/PID/stat, counted from the field after the name.
@@ -194,10 +235,20 @@ func parseStat(pid int, text []byte) (p Process, alive, ok bool) {
 	return Process{PID: pid, Group: group, session: session, start: start}, alive, true
 }
 
-// Same reports whether the process still runs.
+// Same reports whether the process still runs. It is false if /proc cannot be read.
 func (p Process) Same() bool {
 	now, ok := stat(p.PID)
 	return ok && now.start == p.start
+}
+
+// ended reports whether the process has ended. If /proc cannot be read, it has not, as far as
+// is known, and the error says why.
+func (p Process) ended() (bool, error) {
+	now, alive, err := statOrEnded(p.PID)
+	if err != nil && err != errNone {
+		return false, err
+	}
+	return err != nil || !alive || now.start != p.start, nil
 }
 
 // Replaced reports whether another process has the number now. While any process of a

@@ -2,7 +2,11 @@
 
 package process
 
-import "golang.org/x/sys/unix"
+import (
+	"cmp"
+
+	"golang.org/x/sys/unix"
+)
 
 // Descendants keeps the processes that were found, because a process may not be found
 // again after its parent has ended. The zero value is empty. Only one goroutine at a time
@@ -10,6 +14,7 @@ import "golang.org/x/sys/unix"
 type Descendants struct {
 	Command Process          // the command; older processes are not its descendants
 	known   map[Process]bool // whether the process got TERM
+	failed  error            // why the last search could not list the processes; nil if it could
 }
 
 // Find adds the descendants of root, and of the known processes, outside of the process
@@ -22,7 +27,7 @@ func (s *Descendants) Find(root, group int) (complete bool) {
 	for p := range s.known {
 		roots = append(roots, p.PID)
 	}
-	return eachOutside(roots, group, s.Command, func(p Process, alive bool) {
+	complete, err := eachOutside(roots, group, s.Command, func(p Process, alive bool) {
 		if !alive {
 			return
 		}
@@ -33,12 +38,18 @@ func (s *Descendants) Find(root, group int) (complete bool) {
 			s.known[p] = false
 		}
 	})
+	s.failed = cmp.Or(s.failed, err)
+	return complete
 }
 
-// forget removes processes that have ended and processes that have become helpers.
+// forget begins a search: it removes processes that have ended and processes that have
+// become helpers.
 func (s *Descendants) forget() {
+	s.failed = nil
 	for p := range s.known {
-		if !p.Same() || isHelper(p.PID) {
+		ended, err := p.ended()
+		s.failed = cmp.Or(s.failed, err)
+		if ended || isHelper(p.PID) {
 			delete(s.known, p)
 		}
 	}
@@ -80,7 +91,7 @@ func (s *Descendants) KillNow(root, group int) (running, ended int, complete boo
 	s.forget()
 	s.Kill()
 	groups := groupKiller{command: s.Command}
-	complete = eachOutside([]int{root}, group, s.Command, func(p Process, alive bool) {
+	complete, err := eachOutside([]int{root}, group, s.Command, func(p Process, alive bool) {
 		groups.kill(p)
 		if alive {
 			p.Signal(unix.SIGKILL)
@@ -89,6 +100,7 @@ func (s *Descendants) KillNow(root, group int) (running, ended int, complete boo
 			ended++
 		}
 	})
+	s.failed = cmp.Or(s.failed, err)
 	return max(running, s.Len()), ended, complete
 }
 

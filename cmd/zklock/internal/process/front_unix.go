@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
 // stopTime limits the wait for a SIGCONT that may not arrive.
@@ -20,7 +21,7 @@ const stopTime = 200 * time.Millisecond
 
 // FrontWanted reports whether this process has a terminal, and so needs a front.
 func FrontWanted() bool {
-	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	fd, err := openTerminal()
 	if err != nil {
 		return false
 	}
@@ -28,14 +29,30 @@ func FrontWanted() bool {
 	return true
 }
 
+// openTerminal opens the terminal of this process. It returns -1 and an error if there is none.
+func openTerminal() (int, error) {
+	return unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC, 0)
+}
+
+// usesTerminal reports whether the command gets the terminal when it starts: if its input is a
+// terminal, and its output is no pipe. In a pipeline, another process, such as a pager, may
+// read the terminal. Then the command gets the terminal when it uses it.
+func usesTerminal() bool {
+	_, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
+	info, failed := os.Stdout.Stat()
+	return err == nil && (failed != nil || info.Mode()&os.ModeNamedPipe == 0)
+}
+
 // front is the process that the shell started. It belongs to one goroutine.
 type front struct {
-	keeper   *os.Process
-	sock     *os.File // to the keeper
-	group    int      // of the command, 0 before it runs
-	ending   bool     // a signal that ends programs was forwarded
-	terminal bool     // standard input is a terminal
-	signals  chan os.Signal
+	keeper  *os.Process
+	sock    *os.File    // to the keeper
+	group   int         // of the command, 0 before it runs
+	ending  bool        // a signal that ends programs was forwarded
+	tty     int         // the terminal, -1 if there is none
+	uses    bool        // the command gets the terminal while the front's job has it
+	modes   *term.State // of the terminal before the command had it; may be nil
+	signals chan os.Signal
 }
 
 // RunFront starts the keeper with args and returns when it has ended, with the exit code
@@ -49,8 +66,10 @@ func RunFront(exe string, args []string) (int, error) {
 	parentEnd := os.NewFile(uintptr(pair[0]), "keeper")
 	defer parentEnd.Close()
 	f := &front{sock: parentEnd, signals: make(chan os.Signal, 64)}
-	_, err = unix.IoctlGetInt(0, unix.TIOCGPGRP)
-	f.terminal = err == nil
+	if f.tty, err = openTerminal(); err == nil {
+		defer unix.Close(f.tty)
+	}
+	f.uses = usesTerminal()
 	signal.Notify(f.signals, append(ForwardedSignals(), unix.SIGTSTP)...)
 	// The keeper's end keeps its number in exec, next to the descriptors that the user
 	// passed.
@@ -91,7 +110,7 @@ func (f *front) follow() int {
 		case sig := <-f.signals:
 			f.handleSignal(sig)
 		case code := <-ended:
-			f.takeTerminal()
+			f.takeTerminal(code)
 			return code
 		}
 	}
@@ -118,7 +137,8 @@ func (f *front) handle(m message) {
 		return
 	}
 	stop := unix.Signal(m.stopped)
-	if (stop == unix.SIGTTIN || stop == unix.SIGTTOU) && f.foreground() == f.group {
+	if foreground := f.foreground(); (stop == unix.SIGTTIN || stop == unix.SIGTTOU) && (foreground == f.group || foreground == unix.Getpgrp()) {
+		f.uses = true
 		f.resume() // it used the terminal before it had it
 		return
 	}
@@ -257,9 +277,13 @@ func parent(pid int) int {
 
 // giveTerminal gives the terminal to the command, if the front's group has it.
 func (f *front) giveTerminal() {
-	if f.terminal && f.foreground() == unix.Getpgrp() {
-		f.setForeground(f.group)
+	if !f.uses || f.foreground() != unix.Getpgrp() {
+		return
 	}
+	if f.modes == nil {
+		f.modes, _ = term.GetState(f.tty) // nil if it fails
+	}
+	f.setForeground(f.group)
 }
 
 // resume continues the command, with the terminal.
@@ -271,16 +295,24 @@ func (f *front) resume() {
 	_ = unix.Kill(-f.group, unix.SIGCONT) // the group may have ended
 }
 
-// takeTerminal takes the terminal back from the command.
-func (f *front) takeTerminal() {
-	if f.terminal && f.group != 0 && f.foreground() == f.group {
-		f.setForeground(unix.Getpgrp())
+// minKilled is the least exit code that can mean that zklock or a signal ended the command.
+const minKilled = 120
+
+// takeTerminal takes the terminal back from the command. Like a shell, it restores the modes
+// of the terminal if the command was ended: a command that gets KILL cannot restore them.
+func (f *front) takeTerminal(code int) {
+	if f.group == 0 || f.foreground() != f.group {
+		return
+	}
+	f.setForeground(unix.Getpgrp())
+	if code >= minKilled && f.modes != nil {
+		_ = term.Restore(f.tty, f.modes) // the terminal may be gone
 	}
 }
 
 // foreground returns the foreground process group of the terminal, 0 if there is none.
 func (f *front) foreground() int {
-	group, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
+	group, err := unix.IoctlGetInt(f.tty, unix.TIOCGPGRP)
 	if err != nil {
 		return 0
 	}
@@ -291,6 +323,6 @@ func (f *front) foreground() int {
 // stop a process that does so from the background.
 func (f *front) setForeground(group int) {
 	signal.Ignore(unix.SIGTTOU)
-	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, group) // the group or terminal may be gone
+	_ = unix.IoctlSetPointerInt(f.tty, unix.TIOCSPGRP, group) // the group or terminal may be gone
 	signal.Reset(unix.SIGTTOU)
 }

@@ -114,6 +114,25 @@ func TestKillsForkingProcessesOfAStoppedWrapper(t *testing.T) {
 	g.Bye()
 }
 
+// TestKillsForFirstProcessOfNamespace checks the same if the wrapper is process 1 of a PID
+// namespace, as in a container that runs only zklock.
+func TestKillsForFirstProcessOfNamespace(t *testing.T) {
+	cmd := exec.Command("sh", "-c", `mount --make-rprivate / && mount -t proc proc /proc || exit 77
+		exec "$0" -test.run='^TestKillsForkingProcessesOfAStoppedWrapper$' -test.count=1`, os.Args[0])
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
+	}
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() == 77) {
+		t.Skipf("no PID namespace with its own /proc can be had: %v\n%s", err, out)
+	}
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // empty waits until the watchdog has read all that it was told, has seen to it,
 // and waits for more: nothing is left in the pipe, and after that one of its
 // threads is seen in poll.

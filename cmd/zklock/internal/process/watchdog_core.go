@@ -57,8 +57,8 @@ func (c *watchdogCore) line(line string) {
 		return
 	}
 	switch {
-	case string(word) == "wrapper" && n > 1 && n < 1<<31:
-		c.wrapper = int(n)
+	case string(word) == "wrapper" && n > 0 && n < 1<<31:
+		c.wrapper = int(n) // 1 in a container that runs only zklock
 	case string(word) == "group" && n > 1 && n < 1<<31:
 		c.group = int(n) // 0 and 1 would mean other processes in kill(2)
 	case string(word) == "until" && n > 0:

@@ -106,7 +106,7 @@ func (w *victims) kill(c *watchdogCore) {
 			return
 		}
 		quiet++
-		if running > 0 || ended != before {
+		if running > 0 || ended != before || w.descendants.failed != nil {
 			quiet = 0
 		}
 		time.Sleep(time.Millisecond)

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 	"github.com/zklock/zklock/cmd/zklock/internal/config"
 	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zkserver"
@@ -60,6 +62,29 @@ func TestLogOfServerGoesThroughStderr(t *testing.T) {
 	if got := text.String(); !strings.Contains(got, "said") || !strings.Contains(got, "shown") {
 		t.Errorf("cli.Stderr got %q, want the lines of the server and of the page", got)
 	}
+}
+
+// TestUnreadOutputDoesNotDelayServer: nothing reads standard output, which takes no more. The
+// server goes on after it has printed its address.
+func TestUnreadOutputDoesNotDelayServer(t *testing.T) {
+	r, restore := clitest.BlockStderr(t)
+	stdout := os.Stdout
+	os.Stdout = os.Stderr
+	printed := make(chan struct{})
+	go func() { // ends at the latest with restore
+		defer close(printed)
+		printLine("serving at %s", "127.0.0.1:2181")
+	}()
+	select {
+	case <-printed:
+	case <-time.After(time.Minute):
+		t.Error("the server waits for a reader of its output")
+	}
+	os.Stdout = stdout
+	if text, err := bufio.NewReader(r).ReadString('\n'); err != nil || !strings.HasSuffix(text, "serving at 127.0.0.1:2181\n") {
+		t.Errorf("the output ends with %.100q, %v", text[max(0, len(text)-100):], err)
+	}
+	restore()
 }
 
 // TestPlan: flags win over the file, and what neither says is safe.

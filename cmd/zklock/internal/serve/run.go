@@ -128,7 +128,7 @@ func (p *plan) listeners(config *tls.Config) (all []net.Listener, page net.Liste
 		return nil, nil, err
 	}
 	if page != nil {
-		fmt.Printf("metrics at http://%s/metrics\n", page.Addr())
+		printLine("metrics at http://%s/metrics", page.Addr())
 	}
 	return all, page, nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -155,7 +156,24 @@ func announce(what string, ln net.Listener) {
 	if ln.Addr().Network() == "unix" {
 		prefix = "unix:"
 	}
-	fmt.Printf("%s at %s%s\n", what, prefix, ln.Addr())
+	printLine("%s at %s%s", what, prefix, ln.Addr())
+}
+
+// printTime limits how long printLine waits.
+const printTime = 100 * time.Millisecond
+
+// printLine prints a line to standard output. If nothing reads that, it does not wait: the
+// server must serve, and end at a signal. The goroutine ends with the write, or with the program.
+func printLine(format string, args ...any) {
+	out, written := os.Stdout, make(chan struct{})
+	go func() {
+		defer close(written)
+		_, _ = fmt.Fprintf(out, format+"\n", args...) // nobody could be told of an error
+	}()
+	select {
+	case <-written:
+	case <-time.After(printTime):
+	}
 }
 
 // checkAddress returns an error for an invalid address to listen at.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -192,12 +191,17 @@ func uiLogger() *slog.Logger { return slog.New(slog.NewTextHandler(cli.Stderr, n
 func ui(a *cli.App, f *uiFlags, prefix, token, read string) error {
 	signals := cli.TerminationSignals()
 	defer signal.Stop(signals)
-	z, own, err := a.Settings.ReadClient(context.Background(), f.layout)
+	ctx, stop := cli.Interruptible(signals, nil)
+	z, own, err := a.Settings.ReadClient(ctx, f.layout)
+	stop() // from here on servePage reads the signals
 	if err != nil {
-		return err
+		return cli.Interrupted(ctx, err)
 	}
 	defer z.Close()
 	_ = own.Close() // the page has its own client
+	if err := cli.Interrupted(ctx, nil); err != nil {
+		return err
+	}
 	h, err := zkui.New(z, &zkui.Options{
 		Title: a.Settings.Servers, Prefix: prefix, Layout: f.layout.Layout, Token: token, ReadToken: read, Hosts: f.hosts,
 		Logger: uiLogger(),
@@ -220,7 +224,7 @@ func ui(a *cli.App, f *uiFlags, prefix, token, read string) error {
 	if f.actions {
 		cli.Warn("with this token, users can break and revoke locks on the page: %s", token)
 	}
-	fmt.Printf("page at http://%s/\n", ln.Addr())
+	printLine("page at http://%s/", ln.Addr())
 	return servePage(h, ln, signals)
 }
 
