@@ -57,8 +57,6 @@
 //     has at most 200,000 bytes of names in entries of the scheme x509.
 //   - A createTTL with a mode without a TTL is a bad argument. Java fails while it
 //     applies it.
-//   - Event headers have the zxid -1 of 3.8. A client that records a header's zxid as
-//     the last one it saw would lose the second of two events of one change.
 //   - The znodes of a quota contain only valid numbers, and belong to a path.
 //     Anything else is a bad argument, as in the latest releases; it crashes a 3.8.0
 //     server. A text longer than 256 bytes is a bad argument too, because it could
