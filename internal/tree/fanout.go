@@ -55,7 +55,7 @@ func (t *Tree) checkEventLimits(subs []txn) (int, wire.ErrCode) {
 // longer to copy. The permission check takes longer if the list of the node is long.
 // For a recursive watch, the lists of the ancestors are checked too.
 func (t *Tree) eventWeight(x *txn) int {
-	const usualDepth, shortACL = 16, 4
+	const shortACL = 4
 	list, weight := x.acl, 1
 	if n := t.nodes.get(x.path); n != nil {
 		list = t.acls.of(n).list
@@ -64,8 +64,8 @@ func (t *Tree) eventWeight(x *txn) int {
 		weight = 5
 	}
 	weight += len(x.path) / textPerEvent
-	if t.watches.recursive > 0 && len(x.path) > usualDepth {
-		weight += strings.Count(x.path, "/") / usualDepth
+	if t.watches.recursive > 0 {
+		weight += strings.Count(x.path, "/") / namesPerEvent
 	}
 	return weight
 }
@@ -75,11 +75,13 @@ const (
 	// how many bytes of such paths the events of one call may have.
 	longPath, longPaths = 256, 8 << 20
 	// textPerEvent bytes of a path, and inspectedPerEvent entries of lists of watches,
-	// count as one more event of a multi.
-	textPerEvent, inspectedPerEvent = 128, 64
+	// count as one more event of a multi. So do namesPerEvent names of a path if there are
+	// recursive watches, and identitiesPerEvent identities of a client.
+	textPerEvent, inspectedPerEvent   = 128, 64
+	namesPerEvent, identitiesPerEvent = 4, 4
 	// fewLookups is how many permission lookups an event includes without extra cost.
 	// maxLookups limits the lookups of events that need more, in one call.
-	fewLookups, maxLookups = 32, 1_000_000
+	fewLookups, maxLookups = 32, 500_000
 )
 
 // admitEvent counts an event for c, and reports whether it may be sent within the
@@ -202,12 +204,13 @@ func (w *watchTable) listed(path string) int {
 	return n
 }
 
-// countWith counts the connections that have one of bits on path.
+// countWith counts the connections that have one of bits on path. One with many
+// identities counts more than once, because its permission checks take longer.
 func (w *watchTable) countWith(path string, bits watchBits) int {
 	n := 0
 	for _, e := range w.byPath[path] {
 		if e.bits&bits != 0 {
-			n++
+			n += 1 + len(e.conn.ids)/identitiesPerEvent
 		}
 	}
 	return n

@@ -55,6 +55,47 @@ func TestEventsOfMultiAreBounded(t *testing.T) {
 	}
 }
 
+// The events of a multi count more often if a client has many identities, or if a
+// recursive watch checks many lists: each permission check then takes longer.
+func TestPermissionChecksOfEventsAreBounded(t *testing.T) {
+	const watchers, deep = 10, "/a/b/c/d/e/f/g/h"
+	for _, tt := range []struct {
+		name       string
+		path       string
+		mode       wire.AddWatchMode
+		identities int // beyond the address
+		weight     int
+	}{
+		{"one", "/a", wire.AddWatchPersistent, 0, 1},
+		{"many identities", "/a", wire.AddWatchPersistent, 4*identitiesPerEvent - 1, 5},
+		{"deep", deep, wire.AddWatchPersistent, 0, 1},
+		{"deep, recursive", deep, wire.AddWatchPersistentRecursive, 0, 1 + strings.Count(deep, "/")/namesPerEvent},
+		{"deep, recursive, many identities", deep, wire.AddWatchPersistentRecursive, 4*identitiesPerEvent - 1, 5 * (1 + strings.Count(deep, "/")/namesPerEvent)},
+	} {
+		w := newWorld(t, Config{})
+		writer := w.dial()
+		for i := 1; i < len(deep); i += 2 {
+			writer.mk(deep[:i+1], 0)
+		}
+		for range watchers {
+			p := w.dial()
+			for i := range tt.identities {
+				p.auth("digest", fmt.Sprint("u", i, ":x"))
+			}
+			p.want(p.lasting(tt.path, tt.mode), wire.ErrOK, tt.name)
+		}
+		most := maxEvents / watchers / tt.weight // without the inspected watches
+		for _, n := range []int{most * 9 / 10, most + 1} {
+			_, before, _ := w.tree.Get(tt.path)
+			writer.want(writer.ask(wire.OpMulti, setOps(tt.path, n), new(wire.MultiResponse)), wire.ErrOK, "multi")
+			_, after, _ := w.tree.Get(tt.path)
+			if done := after.Version != before.Version; done != (n <= most) {
+				t.Errorf("%s: %d changes: done is %v", tt.name, n, done)
+			}
+		}
+	}
+}
+
 // However long the paths are, the events of a multi contain at most eight megabytes of
 // them.
 func TestPathsInEventsOfMultiAreBounded(t *testing.T) {
