@@ -20,16 +20,17 @@ const eventCost = 100
 
 // checkEventLimits checks that the events of a multi stay within limits. One request
 // may change a node forty thousand times, and so many clients may watch it that the
-// events exhaust the memory. One-shot watches are not counted, because their number
-// is limited. With an error it returns the index of the first operation that exceeds
-// a limit.
+// events exhaust the memory. One-shot watches count once in a multi, and do not count
+// for the memory, because their number is limited. The operation with the most of them
+// is free, because it need not be in a multi. With an error it returns the index of the
+// first operation that exceeds a limit.
 func (t *Tree) checkEventLimits(subs []txn) (int, wire.ErrCode) {
 	if t.watches.total == 0 {
 		return 0, wire.ErrOK
 	}
-	size, events, inspected := 0, 0, 0
+	size, events, inspected, most := 0, 0, 0, 0
 	known := make(map[string]int, len(subs))
-	above := make(map[string]int)
+	above, parents := make(map[string]int), make(map[string]bool)
 	for i := range subs {
 		x := &subs[i]
 		if x.path == "" {
@@ -39,11 +40,18 @@ func (t *Tree) checkEventLimits(subs []txn) (int, wire.ErrCode) {
 		if !ok {
 			n = t.countWatchers(x.path, above)
 			known[x.path] = n
+			once := t.watches.countWith(x.path, dataOnce)
+			if x.op != wire.OpSetData {
+				once += t.countOnceByChild(x.path, parents)
+			}
+			once *= t.eventWeight(x)
+			events += once
+			most = max(most, once)
 		}
 		events += n * t.eventWeight(x)
 		size += n * (eventCost + len(x.path))
 		inspected += t.watches.listed(x.path)
-		if size > multiFanOut*t.cfg.MaxReply || events+inspected/inspectedPerEvent > maxEvents {
+		if size > multiFanOut*t.cfg.MaxReply || events-most+inspected/inspectedPerEvent > maxEvents {
 			t.counters.RefusedReplies++
 			return i, wire.ErrQuotaExceeded
 		}
@@ -148,6 +156,21 @@ func (t *Tree) countWatchers(path string, above map[string]int) int {
 	}
 	parent := path[:max(strings.LastIndexByte(path, '/'), 1)]
 	return n + w.countWith(parent, dataRecursive|childPersistent) + t.countRecursiveOver(parent, above)
+}
+
+// countOnceByChild counts the one-shot watches of children that report the creation or
+// the deletion of the node at path. parents has the parents that were counted.
+func (t *Tree) countOnceByChild(path string, parents map[string]bool) int {
+	n := t.watches.countWith(path, childOnce)
+	if path == rootPath {
+		return n
+	}
+	parent := path[:max(strings.LastIndexByte(path, '/'), 1)]
+	if parents[parent] {
+		return n
+	}
+	parents[parent] = true
+	return n + t.watches.countWith(parent, childOnce)
 }
 
 // countRecursiveOver counts the recursive watches on ancestors of path. If the nodes
