@@ -134,12 +134,22 @@ func (s *Watcher) transaction(changes []change, now time.Time) {
 		if e, ok := s.entryEvent(t, about, c, now); ok {
 			ended = append(ended, e)
 		}
+		if about.role == roleGate && c.typ == zk.EventNodeDeleted {
+			// A client holds its permits before it leaves the gate, and may release them in
+			// the same transaction.
+			s.updateHolders(about.lock, t, now)
+		}
 		s.markDirty(about.lock, t)
 	}
 	for path, t := range touched {
-		t.line.updateHolders(now, s.isSemaphore(path), func(m *member) { s.countGrant(t, m, now) })
+		s.updateHolders(path, t, now)
 	}
 	s.countLosses(ended, changes[0].zxid > 0, now)
+}
+
+// updateHolders computes the holders of a lock, and counts the new ones.
+func (s *Watcher) updateHolders(lock string, t *track, now time.Time) {
+	t.line.updateHolders(now, s.isSemaphore(lock), func(m *member) { s.countGrant(t, m, now) })
 }
 
 // entryEvent processes the change of one entry. It returns a hold that ended.

@@ -2,7 +2,6 @@ package zkserver
 
 import (
 	"net/netip"
-	"slices"
 	"time"
 )
 
@@ -46,35 +45,32 @@ func (s *Server) charge(c *conn, took, at time.Duration) {
 	}
 }
 
-// orderByCharge sorts connections for a round: first those not charged, then those whose
+// orderByCharge orders connections for a round: first those not charged, then those whose
 // address is charged, then those charged themselves. Within each group it keeps the order.
-// It returns how many connections are not charged themselves.
-func (s *Server) orderByCharge(conns []*conn, now time.Duration) int {
+// It returns how many connections are in the first group, and in the first two.
+func (s *Server) orderByCharge(conns []*conn, now time.Duration) (uncharged, free int) {
 	l := &s.loop
-	if len(l.charges) == 0 {
-		return len(conns)
-	}
 	for a, until := range l.charges {
 		if until <= now {
 			delete(l.charges, a)
 		}
 	}
-	slices.SortStableFunc(conns, func(a, b *conn) int { return s.chargeOf(a) - s.chargeOf(b) })
-	free := slices.IndexFunc(conns, func(c *conn) bool { return s.chargeOf(c) == connCharged })
-	if free < 0 {
-		return len(conns)
+	if len(l.charges) == 0 {
+		return len(conns), len(conns)
 	}
-	return free
-}
-
-// uncharged returns how many connections, in the order of orderByCharge, are not charged,
-// and whose addresses are not either.
-func (s *Server) uncharged(conns []*conn) int {
-	n := slices.IndexFunc(conns, func(c *conn) bool { return s.chargeOf(c) != notCharged })
-	if n < 0 {
-		return len(conns)
+	// Sorting would compare each of many thousand connections several times.
+	var charged [connCharged + 1][]*conn
+	for _, c := range conns {
+		if group := s.chargeOf(c); group != notCharged {
+			charged[group] = append(charged[group], c)
+		} else {
+			conns[uncharged] = c
+			uncharged++
+		}
 	}
-	return n
+	free = uncharged + copy(conns[uncharged:], charged[addressCharged])
+	copy(conns[free:], charged[connCharged])
+	return uncharged, free
 }
 
 const (

@@ -20,7 +20,7 @@ func TestExpensiveConnectionsAreServedLast(t *testing.T) {
 	expensive, other, shared, good := from("192.0.2.1"), from("192.0.2.2"), from("192.0.2.1"), from("192.0.2.3")
 	order := func(at time.Duration) ([]*conn, int) {
 		conns := []*conn{expensive, shared, other, good}
-		free := s.orderByCharge(conns, at)
+		_, free := s.orderByCharge(conns, at)
 		return conns, free
 	}
 	s.charge(good, minCharge-1, time.Second)
@@ -52,6 +52,40 @@ func TestExpensiveConnectionsAreServedLast(t *testing.T) {
 	s.charge(unix, time.Second, time.Minute)
 	if other := (&conn{peer: unix.peer, limited: true}); s.chargeOf(unix) != connCharged || s.chargeOf(other) != notCharged {
 		t.Error("clients without an address share a charge")
+	}
+}
+
+// TestManyConnectionsAreOrderedQuickly: one client that is charged delays a round of many
+// others by less than a turn may take.
+func TestManyConnectionsAreOrderedQuickly(t *testing.T) {
+	s := &Server{}
+	s.loop.charges = make(map[account]time.Duration)
+	var conns []*conn
+	for i := range 50_000 {
+		addr := netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)})
+		c := &conn{peer: peer{tcp: netip.AddrPortFrom(addr, 1)}, limited: true}
+		if conns = append(conns, c); i%10 == 9 {
+			s.charge(c, time.Second, time.Second)
+		}
+	}
+	bound := maxTurn
+	if raceDetector() {
+		bound *= 10
+	}
+	took := time.Hour
+	for range 100 {
+		order, began := slices.Clone(conns), time.Now()
+		uncharged, free := s.orderByCharge(order, time.Second)
+		if took = min(took, time.Since(began)); uncharged != free || order[0] != conns[0] || order[uncharged] != conns[9] {
+			t.Fatalf("%d connections are not charged, %d of addresses that are not", free, uncharged)
+		}
+		if took <= bound/2 {
+			break
+		}
+	}
+	t.Logf("ordered within %v", took)
+	if took > bound {
+		t.Errorf("ordered within %v, want %v", took, bound)
 	}
 }
 

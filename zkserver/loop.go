@@ -381,10 +381,10 @@ type roundInput struct {
 func (s *Server) takeTurns(r *roundInput, apply func(*conn) int) []func() {
 	conns, calls := s.takeReady()
 	at := s.elapsed()
-	free := s.orderByCharge(conns, at)
+	uncharged, free := s.orderByCharge(conns, at)
 	reversed := 0
 	if s.loop.newFirst {
-		reversed = s.uncharged(conns)
+		reversed = uncharged
 		slices.Reverse(conns[:reversed])
 	}
 	for i, c := range conns {

@@ -464,6 +464,22 @@ func expensiveWatches() []expensiveRequest {
 			}
 			return func() { c.do(wire.OpMulti, m) }
 		}},
+		{"multi of changes with watchers that have many identities", nil, func(g *overload, c *rawClient, n int) func() {
+			own := c.manyIdentities()
+			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/w", ACL: append(foreignACL(3, 0), own...)})
+			g.eachAttacker(60, func(c *rawClient) {
+				c.manyIdentities()
+				c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/w", Mode: wire.AddWatchPersistent})
+			})
+			m := fill(func(int) wire.MultiOp {
+				return wire.MultiOp{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/w", Version: -1}}
+			})
+			return func() {
+				for ; len(m.Ops) > 0; m.Ops = m.Ops[:len(m.Ops)*7/8] {
+					c.do(wire.OpMulti, m)
+				}
+			}
+		}},
 		{"deep multi after recursive watches were removed", nil, func(g *overload, c *rawClient, n int) func() {
 			c.mkdirs(deep(500))
 			c.bulk(800, wire.ModePersistent, func(i int) string { return fmt.Sprint(deep(500), "/", i) })
@@ -508,6 +524,25 @@ func expensiveMultis() []expensiveRequest {
 					wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: stats, Data: []byte("count=0"), ACL: openACL()}},
 					wire.MultiOp{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: stats, Version: -1}})
 			}
+			return func() { c.do(wire.OpMulti, m) }
+		}},
+		{"multi of changes below a quota", func(o *Options) { o.EnforceQuota = true }, func(g *overload, c *rawClient, n int) func() {
+			c.create("/q", wire.ModePersistent)
+			c.create("/zookeeper/quota/q", wire.ModePersistent)
+			for _, name := range []string{"zookeeper_limits", "zookeeper_stats"} {
+				path := "/zookeeper/quota/q/" + name
+				c.do(wire.OpCreate, &wire.CreateRequest{Path: path, Data: []byte("count=1"), ACL: openACL()})
+				text := "count=1"
+				for i := range 40 { // as many numbers as the server takes
+					text += fmt.Sprintf(",%c=1", 'A'+i)
+					if _, err := c.try(wire.OpSetData, &wire.SetDataRequest{Path: path, Data: []byte(text), Version: -1}); err != nil {
+						break
+					}
+				}
+			}
+			m := fill(func(int) wire.MultiOp {
+				return wire.MultiOp{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/q", Version: -1}}
+			})
 			return func() { c.do(wire.OpMulti, m) }
 		}},
 		{"multi of creates", nil, multi(func(i int) wire.MultiOp {

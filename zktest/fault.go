@@ -188,7 +188,7 @@ func (l *link) inspect(d Direction, frame []byte) inspection {
 	xid, path := parseReply(frame)
 	if xid == wire.XidEvent {
 		f.Op, f.Path = opEvent, path
-		return inspection{frame: f}
+		return inspection{frame: f, data: l.relay.imitated().event(frame)}
 	}
 	return l.inspectReply(xid, f, frame)
 }

@@ -84,3 +84,24 @@ func TestEndWhileBlocked(t *testing.T) {
 		})
 	}
 }
+
+// TestImitatedServersSendEventsWithoutZxid: events name their transaction since 3.9.
+func TestImitatedServersSendEventsWithoutZxid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for release, names := range map[Release]bool{Newest: true, Release35: false, Release34: false} {
+			srv := Start(t)
+			srv.Imitate(release)
+			c := srv.Dial(t, session(4*time.Second))
+			_, _, events, err := c.ExistsW(t.Context(), "/x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := c.Create(t.Context(), "/x", nil, nil, zk.ModeEphemeral); err != nil {
+				t.Fatal(err)
+			}
+			if e := <-events; e.Path != "/x" || e.Zxid > 0 != names {
+				t.Errorf("release %d: %+v", release, e)
+			}
+		}
+	})
+}

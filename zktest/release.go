@@ -17,8 +17,8 @@ type Release int
 const (
 	// Newest is the server itself: all requests pass.
 	Newest Release = iota
-	// Release35 is a server of ZooKeeper 3.5. It has no persistent watches and does not
-	// read in a multi.
+	// Release35 is a server of ZooKeeper 3.5. It has no persistent watches, does not read in
+	// a multi, and sends events without their zxid.
 	Release35
 	// Release34 is a server of ZooKeeper 3.4. In addition, it has no create2, containers,
 	// znodes with a TTL, reconfig, and removeWatches, and no /zookeeper/config.
@@ -129,6 +129,17 @@ func malformed(frame []byte) []byte {
 	h.Decode(jute.NewReader(frame))
 	h.Err = wire.ErrMarshalling
 	return framed(h.Append(nil))
+}
+
+// event returns an event as the release sends it, with its length, or nil if it sends the
+// same. Servers before 3.9 do not name the transaction of an event.
+func (v Release) event(frame []byte) []byte {
+	if v.version() == "" {
+		return nil
+	}
+	h := wire.ReplyHeader{Xid: wire.XidEvent, Zxid: -1}
+	head := h.Append(nil)
+	return framed(append(head, frame[len(head):]...))
 }
 
 func framed(body []byte) []byte {

@@ -229,7 +229,7 @@ func (c *Core) eventAt(now time.Duration, p *position, kind EventKind, path stri
 		}
 	case kind == Created && p.markMade(path, zxid):
 	case p.blocker.name == name && kind == Deleted:
-		if zxid > 0 && p.blocker.marked > 0 && zxid != p.blocker.marked && p.blocker.mark == markSeen {
+		if p.blocker.mark == markSeen && zxid != p.blocker.marked {
 			p.blocker.mark = markUnwatched // the mark is not of this release
 		}
 		c.removeBlocker(now, p, name)

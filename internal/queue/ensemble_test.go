@@ -278,7 +278,7 @@ func (e *ensemble) sweep() {
 
 // setWatches sets the watches of a request, and reports what is out of date.
 func (e *ensemble) setWatches(l *link, r Request) {
-	tell := func(kind EventKind, p string) { l.out = append(l.out, news{zxid: e.zxid, kind: kind, path: p}) }
+	tell := func(kind EventKind, p string) { l.out = append(l.out, news{zxid: -1, kind: kind, path: p}) }
 	for _, p := range r.Paths {
 		switch n := e.nodes[p]; {
 		case n == nil:
@@ -316,7 +316,7 @@ func (e *ensemble) rewatch(l *link) {
 			l.data[p] = true
 			continue
 		}
-		l.out = append(l.out, news{zxid: e.zxid, kind: kind, path: p})
+		l.out = append(l.out, news{zxid: -1, kind: kind, path: p})
 	}
 }
 

@@ -180,8 +180,8 @@ func (p *position) markMade(path string, zxid int64) bool {
 	switch m := p.blocker.mark; {
 	case m == markUnwatched || path != p.markOf(p.blocker.name):
 		return false
-	case m == markRequested:
-		p.blocker.mark = markUnwatched // it existed before, which proves nothing
+	case m == markRequested || m == markSeen && zxid != p.blocker.marked:
+		p.blocker.mark = markUnwatched // it existed before, or is created again: that proves nothing
 	default:
 		p.blocker.mark, p.blocker.marked = markSeen, zxid
 	}

@@ -16,6 +16,9 @@ type aclSet struct {
 	key    string    // the encoded list, by which equal lists are found
 	refs   int       // number of nodes with this list
 	index  aclIndex
+	// unindexed: index is not computed yet. Only lists of an unfinished multi are not,
+	// because most of them are never checked.
+	unindexed bool
 }
 
 // aclNumber identifies a list in a node, at half the size of a pointer. It is valid

@@ -37,6 +37,8 @@ const (
 	entrySteps = 2
 	// lookupsPerStep permission lookups count as one step.
 	lookupsPerStep = 6
+	// quotaSteps is a quota that is read, or whose usage is stored.
+	quotaSteps = 20
 )
 
 // beginCall resets the step count at the start of a call.

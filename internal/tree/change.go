@@ -31,6 +31,9 @@ func (p *preparer) remove(q *wire.DeleteRequest) (txn, wire.ErrCode) {
 	if v.children > 0 {
 		return txn{}, wire.ErrNotEmpty
 	}
+	if err := p.checkQuota(q.Path, 0, 0); err != wire.ErrOK {
+		return txn{}, err
+	}
 	parent.children--
 	p.change(parentPath, parent)
 	p.change(q.Path, nodeView{deleted: true})
@@ -47,7 +50,7 @@ func (p *preparer) setData(q *wire.SetDataRequest) (txn, wire.ErrCode) {
 	if !validQuota(q.Path, q.Data) {
 		return txn{}, wire.ErrBadArguments
 	}
-	if err := p.t.checkQuota(q.Path, 0, int64(len(q.Data)-v.length), p.subtrees); err != wire.ErrOK {
+	if err := p.checkQuota(q.Path, 0, int64(len(q.Data)-v.length)); err != wire.ErrOK {
 		return txn{}, err
 	}
 	if v.version, err = nextVersion(v.version, q.Version); err != wire.ErrOK {

@@ -25,6 +25,9 @@ func TestCompat38RestoresOldBehavior(t *testing.T) {
 		p.lasting("/a", wire.AddWatchPersistent)
 		p.get("/a", true)
 		p.set("/a", "", -1)
+		if wantZxid := map[bool]int64{false: w.tree.Zxid(), true: -1}[compat]; p.zxids[0] != wantZxid {
+			t.Errorf("compat %v: event of transaction %d, want %d", compat, p.zxids[0], wantZxid)
+		}
 		p.set("/a", "", -1)
 		if got := len(p.takeEvents()); got != map[bool]int{false: 2, true: 1}[compat] {
 			t.Errorf("compat %v: %d events by a lasting and a one-shot watch", compat, got)

@@ -51,7 +51,7 @@ func (p *preparer) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn
 	if !validQuota(path, q.Data) {
 		return txn{}, wire.ErrBadArguments
 	}
-	if err := p.t.checkQuota(path, 1, int64(len(q.Data)), p.subtrees); err != wire.ErrOK {
+	if err := p.checkQuota(path, 1, int64(len(q.Data))); err != wire.ErrOK {
 		return txn{}, err
 	}
 	x := txn{op: wire.OpCreate, path: path, data: q.Data, acl: acl, owner: p.ownerFor(op, q.Flags, ttl)}
@@ -63,7 +63,7 @@ func (p *preparer) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn
 	// these views would be unused.
 	if p.pending != nil {
 		p.change(parentPath, parent)
-		p.change(path, nodeView{length: len(q.Data), owner: x.owner, acl: &aclSet{list: acl, index: newACLIndex(acl)}})
+		p.change(path, nodeView{length: len(q.Data), owner: x.owner, acl: &aclSet{list: acl, unindexed: true}})
 	}
 	return x, wire.ErrOK
 }

@@ -57,12 +57,10 @@
 //     has at most 200,000 bytes of names in entries of the scheme x509.
 //   - A createTTL with a mode without a TTL is a bad argument. Java fails while it
 //     applies it.
-//   - Event headers have the zxid -1 of 3.8. A client that records a header's zxid as
-//     the last one it saw would lose the second of two events of one change.
 //   - The znodes of a quota contain only valid numbers, and belong to a path.
 //     Anything else is a bad argument, as in the latest releases; it crashes a 3.8.0
-//     server. A text longer than 256 bytes is a bad argument too, because it could
-//     delay all other clients. The counted usage survives a restart.
+//     server. A text longer than 256 bytes, or with more than eight names, is a bad
+//     argument too, because it could delay all other clients. The counted usage survives a restart.
 //   - A multi has at most 10,000 operations, as has a multiRead. A longer one is a
 //     bad argument. Several results of a multiRead take at most half of what an
 //     answer may.
@@ -77,11 +75,12 @@
 //   - getEphemerals of a session with more than 50,000 nodes is refused, and so is
 //     one that compares too much text. A multi with more than 50,000 events is
 //     refused, or one whose permission checks take too long. Each 128 bytes of an
-//     event's path count as one more event, and so do 64 inspected watches. If a
-//     change cannot be refused, paths longer than 256 bytes may use 8 MiB in the
-//     events of one call. The server closes the watching connections beyond that
-//     limit, and those whose permission checks for one change exceed a million
-//     lookups.
+//     event's path count as one more event, and so do 64 inspected watches, four
+//     names of the path if there are recursive watches, and four identities of the
+//     watching client. If a change cannot be refused, paths longer than 256 bytes may
+//     use 8 MiB in the events of one call. The server closes the watching connections
+//     beyond that limit, and those whose permission checks for one change exceed
+//     500,000 lookups.
 //   - A recursive watch reports only nodes that the client could list. The client
 //     needs READ on the nodes between the watch and the change, and on the changed
 //     node.

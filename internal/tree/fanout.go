@@ -20,16 +20,17 @@ const eventCost = 100
 
 // checkEventLimits checks that the events of a multi stay within limits. One request
 // may change a node forty thousand times, and so many clients may watch it that the
-// events exhaust the memory. One-shot watches are not counted, because their number
-// is limited. With an error it returns the index of the first operation that exceeds
-// a limit.
+// events exhaust the memory. One-shot watches count once in a multi, and do not count
+// for the memory, because their number is limited. The operation with the most of them
+// is free, because it need not be in a multi. With an error it returns the index of the
+// first operation that exceeds a limit.
 func (t *Tree) checkEventLimits(subs []txn) (int, wire.ErrCode) {
 	if t.watches.total == 0 {
 		return 0, wire.ErrOK
 	}
-	size, events, inspected := 0, 0, 0
+	size, events, inspected, most := 0, 0, 0, 0
 	known := make(map[string]int, len(subs))
-	above := make(map[string]int)
+	above, parents := make(map[string]int), make(map[string]bool)
 	for i := range subs {
 		x := &subs[i]
 		if x.path == "" {
@@ -39,11 +40,18 @@ func (t *Tree) checkEventLimits(subs []txn) (int, wire.ErrCode) {
 		if !ok {
 			n = t.countWatchers(x.path, above)
 			known[x.path] = n
+			once := t.watches.countWith(x.path, dataOnce)
+			if x.op != wire.OpSetData {
+				once += t.countOnceByChild(x.path, parents)
+			}
+			once *= t.eventWeight(x)
+			events += once
+			most = max(most, once)
 		}
 		events += n * t.eventWeight(x)
 		size += n * (eventCost + len(x.path))
 		inspected += t.watches.listed(x.path)
-		if size > multiFanOut*t.cfg.MaxReply || events+inspected/inspectedPerEvent > maxEvents {
+		if size > multiFanOut*t.cfg.MaxReply || events-most+inspected/inspectedPerEvent > maxEvents {
 			t.counters.RefusedReplies++
 			return i, wire.ErrQuotaExceeded
 		}
@@ -55,7 +63,7 @@ func (t *Tree) checkEventLimits(subs []txn) (int, wire.ErrCode) {
 // longer to copy. The permission check takes longer if the list of the node is long.
 // For a recursive watch, the lists of the ancestors are checked too.
 func (t *Tree) eventWeight(x *txn) int {
-	const usualDepth, shortACL = 16, 4
+	const shortACL = 4
 	list, weight := x.acl, 1
 	if n := t.nodes.get(x.path); n != nil {
 		list = t.acls.of(n).list
@@ -64,8 +72,8 @@ func (t *Tree) eventWeight(x *txn) int {
 		weight = 5
 	}
 	weight += len(x.path) / textPerEvent
-	if t.watches.recursive > 0 && len(x.path) > usualDepth {
-		weight += strings.Count(x.path, "/") / usualDepth
+	if t.watches.recursive > 0 {
+		weight += strings.Count(x.path, "/") / namesPerEvent
 	}
 	return weight
 }
@@ -75,11 +83,13 @@ const (
 	// how many bytes of such paths the events of one call may have.
 	longPath, longPaths = 256, 8 << 20
 	// textPerEvent bytes of a path, and inspectedPerEvent entries of lists of watches,
-	// count as one more event of a multi.
-	textPerEvent, inspectedPerEvent = 128, 64
+	// count as one more event of a multi. So do namesPerEvent names of a path if there are
+	// recursive watches, and identitiesPerEvent identities of a client.
+	textPerEvent, inspectedPerEvent   = 128, 64
+	namesPerEvent, identitiesPerEvent = 4, 4
 	// fewLookups is how many permission lookups an event includes without extra cost.
 	// maxLookups limits the lookups of events that need more, in one call.
-	fewLookups, maxLookups = 32, 1_000_000
+	fewLookups, maxLookups = 32, 500_000
 )
 
 // admitEvent counts an event for c, and reports whether it may be sent within the
@@ -148,6 +158,21 @@ func (t *Tree) countWatchers(path string, above map[string]int) int {
 	return n + w.countWith(parent, dataRecursive|childPersistent) + t.countRecursiveOver(parent, above)
 }
 
+// countOnceByChild counts the one-shot watches of children that report the creation or
+// the deletion of the node at path. parents has the parents that were counted.
+func (t *Tree) countOnceByChild(path string, parents map[string]bool) int {
+	n := t.watches.countWith(path, childOnce)
+	if path == rootPath {
+		return n
+	}
+	parent := path[:max(strings.LastIndexByte(path, '/'), 1)]
+	if parents[parent] {
+		return n
+	}
+	parents[parent] = true
+	return n + t.watches.countWith(parent, childOnce)
+}
+
 // countRecursiveOver counts the recursive watches on ancestors of path. If the nodes
 // on the path do not exist, each ancestor path is looked up, once per multi.
 func (t *Tree) countRecursiveOver(path string, above map[string]int) int {
@@ -202,12 +227,13 @@ func (w *watchTable) listed(path string) int {
 	return n
 }
 
-// countWith counts the connections that have one of bits on path.
+// countWith counts the connections that have one of bits on path. One with many
+// identities counts more than once, because its permission checks take longer.
 func (w *watchTable) countWith(path string, bits watchBits) int {
 	n := 0
 	for _, e := range w.byPath[path] {
 		if e.bits&bits != 0 {
-			n++
+			n += 1 + len(e.conn.ids)/identitiesPerEvent
 		}
 	}
 	return n

@@ -55,6 +55,81 @@ func TestEventsOfMultiAreBounded(t *testing.T) {
 	}
 }
 
+// The events of a multi count more often if a client has many identities, or if a
+// recursive watch checks many lists: each permission check then takes longer.
+func TestPermissionChecksOfEventsAreBounded(t *testing.T) {
+	const watchers, deep = 10, "/a/b/c/d/e/f/g/h"
+	for _, tt := range []struct {
+		name       string
+		path       string
+		mode       wire.AddWatchMode
+		identities int // beyond the address
+		weight     int
+	}{
+		{"one", "/a", wire.AddWatchPersistent, 0, 1},
+		{"many identities", "/a", wire.AddWatchPersistent, 4*identitiesPerEvent - 1, 5},
+		{"deep", deep, wire.AddWatchPersistent, 0, 1},
+		{"deep, recursive", deep, wire.AddWatchPersistentRecursive, 0, 1 + strings.Count(deep, "/")/namesPerEvent},
+		{"deep, recursive, many identities", deep, wire.AddWatchPersistentRecursive, 4*identitiesPerEvent - 1, 5 * (1 + strings.Count(deep, "/")/namesPerEvent)},
+	} {
+		w := newWorld(t, Config{})
+		writer := w.dial()
+		for i := 1; i < len(deep); i += 2 {
+			writer.mk(deep[:i+1], 0)
+		}
+		for range watchers {
+			p := w.dial()
+			for i := range tt.identities {
+				p.auth("digest", fmt.Sprint("u", i, ":x"))
+			}
+			p.want(p.lasting(tt.path, tt.mode), wire.ErrOK, tt.name)
+		}
+		most := maxEvents / watchers / tt.weight // without the inspected watches
+		for _, n := range []int{most * 9 / 10, most + 1} {
+			_, before, _ := w.tree.Get(tt.path)
+			writer.want(writer.ask(wire.OpMulti, setOps(tt.path, n), new(wire.MultiResponse)), wire.ErrOK, "multi")
+			_, after, _ := w.tree.Get(tt.path)
+			if done := after.Version != before.Version; done != (n <= most) {
+				t.Errorf("%s: %d changes: done is %v", tt.name, n, done)
+			}
+		}
+	}
+}
+
+// A multi that changes many nodes is refused if the one-shot watches on them cause too
+// many events.
+func TestOneShotEventsOfMultiAreBounded(t *testing.T) {
+	const watchers = 10
+	const nodes = maxEvents/watchers + 100
+	for name, tt := range map[string]struct {
+		watch func(p *peer, path string)
+		op    func(path string) wire.MultiOp
+	}{
+		"data":   {func(p *peer, path string) { p.get(path, true) }, func(path string) wire.MultiOp { return setOps(path, 1).Ops[0] }},
+		"exists": {func(p *peer, path string) { p.exists(path+"x", true) }, func(path string) wire.MultiOp { return opCreate(path+"x", 0) }},
+		"list":   {func(p *peer, path string) { p.children(path, true) }, func(path string) wire.MultiOp { return opCreate(path+"/x", 0) }},
+	} {
+		w := newWorld(t, Config{MaxWatches: 4 * watchers * nodes})
+		writer := w.dial()
+		var ops []wire.MultiOp
+		for i := range nodes {
+			ops = append(ops, tt.op(writer.mk(fmt.Sprint("/", i), 0)))
+		}
+		for range watchers {
+			p := w.dial()
+			for i := range nodes {
+				tt.watch(p, fmt.Sprint("/", i))
+			}
+		}
+		if got := codes(writer.multi(ops...)); !slices.Contains(got, wire.ErrQuotaExceeded) {
+			t.Errorf("%s: a multi with %d events is not refused", name, watchers*nodes)
+		}
+		if got := codes(writer.multi(ops[:nodes*9/10]...)); slices.Min(got) != wire.ErrOK {
+			t.Errorf("%s: a multi with %d events is refused", name, watchers*nodes*9/10)
+		}
+	}
+}
+
 // However long the paths are, the events of a multi contain at most eight megabytes of
 // them.
 func TestPathsInEventsOfMultiAreBounded(t *testing.T) {

@@ -125,7 +125,7 @@ func (f *firing) deliver(c *conn, above []*aclSet) {
 		return
 	}
 	if f.frame == nil {
-		f.frame = wire.AppendEvent(nil, eventZxid, &f.event)
+		f.frame = wire.AppendEvent(nil, f.t.eventZxid(), &f.event)
 	}
 	if f.t.admitEvent(c, len(f.event.Path)) {
 		f.out.frame(c, f.frame)
@@ -148,9 +148,17 @@ func (t *Tree) mayListAll(c *conn, lists []*aclSet) bool {
 	return t.admitLookups(c, len(lists)*len(c.ids)) && !slices.ContainsFunc(lists, func(s *aclSet) bool { return !t.may(c, s, wire.PermRead) })
 }
 
-// eventZxid is the zxid in the header of events, as before 3.9. Later servers send
-// the zxid of the change, which some clients record as the last one they saw.
-const eventZxid = -1
+// noZxid is the zxid in the header of an event that names no transaction.
+const noZxid = -1
+
+// eventZxid returns the zxid in the header of an event of the present transaction.
+// Servers before 3.9 name no transaction.
+func (t *Tree) eventZxid() int64 {
+	if t.cfg.Compat38 {
+		return noZxid
+	}
+	return t.zxid
+}
 
 // nodeEvent returns the event to send.
 func nodeEvent(typ wire.EventType, path string) wire.WatcherEvent {

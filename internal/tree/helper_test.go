@@ -36,6 +36,7 @@ type peer struct {
 	password []byte
 	xid      int32
 	events   []string
+	zxids    []int64 // of the events
 	replies  []reply
 	closed   bool
 	raw      [][]byte // the frames of the handshake
@@ -143,17 +144,20 @@ func (p *peer) receive(frame []byte) {
 	}
 	var h wire.ReplyHeader
 	h.Decode(r)
+	body := frame[len(frame)-r.Remaining():]
 	// An answer to a request with the xid of events is not an event.
-	if h.Xid == wire.XidEvent && h.Zxid == -1 && h.Err == wire.ErrOK {
+	if h.Xid == wire.XidEvent && h.Err == wire.ErrOK {
 		var e wire.WatcherEvent
 		e.Decode(r)
-		if r.Finish() != nil || e.State != wire.StateSyncConnected {
-			tb.Fatalf("bad event %v %v", h, e)
+		if r.Finish() == nil && e.State == wire.StateSyncConnected {
+			if h.Zxid != -1 && (h.Zxid < 1 || h.Zxid > p.w.tree.Zxid()) {
+				tb.Fatalf("event of transaction %d of %d", h.Zxid, p.w.tree.Zxid())
+			}
+			p.events, p.zxids = append(p.events, eventName(e.Type)+" "+e.Path), append(p.zxids, h.Zxid)
+			return
 		}
-		p.events = append(p.events, eventName(e.Type)+" "+e.Path)
-		return
 	}
-	p.replies = append(p.replies, reply{h, frame[len(frame)-r.Remaining():]})
+	p.replies = append(p.replies, reply{h, body})
 }
 
 func eventName(typ wire.EventType) string {
@@ -294,7 +298,7 @@ func (p *peer) lasting(path string, mode wire.AddWatchMode) wire.ErrCode {
 // takeEvents returns the events since it was last called.
 func (p *peer) takeEvents() []string {
 	e := p.events
-	p.events = nil
+	p.events, p.zxids = nil, nil
 	return e
 }
 

@@ -14,7 +14,7 @@ func (t *Tree) multi(c *conn, m *wire.MultiRequest, now Now, out *Out) (wire.Rec
 	}
 	// All operations are checked before any is applied. If one fails, there is
 	// nothing to undo, and no watcher is notified of a change that was not made.
-	p := preparer{t: t, c: c, pending: make(map[string]nodeView), subtrees: make(map[string]string)}
+	p := preparer{t: t, c: c, pending: make(map[string]nodeView, len(m.Ops)), subtrees: make(map[string]string), quotas: make(map[string]quotaRoom)}
 	defer t.cachePermissions(c)()
 	x := txn{op: wire.OpMulti, subs: make([]txn, len(m.Ops))}
 	for i := range m.Ops {

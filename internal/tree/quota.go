@@ -117,23 +117,53 @@ func (t *Tree) countCreated(n *node) {
 	t.count(n.path(), 1, int64(len(n.data())))
 }
 
+// quotaChange is how much a transaction changes the usage of a quota.
+type quotaChange struct {
+	nodes, bytes int64
+}
+
 // count changes the usage of the quota that path is under, if there is one
 // (DataTree.updateQuotaStat). Clients do not see this as a change of data: version,
-// mzxid, and mtime stay, and no watch fires.
+// mzxid, and mtime stay, and no watch fires. storeUsage stores the sum of the changes:
+// a multi may change one usage ten thousand times.
 func (t *Tree) count(path string, nodes, bytes int64) {
 	subtree := t.quotaFor(path, nil)
 	if subtree == "" {
 		return
 	}
-	n := t.nodes.get(quotaPath + subtree + "/" + statsName)
-	if n == nil {
+	if t.uncounted == nil {
+		t.uncounted = make(map[string]quotaChange)
+	}
+	c := t.uncounted[subtree]
+	t.uncounted[subtree] = quotaChange{c.nodes + nodes, c.bytes + bytes}
+}
+
+// storeUsage stores the changes of usage since its last call: at the end of a
+// transaction, and before the transaction changes the node of a quota.
+func (t *Tree) storeUsage() {
+	for subtree, c := range t.uncounted {
+		n := t.nodes.get(quotaPath + subtree + "/" + statsName)
+		if n == nil {
+			continue
+		}
+		t.steps += quotaSteps
+		// Data that cannot be parsed counts from the beginning. Requests cannot store
+		// such data.
+		used, _ := parseQuota(n.data())
+		used.change(c.nodes, c.bytes)
+		t.setQuota(n, used)
+	}
+	t.uncounted = nil
+}
+
+// storeUsageBefore calls storeUsage if the node at path is that of a quota.
+func (t *Tree) storeUsageBefore(path string) {
+	if len(t.uncounted) == 0 {
 		return
 	}
-	// Data that cannot be parsed counts from the beginning. Requests cannot store
-	// such data.
-	used, _ := parseQuota(n.data())
-	used.change(nodes, bytes)
-	t.setQuota(n, used)
+	if _, _, ok := quotaNode(path); ok {
+		t.storeUsage()
+	}
 }
 
 // setQuota replaces the data of a usage node.
@@ -141,29 +171,52 @@ func (t *Tree) setQuota(n *node, q quota) {
 	t.setText(n, q.encode())
 }
 
+// quotaRoom is how much of its hard limits a quota leaves; limited is false if it has
+// no such limit, or none is enforced.
+type quotaRoom struct {
+	nodes, bytes               int64
+	nodesLimited, bytesLimited bool
+}
+
 // checkQuota refuses a change that exceeds a hard limit (ZooKeeperServer.checkQuota):
 // nodes and bytes are added to the subtree that contains path. Soft limits refuse
 // nothing. As in Java, each operation of a multi is compared with the usage before
-// the multi. known is for quotaFor.
-func (t *Tree) checkQuota(path string, nodes, bytes int64, known map[string]string) wire.ErrCode {
-	if !t.cfg.EnforceQuota {
-		return wire.ErrOK
-	}
-	subtree := t.quotaFor(path, known)
+// the multi, so that each quota is read once.
+func (p *preparer) checkQuota(path string, nodes, bytes int64) wire.ErrCode {
+	subtree := p.t.quotaFor(path, p.subtrees)
 	if subtree == "" {
 		return wire.ErrOK
 	}
-	limits, stats := t.nodes.get(quotaPath+subtree+"/"+limitName), t.nodes.get(quotaPath+subtree+"/"+statsName)
-	if limits == nil || stats == nil {
-		return wire.ErrOK
+	room, known := p.quotas[subtree]
+	if !known {
+		p.t.steps += quotaSteps
+		room = p.t.quotaRoom(subtree)
+		if p.quotas != nil {
+			p.quotas[subtree] = room
+		}
 	}
-	limit, _ := parseQuota(limits.data())
-	used, _ := parseQuota(stats.data())
-	if hard := limit.get("countHardLimit"); nodes != 0 && hard > -1 && used.get("count")+nodes > hard {
-		return wire.ErrQuotaExceeded
-	}
-	if hard := limit.get("byteHardLimit"); bytes != 0 && hard > -1 && used.get("bytes")+bytes > hard {
+	if nodes != 0 && room.nodesLimited && nodes > room.nodes || bytes != 0 && room.bytesLimited && bytes > room.bytes {
 		return wire.ErrQuotaExceeded
 	}
 	return wire.ErrOK
+}
+
+// quotaRoom reads a quota.
+func (t *Tree) quotaRoom(subtree string) (room quotaRoom) {
+	if !t.cfg.EnforceQuota {
+		return room
+	}
+	limits, stats := t.nodes.get(quotaPath+subtree+"/"+limitName), t.nodes.get(quotaPath+subtree+"/"+statsName)
+	if limits == nil || stats == nil {
+		return room
+	}
+	limit, _ := parseQuota(limits.data())
+	used, _ := parseQuota(stats.data())
+	if hard := limit.get("countHardLimit"); hard > -1 {
+		room.nodes, room.nodesLimited = hard-used.get("count"), true
+	}
+	if hard := limit.get("byteHardLimit"); hard > -1 {
+		room.bytes, room.bytesLimited = hard-used.get("bytes"), true
+	}
+	return room
 }

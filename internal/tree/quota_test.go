@@ -225,6 +225,7 @@ func TestQuotaTextIsBounded(t *testing.T) {
 	p.want(p.make(quotaPath+"/a/"+limitName, long), wire.ErrOK, "limits as long as may be")
 	p.want(p.make(quotaPath+"/a/"+statsName, ""), wire.ErrOK, "statistics")
 	p.want(p.set(quotaPath+"/a/"+statsName, long+"bytes=1", -1), wire.ErrBadArguments, "long statistics")
+	p.want(p.set(quotaPath+"/a/"+statsName, "a=,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1", -1), wire.ErrBadArguments, "many names")
 	p.mk("/a", 0)
 	if got := p.used("/a"); got != "count=1,bytes=1" {
 		t.Errorf("used %q", got)

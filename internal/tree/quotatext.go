@@ -26,8 +26,12 @@ type quotaEntry struct {
 // four numbers at their longest take half of this.
 const maxQuota = 256
 
+// maxQuotaNames is the maximum number of different names in the text. ZooKeeper has
+// four.
+const maxQuotaNames = 8
+
 // parseQuota parses the text and reports whether it is valid. Invalid entries are
-// skipped, as in later releases.
+// skipped, as in later releases, and those beyond maxQuotaNames.
 func parseQuota(data string) (q quota, ok bool) {
 	if len(data) > maxQuota {
 		return q, false
@@ -55,7 +59,9 @@ func parseQuota(data string) (q quota, ok bool) {
 			ok = false
 			continue
 		}
-		q.set(name, value)
+		if q.set(name, value); len(q.entries) > maxQuotaNames {
+			return q, false
+		}
 	}
 	return q, ok
 }

@@ -42,6 +42,7 @@ func (t *Tree) Replay(record []byte) error {
 	// the present starting point.
 	t.zxid, t.fresh = zxid, false
 	var out Out // stays empty: there are no connections
+	defer t.storeUsage()
 	if x.op != wire.OpMulti {
 		return t.replayOne(&x, zxid, wall, &out)
 	}

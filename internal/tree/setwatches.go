@@ -110,7 +110,8 @@ func (t *Tree) restoreWatch(c *conn, kind int, path string, seen int64, out *Out
 
 // restoreOneShot reports the deletion of the node or the missed event to c, or sets
 // the watch again. If c may not see the event, it is not sent, but the watch is
-// consumed, as it would have been on the old connection.
+// consumed, as it would have been on the old connection. The event names no
+// transaction, because the state does not tell which one the client missed.
 func (t *Tree) restoreOneShot(c *conn, path string, n *node, deleted, missed bool, typ wire.EventType, bits watchBits, out *Out) {
 	if !deleted && !missed {
 		t.addWatch(path, c, bits)
@@ -127,6 +128,6 @@ func (t *Tree) restoreOneShot(c *conn, path string, n *node, deleted, missed boo
 	if t.cfg.Compat38 || t.maySee(c, acl) {
 		t.steps += eventSteps + len(path)/textPerStep
 		e := nodeEvent(typ, path)
-		out.frame(c, wire.AppendEvent(nil, eventZxid, &e))
+		out.frame(c, wire.AppendEvent(nil, noZxid, &e))
 	}
 }

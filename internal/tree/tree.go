@@ -24,6 +24,8 @@ type Tree struct {
 
 	// quotas has the paths of the subtrees with a quota.
 	quotas map[string]struct{}
+	// uncounted has the changes of usage that storeUsage is to store, by subtree.
+	uncounted map[string]quotaChange
 
 	sessions      map[int64]*session
 	ephemerals    int                // ephemeral nodes of all sessions

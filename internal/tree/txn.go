@@ -52,6 +52,7 @@ func (t *Tree) commit(x *txn, now Now, out *Out) int64 {
 		out.record(bytes.Clone(t.record))
 	}
 	t.apply(x, t.zxid, now.Wall, out)
+	t.storeUsage()
 	return t.zxid
 }
 
@@ -96,6 +97,7 @@ func (t *Tree) apply(x *txn, zxid, wall int64, out *Out) {
 // applyCreate adds the node and fires the watches on it and on its parent's children
 // (DataTree.createNode).
 func (t *Tree) applyCreate(x *txn, zxid, wall int64, out *Out) {
+	t.storeUsageBefore(x.path)
 	parentPath, _ := parentOf(x.path)
 	p := t.lookup(parentPath)
 	acl := t.acls.intern(x.acl)
@@ -147,6 +149,7 @@ func (t *Tree) removeNode(n *node, zxid int64, out *Out) {
 	// The node is removed completely before any client is notified. Its access
 	// control list is needed until the last event.
 	p, path, acl := n.parent, n.path(), t.acls.of(n)
+	t.storeUsageBefore(path)
 	n.detach()
 	p.extra.pzxid = max(p.extra.pzxid, zxid)
 	t.nodes.remove(path)
@@ -173,6 +176,7 @@ func (t *Tree) removeNode(n *node, zxid int64, out *Out) {
 // applySetData replaces a node's data (DataTree.setData). The old bytes are not
 // modified, because an answer may still refer to them.
 func (t *Tree) applySetData(x *txn, zxid, wall int64, out *Out) {
+	t.storeUsageBefore(x.path)
 	n := t.nodes.get(x.path)
 	more := t.setText(n, x.data)
 	r := n.ensureExtra()

@@ -117,6 +117,33 @@ func TestMultiFiresEventsInOrder(t *testing.T) {
 	actor.wantEvents("created /a/c")
 }
 
+// All events of one transaction name it, and no other event names a transaction.
+func TestEventsNameTheirTransaction(t *testing.T) {
+	w, watcher, actor := watchBed(t, Config{})
+	same := func(what string, zxid int64, n int) {
+		t.Helper()
+		if len(watcher.zxids) != n || slices.ContainsFunc(watcher.zxids, func(z int64) bool { return z != zxid }) {
+			t.Errorf("%s: events of %d, want %d of %d", what, watcher.zxids, n, zxid)
+		}
+		watcher.takeEvents()
+	}
+	watcher.lasting("/", wire.AddWatchPersistentRecursive)
+	watcher.children("/a", true)
+	actor.call(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{
+		{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: "/a/c", ACL: openACL()}},
+		{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/a/b", Version: -1}},
+		{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: "/a/c", Version: -1}},
+	}})
+	same("multi", w.tree.Zxid(), 4)
+	actor.mk("/a/e", wire.ModeEphemeral)
+	same("create", w.tree.Zxid(), 1)
+	actor.remove("/missing", -1)
+	actor.call(wire.OpCloseSession, nil)
+	same("closeSession", w.tree.Zxid(), 1)
+	watcher.call(wire.OpSetWatches, &wire.SetWatches{DataWatches: []string{"/a/e", "/a"}, ExistWatches: []string{"/a"}, ChildWatches: []string{"/a"}})
+	same("setWatches", -1, 4)
+}
+
 func TestDisconnectRemovesWatches(t *testing.T) {
 	w, watcher, actor := watchBed(t, Config{})
 	watcher.exists("/a", true)

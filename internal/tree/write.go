@@ -104,8 +104,9 @@ type preparer struct {
 	// pending has the effects of earlier operations of a multi, by path. It is nil
 	// outside a multi.
 	pending map[string]nodeView
-	// subtrees is for quotaFor; nil outside a multi.
+	// subtrees is for quotaFor, and quotas for checkQuota; nil outside a multi.
 	subtrees map[string]string
+	quotas   map[string]quotaRoom
 	// expanded is the size of the identities that replace "auth" in the lists of this
 	// request.
 	expanded int
@@ -158,6 +159,9 @@ func (p *preparer) change(path string, v nodeView) {
 
 // may reports whether the requester has the permission on the node.
 func (p *preparer) may(v nodeView, perm wire.Perm) bool {
+	if a := v.acl; a.unindexed {
+		a.index, a.unindexed = newACLIndex(a.list), false
+	}
 	return p.t.may(p.c, v.acl, perm)
 }
 

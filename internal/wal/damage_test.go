@@ -1,8 +1,10 @@
 package wal_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -273,6 +275,44 @@ func TestForgedBatchInRecordIsIgnored(t *testing.T) {
 }
 
 // TestNewerVersionIsRefused opens a log and a snapshot of a future format.
+// TestSnapshotOfAnotherLogIsSkipped: the file is sound and has the right name, but its
+// state is that of another directory.
+func TestSnapshotOfAnotherLogIsSkipped(t *testing.T) {
+	const name = "snapshot-00000000000000000002"
+	logs := func(seed uint64, rec string) (*memfs.FS, []byte) {
+		fsys := memfs.New(seeded(seed))
+		l, _, s := mustOpen(t, fsys, smallOptions(seed))
+		appendAll(t, l, &s, rec, rec)
+		if err := l.Snapshot(2, s.snapshot); err != nil {
+			t.Fatal(err)
+		}
+		appendAll(t, l, &s, "last")
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return fsys, read(t, fsys, name)
+	}
+	fsys, mine := logs(1, "mine")
+	_, other := logs(2, "other")
+	early := slices.Clone(mine) // early builds wrote zeros in place of the log's number
+	clear(early[len(early)-8 : len(early)-4])
+	binary.LittleEndian.PutUint32(early[len(early)-4:], crc32.Checksum(early[:len(early)-4], crc32.MakeTable(crc32.Castagnoli)))
+	var want state
+	for what, snapshot := range map[string][]byte{"mine": mine, "of an early build": early, "of another log": other} {
+		fsys.WriteFile(filepath.Join(dir, name), snapshot)
+		l, rec, s := mustOpen(t, fsys, smallOptions(1))
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if want == (state{}) {
+			want = s
+		}
+		if bad := what == "of another log"; s != want || bad != (len(rec.BadSnapshots) == 1) || bad != (rec.SnapshotIndex == 0) {
+			t.Errorf("%s: %+v, want %+v; snapshot %d, %v", what, s, want, rec.SnapshotIndex, rec.BadSnapshots)
+		}
+	}
+}
+
 func TestNewerVersionIsRefused(t *testing.T) {
 	for _, prefix := range []string{"log-", "snapshot-"} {
 		opts := smallOptions(8)

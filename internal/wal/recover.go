@@ -60,6 +60,7 @@ type recovery struct {
 	segments     []segment
 	snapshots    []uint64
 	badSnapshots []uint64
+	seed         uint32 // of the directory
 	newest       uint64 // highest index in a snapshot's name, valid or not
 	next         uint64 // index after the last record
 	header       segmentHeader
@@ -135,6 +136,9 @@ func (r *recovery) run() (*Log, error) {
 		return nil, &CorruptError{File: r.dir, Reason: "there are snapshots but no log segment"}
 	}
 	if !fresh {
+		if err := r.readSeed(); err != nil {
+			return nil, err
+		}
 		if err := r.chooseSnapshot(); err != nil {
 			return nil, err
 		}
@@ -205,12 +209,22 @@ func (r *recovery) begin() error {
 	return nil
 }
 
+// readSeed reads the seed of the directory from the last segment.
+func (r *recovery) readSeed() error {
+	f, _, h, err := openSegment(r.fs.Open, r.dir, r.segments[len(r.segments)-1].first)
+	if err != nil {
+		return err
+	}
+	r.seed = saltSeed(h.salt)
+	return f.Close()
+}
+
 // chooseSnapshot selects the newest valid snapshot. scan checks whether the log is
 // complete from there on. A snapshot of a newer version does not count as damaged,
 // because a skipped snapshot is removed later.
 func (r *recovery) chooseSnapshot() error {
 	for i, index := range slices.Backward(r.snapshots) {
-		err := verifySnapshot(r.fs, r.dir, index)
+		err := verifySnapshot(r.fs, r.dir, index, r.seed)
 		if err == nil {
 			r.rec.SnapshotIndex = index
 			r.snapshots = r.snapshots[:i+1]

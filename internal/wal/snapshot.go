@@ -92,9 +92,9 @@ func (l *Log) saveSnapshot(index uint64, write func(io.Writer) error, check func
 	temp := path + tempSuffix
 	// A failure here concerns only this file. The next attempt writes a new file, so
 	// nothing depends on pages whose sync failed.
-	err := writeSnapshotFile(l.fs, temp, index, write)
+	err := writeSnapshotFile(l.fs, temp, index, l.seed, write)
 	if err == nil {
-		err = readBack(l.fs, temp, index, check)
+		err = readBack(l.fs, temp, index, l.seed, check)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("wal: snapshot %s: %w", path, err), l.fs.Remove(temp))
@@ -151,7 +151,7 @@ func (l *Log) flush() error {
 
 // readBack verifies a snapshot that was just written, if possible from the disk,
 // because older snapshots are then removed.
-func readBack(fsys FS, path string, index uint64, check func(io.Reader) error) error {
+func readBack(fsys FS, path string, index uint64, seed uint32, check func(io.Reader) error) error {
 	f, err := fsys.Open(path)
 	if err != nil {
 		return fmt.Errorf("reading back: %w", err)
@@ -162,7 +162,7 @@ func readBack(fsys FS, path string, index uint64, check func(io.Reader) error) e
 	}
 	size, err := f.Size()
 	if err == nil {
-		err = checkSnapshot(f, size, index)
+		err = checkSnapshot(f, size, index, seed)
 	}
 	if err == nil {
 		err = check(snapshotBody(f, size))
@@ -238,7 +238,7 @@ func (l *Log) retire(index uint64) {
 }
 
 // writeSnapshotFile writes and syncs a complete snapshot file.
-func writeSnapshotFile(fsys FS, path string, index uint64, write func(io.Writer) error) (err error) {
+func writeSnapshotFile(fsys FS, path string, index uint64, seed uint32, write func(io.Writer) error) (err error) {
 	f, err := fsys.Create(path)
 	if err != nil {
 		return err
@@ -252,7 +252,7 @@ func writeSnapshotFile(fsys FS, path string, index uint64, write func(io.Writer)
 		return err
 	}
 	trailer := binary.LittleEndian.AppendUint64(nil, uint64(w.n-snapshotHeaderSize))
-	trailer = append(trailer, 0, 0, 0, 0)
+	trailer = binary.LittleEndian.AppendUint32(trailer, seed)
 	if _, err := w.Write(trailer); err != nil {
 		return err
 	}
@@ -317,7 +317,7 @@ func appendSnapshotHeader(b []byte, index uint64) []byte {
 
 // verifySnapshot reads a complete snapshot file and returns an error if it is not
 // valid.
-func verifySnapshot(fsys FS, dir string, index uint64) error {
+func verifySnapshot(fsys FS, dir string, index uint64, seed uint32) error {
 	path := filepath.Join(dir, fileName(snapshotPrefix, index))
 	f, err := fsys.Open(path)
 	if err != nil {
@@ -326,7 +326,7 @@ func verifySnapshot(fsys FS, dir string, index uint64) error {
 	defer f.Close()
 	size, err := f.Size()
 	if err == nil {
-		err = checkSnapshot(f, size, index)
+		err = checkSnapshot(f, size, index, seed)
 	}
 	if err != nil {
 		return fmt.Errorf("wal: snapshot %s: %w", path, err)
@@ -334,8 +334,9 @@ func verifySnapshot(fsys FS, dir string, index uint64) error {
 	return nil
 }
 
-// checkSnapshot verifies a snapshot in constant memory.
-func checkSnapshot(f io.ReaderAt, size int64, index uint64) error {
+// checkSnapshot verifies a snapshot in constant memory. A snapshot of early builds does
+// not tell the log that it belongs to.
+func checkSnapshot(f io.ReaderAt, size int64, index uint64, seed uint32) error {
 	if size < snapshotHeaderSize+snapshotTrailerSize {
 		return fmt.Errorf("%w: the file is too short", ErrCorrupt)
 	}
@@ -361,6 +362,9 @@ func checkSnapshot(f io.ReaderAt, size int64, index uint64) error {
 	}
 	if h.Sum32() != binary.LittleEndian.Uint32(tail[12:]) {
 		return fmt.Errorf("%w: the checksum is wrong", ErrCorrupt)
+	}
+	if s := binary.LittleEndian.Uint32(tail[8:]); s != 0 && s != seed {
+		return fmt.Errorf("%w: it belongs to another log", ErrCorrupt)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (l *Log) recoveredAt(index uint64) (*Recovered, error) {
 		return nil, fmt.Errorf("%w: record %d is not durable, the last one is %d", ErrSnapshotIndex, index, durable)
 	}
 	r := recovery{
-		fs: l.fs, dir: l.dir, opts: l.opts, segments: segments,
+		fs: l.fs, dir: l.dir, opts: l.opts, seed: l.seed, segments: segments,
 		snapshots: slices.DeleteFunc(snapshots, func(s uint64) bool { return s > index }),
 		rec:       &Recovered{fs: l.fs, dir: l.dir, LastIndex: index},
 	}

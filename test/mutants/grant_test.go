@@ -320,8 +320,8 @@ func grantMutants() []Mutant {
 			Reason: "A mark counts only for the release of its own transaction, where the servers tell it; the mutant ignores the transactions.",
 			Edits: []Edit{
 				{File: "internal/queue/core.go",
-					Before: `		if zxid > 0 && p.blocker.marked > 0 &&`,
-					After:  `		if zxid < 0 && p.blocker.marked > 0 &&`},
+					Before: `		if p.blocker.mark == markSeen && zxid != p.blocker.marked {`,
+					After:  `		if p.blocker.mark == markSeen && zxid < 0 && p.blocker.marked > 0 {`},
 			},
 			Suite: property, Test: "TestTranscripts/mark-forged",
 			Says: `the core did otherwise`,

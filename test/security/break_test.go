@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zktest"
 )
@@ -425,4 +426,78 @@ func TestCopiedEntryNameClearsNoWaiter(t *testing.T) {
 			release(<-fourth)
 		}
 	})
+}
+
+// TestForgedMarkClearsNoWaiter checks that a user with the permission to create and not to
+// delete cannot make a waiter acquire too early by the mark of the entry that the waiter waits
+// for: of another waiter, which then gives up, or of the user's own entry.
+func TestForgedMarkClearsNoWaiter(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		t.Run(map[bool]string{false: "another waiter", true: "own entry"}[own], func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { forgeMark(t, own) })
+		})
+	}
+}
+
+func forgeMark(t *testing.T, own bool) {
+	srv := zktest.Start(t)
+	acl := append(zk.CreatorACL(), zk.ACL{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"})
+	team, eve := operator(t, srv, "team"), operator(t, srv, "eve")
+	if _, _, err := team.Create(t.Context(), "/shared", nil, acl, zk.ModePersistent); err != nil {
+		t.Fatal(err)
+	}
+	h := acquire(t, dialAs(t, srv, "team", acl).Mutex("/shared"))
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	if own {
+		entry := "/shared/_c_" + strings.Repeat("0", 32) + "-lock-"
+		if _, _, err := eve.Create(ctx, entry, nil, nil, zk.ModeEphemeralSequential); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		l := dialAs(t, srv, "team", acl).Mutex("/shared")
+		go func() {
+			if _, err := l.Acquire(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("the waiter that gave up: %v", err)
+			}
+		}()
+	}
+	synctest.Wait()
+	children, _, err := eve.Children(t.Context(), "/shared")
+	if err != nil || len(children) != 2 {
+		t.Fatal(children, err)
+	}
+	next, l := make(chan *zklock.Hold, 1), dialAs(t, srv, "team", acl).Mutex("/shared")
+	go func() {
+		if h, err := l.Acquire(t.Context()); err == nil {
+			next <- h
+		}
+	}()
+	time.Sleep(time.Second)
+	const digits = 10
+	last := slices.MaxFunc(children, func(a, b string) int { return strings.Compare(a[len(a)-digits:], b[len(b)-digits:]) })
+	entry, _ := queue.ParseName(last)
+	mark, ok := entry.Mark()
+	if !ok {
+		t.Fatalf("%s has no mark", last)
+	}
+	if _, _, err := eve.Create(t.Context(), "/shared/"+mark, nil, nil, zk.ModePersistent); err != nil {
+		t.Fatal(err)
+	}
+	giveUp()
+	if err := eve.Close(); err != nil { // deletes eve's entry
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	select {
+	case early := <-next:
+		t.Errorf("%v was granted while %v is held (%v)", early, h, h.Err())
+	default:
+		if err := h.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := (<-next).Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
 }
