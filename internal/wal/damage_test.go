@@ -274,7 +274,6 @@ func TestForgedBatchInRecordIsIgnored(t *testing.T) {
 	}
 }
 
-// TestNewerVersionIsRefused opens a log and a snapshot of a future format.
 // TestSnapshotOfAnotherLogIsSkipped: the file is sound and has the right name, but its
 // state is that of another directory.
 func TestSnapshotOfAnotherLogIsSkipped(t *testing.T) {
@@ -313,6 +312,7 @@ func TestSnapshotOfAnotherLogIsSkipped(t *testing.T) {
 	}
 }
 
+// TestNewerVersionIsRefused opens a log and a snapshot of a future format.
 func TestNewerVersionIsRefused(t *testing.T) {
 	for _, prefix := range []string{"log-", "snapshot-"} {
 		opts := smallOptions(8)
