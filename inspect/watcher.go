@@ -361,12 +361,15 @@ func (s *Watcher) show(over <-chan struct{}) {
 // duration.
 func (s *Watcher) follow(ctx context.Context, conn uint64, least time.Duration) error {
 	walked := time.Now()
+	asked := conn // the connection on which addWatch was called
 	for {
 		s.mu.Lock()
-		other := s.conn != conn && s.conn != 0
+		current := s.conn
+		other := current != conn && current != 0
 		again := other || !s.status.Watching || !s.listComplete || s.missedEvents()
 		s.mu.Unlock()
-		if other {
+		if other && asked != current {
+			asked = current
 			s.addWatch(ctx)
 		}
 		if again && time.Since(walked) >= least {
