@@ -548,6 +548,36 @@ func TestNodeLockBlockedByPersistentNode(t *testing.T) {
 	})
 }
 
+// TestNodeLockOfUnreadableZnodeLeavesNothing checks that acquires that fail because the client
+// may not read another client's znode leave no requests that the client repeats, and do not
+// make Close wait.
+func TestNodeLockOfUnreadableZnodeLeavesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		root, shared := dialZK(t, srv, zk.Auth{Scheme: "digest", Data: []byte("root:secret")}), dialZK(t, srv)
+		if _, _, err := root.Create(t.Context(), "/closed", nil, zk.CreatorACL(), zk.ModeEphemeral); err != nil {
+			t.Fatal(err)
+		}
+		c := zklock.New(shared, nil)
+		requests := func() int64 {
+			before := srv.Server().Stats().Received
+			time.Sleep(10 * timeout)
+			return srv.Server().Stats().Received - before
+		}
+		idle := requests()
+		for range 50 {
+			_, err := c.NodeLock("/closed").Acquire(t.Context())
+			wants(t, "an acquire", err, zk.ErrNoAuth)
+		}
+		if n := requests(); n > idle+50 {
+			t.Errorf("%d requests after 50 acquires, before %d in the same time", n, idle)
+		}
+		begun := time.Now()
+		if err := c.Close(); err != nil || time.Since(begun) > time.Second {
+			t.Errorf("a close that took %v: %v", time.Since(begun), err)
+		}
+	})
+}
+
 // TestTryWithReplyLost checks that a try whose create had no reply is not refused
 // because of its own znode.
 func TestTryWithReplyLost(t *testing.T) {

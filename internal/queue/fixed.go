@@ -111,7 +111,7 @@ func (c *Core) foundFixed(now time.Duration, p *position, r Reply) {
 		return
 	}
 	if r.Conn == n.tried {
-		n.state = absent // no earlier create succeeded: another client has the name
+		n.state, n.unsure = absent, false // no earlier create succeeded: another client has the name
 	}
 	if p.acquire.spec.Try && !c.isPendingDeleteFixed(p.parent, r) {
 		c.failLocked(now, p.acquire, n.path())
