@@ -14,6 +14,10 @@ import (
 
 // A Watcher keeps the list of the locks below a prefix current while [Watcher.Run] runs. It
 // is safe for concurrent use.
+//
+// If the client loses the permission to read a lock, the servers report no changes of that
+// lock. The watcher shows it as before until the next read, at the latest after the next lost
+// connection, and then omits it.
 type Watcher struct {
 	*Reader
 	opts    WatchOptions

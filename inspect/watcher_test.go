@@ -593,6 +593,39 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
+// TestLockThatBecomesUnreadableIsOmitted checks that the watcher does not show a lock that the
+// client may not read any more as it was before, and that it says so.
+func TestLockThatBecomesUnreadableIsOmitted(t *testing.T) {
+	scenes(t, inspect.WatchOptions{RelistInterval: 5 * time.Second}, func(t *testing.T, sc *scene) {
+		root := sc.srv.Dial(t)
+		if err := root.AddAuth(t.Context(), "digest", []byte("root:secret")); err != nil {
+			t.Fatal(err)
+		}
+		hold, other := sc.take(sc.locks.Mutex("closed")), sc.take(sc.locks.Mutex("open"))
+		sc.shows("/zklock/closed queue 1+0", "/zklock/open queue 1+0")
+		if _, err := root.SetACL(t.Context(), "/zklock/closed", zk.CreatorACL(), -1); err != nil {
+			t.Fatal(err)
+		}
+		sc.way.CutConnections() // the servers report no change of an ACL
+		sc.await("a list without the closed lock", func() bool {
+			return slices.Equal(outlines(sc.s.Snapshot().Locks), []string{"/zklock/open queue 1+0"})
+		})
+		sc.await("the reason", func() bool {
+			status := sc.s.Status()
+			return !status.Complete && strings.Contains(status.Reason, "no permission") && strings.Contains(status.Reason, "/zklock/closed")
+		})
+		if _, err := root.SetACL(t.Context(), "/zklock/closed", zk.OpenACL(), -1); err != nil {
+			t.Fatal(err)
+		}
+		sc.release(hold)
+		hold = sc.take(sc.locks.Mutex("closed"))
+		sc.shows("/zklock/closed queue 1+0", "/zklock/open queue 1+0")
+		sc.release(hold)
+		sc.release(other)
+		sc.shows()
+	})
+}
+
 // TestRunEnds with its client.
 func TestRunEnds(t *testing.T) {
 	z := zktest.Start(t).Dial(t)
