@@ -636,6 +636,45 @@ func TestFailedTryNamesTheHolder(t *testing.T) {
 	})
 }
 
+// slowErrors is an error of a type that Go does not compare.
+type slowErrors []string
+
+func (e slowErrors) Error() string { return strings.Join(e, ", ") }
+
+// ownContext is a context of the caller's, with an error of its own.
+type ownContext struct {
+	context.Context
+	err error
+}
+
+func (c ownContext) Err() error {
+	if c.Context.Err() == nil {
+		return nil
+	}
+	return c.err
+}
+
+func (c ownContext) Value(any) any { return nil } // hides the context inside
+
+// TestContextMayHaveAnyError checks that an acquire ends with the error of the caller's own
+// context, whatever its type, and leaves nothing behind.
+func TestContextMayHaveAnyError(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		held, c := acquire(t, dial(t, srv).Mutex("a")), dial(t, srv)
+		for _, l := range []*zklock.Lock{c.Mutex("a"), zklock.All(c.Mutex("a"), c.Mutex("b"))} {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			_, err := l.Acquire(ownContext{ctx, slowErrors{"the caller", "has left"}})
+			var own slowErrors
+			if !errors.As(err, &own) || len(own) != 2 {
+				t.Errorf("%v", err)
+			}
+		}
+		release(t, held)
+		free(t, c.Mutex("a"))
+	})
+}
+
 // TestEndedWaitSaysForWhat checks that the error of an acquire whose context ends says what
 // it waited for: the holder if half of the time or a second had passed, otherwise how many
 // entries are ahead.
