@@ -626,6 +626,35 @@ func TestLockThatBecomesUnreadableIsOmitted(t *testing.T) {
 	})
 }
 
+// TestOtherWatchesOfTheSessionAreIgnored checks that the watcher handles only the events of its
+// own watch if other code uses the same client: it shows no lock outside the prefix, and another
+// watch that is removed does not make it list again.
+func TestOtherWatchesOfTheSessionAreIgnored(t *testing.T) {
+	scenes(t, inspect.WatchOptions{Prefix: "/zklock"}, func(t *testing.T, sc *scene) {
+		shared := zklock.New(sc.z, nil)
+		defer shared.Close()
+		hold, inside := sc.take(sc.locks.Mutex("/other/lock")), sc.take(sc.locks.Mutex("lock"))
+		next := sc.queue(shared.Mutex("/other/lock"))
+		sc.shows("/zklock/lock queue 1+0")
+		sc.release(hold) // which the shared client watches
+		hold = <-next
+		stop, err := sc.z.AddWatchFunc(t.Context(), "/another", zk.WatchRecursive, func(zk.Event) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		for range 20 {
+			time.Sleep(time.Second)
+			if got := outlines(sc.s.Snapshot().Locks); !slices.Equal(got, []string{"/zklock/lock queue 1+0"}) || !sc.s.Status().Watching {
+				t.Fatalf("it shows %q, %+v", got, sc.s.Status())
+			}
+		}
+		sc.release(hold)
+		sc.release(inside)
+		sc.shows()
+	})
+}
+
 // TestRunEnds with its client.
 func TestRunEnds(t *testing.T) {
 	z := zktest.Start(t).Dial(t)
