@@ -118,6 +118,9 @@ func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 	}
 	c.cond = sync.NewCond(&c.mu)
 	c.opts.ACL = slices.Clone(opts.ACL)
+	if timeout := conn.SessionTimeout(); c.invalid == nil && timeout > 0 {
+		c.invalid = opts.checkTick(timeout)
+	}
 	if c.invalid != nil {
 		c.opts.ClockDrift = 0 // refused options must not be used in a calculation
 	}

@@ -34,16 +34,23 @@ func TestInvalidOptions(t *testing.T) {
 					c.Close()
 				}
 			}
-			c := zklock.New(shared, o)
-			l := c.Mutex("options")
-			if _, err := l.Acquire(t.Context()); !errors.Is(err, zklock.ErrInvalidOptions) {
-				t.Errorf("drift %v: acquired: %v", drift, err)
-			}
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
+			refused(t, shared, o)
 		}
+		// No heartbeat would prolong a hold.
+		refused(t, shared, &zklock.Options{ServerTick: shared.SessionTimeout() + 1})
 	})
+}
+
+// refused fails unless locks on a shared session are refused because of the options.
+func refused(t *testing.T, shared *zk.Client, o *zklock.Options) {
+	t.Helper()
+	c := zklock.New(shared, o)
+	if _, err := c.Mutex("options").Acquire(t.Context()); !errors.Is(err, zklock.ErrInvalidOptions) {
+		t.Errorf("drift %v, tick %v: acquired: %v", o.ClockDrift, o.ServerTick, err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestOptionsAreCopied checks that the caller may modify the slices afterwards.

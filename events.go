@@ -15,20 +15,27 @@ func (c *Client) queueHook(f func(Event), e Event) {
 	}
 }
 
-// runHooks makes the queued calls in order, until none is left.
+// runHooks makes the queued calls in order, until none is left. If a hook ends the goroutine,
+// as runtime.Goexit does, another one continues.
 func (c *Client) runHooks() {
+	done := false
+	defer func() {
+		if !done {
+			go c.runHooks() // ends as this one
+		}
+	}()
 	for {
 		c.mu.Lock()
-		batch := c.hookCalls
-		c.hookCalls = nil
-		c.hooksRunning = len(batch) > 0
-		c.mu.Unlock()
-		if len(batch) == 0 {
+		if done = len(c.hookCalls) == 0; done {
+			c.hookCalls, c.hooksRunning = nil, false
+			c.mu.Unlock()
 			return
 		}
-		for _, f := range batch {
-			f()
-		}
+		f := c.hookCalls[0]
+		c.hookCalls[0] = nil
+		c.hookCalls = c.hookCalls[1:]
+		c.mu.Unlock()
+		f()
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -430,6 +432,28 @@ func TestHooksMayCall(t *testing.T) {
 		release(t, acquire(t, c.Mutex("first")))
 		if err := <-closed; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestHookMayEndItsGoroutine checks that the client calls the other hooks if one ends its
+// goroutine, as t.FailNow does, whether it was the last one that was queued or not.
+func TestHookMayEndItsGoroutine(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		var called atomic.Int32
+		c := dialWith(t, srv, zklock.Options{
+			OnAcquire: func(zklock.Event) { called.Add(1); runtime.Goexit() },
+			OnRelease: func(zklock.Event) { called.Add(1); runtime.Goexit() },
+		})
+		for i := range 3 {
+			release(t, acquire(t, c.Mutex("first")))
+			if i > 0 {
+				release(t, acquire(t, c.Mutex("second")))
+			}
+			synctest.Wait()
+		}
+		if n := called.Load(); n != 10 {
+			t.Errorf("%d calls, want 10", n)
 		}
 	})
 }

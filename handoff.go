@@ -244,14 +244,16 @@ func (l *Lock) Reentrant() *Lock {
 // re-entered one, an error if an acquire would wait for itself, and neither if the
 // acquire is an ordinary one.
 func (l *Lock) reenter(ctx context.Context, try bool) (h *Hold, err error) {
-	if ctx.Value(heldChainKey{}) == nil {
+	// Before the mutex is locked, because Value may be a method of the caller's.
+	chain, _ := ctx.Value(heldChainKey{}).(*heldChain)
+	if chain == nil {
 		return nil, nil
 	}
 	c := l.client
 	c.step(func(core *queue.Core, now time.Duration) {
 		core.Tick(now)
 		c.apply(core, now)
-		h, err = l.checkHeld(c.heldIn(ctx), try)
+		h, err = l.checkHeld(c.heldIn(chain), try)
 	})
 	return h, err
 }

@@ -509,6 +509,34 @@ func TestDoReenters(t *testing.T) {
 	})
 }
 
+// callingContext is a context whose Value calls a function.
+type callingContext struct {
+	context.Context
+	call func()
+}
+
+func (c callingContext) Value(key any) any {
+	c.call()
+	return c.Context.Value(key)
+}
+
+// TestContextMayCallHold checks that the methods of a caller's context may call the client.
+func TestContextMayCallHold(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		h := acquire(t, c.Mutex("outer"))
+		ctx := callingContext{under(t, h), func() {
+			if err := h.Err(); err != nil {
+				t.Error(err)
+			}
+		}}
+		for _, l := range []*zklock.Lock{c.Mutex("inner"), c.Mutex("outer").Reentrant(), zklock.All(c.Mutex("a"), c.Mutex("b"))} {
+			release(t, again2(t, ctx, l))
+		}
+		release(t, h)
+	})
+}
+
 // TestReentryCallsHooksOnce checks that hooks are called once for all holds of one
 // znode.
 func TestReentryCallsHooksOnce(t *testing.T) {

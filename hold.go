@@ -435,12 +435,11 @@ func (h *Hold) detach(hc *holdContext) {
 	c.mu.Unlock()
 }
 
-// heldIn returns the grants of this client that ctx carries and that are held now, the
+// heldIn returns the grants of this client in a chain of holds that are held now, the
 // innermost first. The mutex is held.
-func (c *Client) heldIn(ctx context.Context) []*grant {
+func (c *Client) heldIn(chain *heldChain) []*grant {
 	var own []*grant
-	at, _ := ctx.Value(heldChainKey{}).(*heldChain)
-	for ; at != nil; at = at.outer {
+	for at := chain; at != nil; at = at.outer {
 		if h := at.hold; h.grant.client == c && h.err == nil {
 			own = append(own, h.grant)
 		}

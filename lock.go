@@ -3,6 +3,7 @@ package zklock
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -358,7 +359,7 @@ func (l *Lock) holderError(ctx context.Context, node string) error {
 // contextError returns why ctx is done: its error, and its cause if that is different.
 func contextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause != nil && cause != err {
+	if cause != nil && !errors.Is(err, cause) { // which also compares errors of types that == does not
 		return fmt.Errorf("%w: %w", err, cause)
 	}
 	return err

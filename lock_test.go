@@ -548,6 +548,36 @@ func TestNodeLockBlockedByPersistentNode(t *testing.T) {
 	})
 }
 
+// TestNodeLockOfUnreadableZnodeLeavesNothing checks that acquires that fail because the client
+// may not read another client's znode leave no requests that the client repeats, and do not
+// make Close wait.
+func TestNodeLockOfUnreadableZnodeLeavesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		root, shared := dialZK(t, srv, zk.Auth{Scheme: "digest", Data: []byte("root:secret")}), dialZK(t, srv)
+		if _, _, err := root.Create(t.Context(), "/closed", nil, zk.CreatorACL(), zk.ModeEphemeral); err != nil {
+			t.Fatal(err)
+		}
+		c := zklock.New(shared, nil)
+		requests := func() int64 {
+			before := srv.Server().Stats().Received
+			time.Sleep(10 * timeout)
+			return srv.Server().Stats().Received - before
+		}
+		idle := requests()
+		for range 50 {
+			_, err := c.NodeLock("/closed").Acquire(t.Context())
+			wants(t, "an acquire", err, zk.ErrNoAuth)
+		}
+		if n := requests(); n > idle+50 {
+			t.Errorf("%d requests after 50 acquires, before %d in the same time", n, idle)
+		}
+		begun := time.Now()
+		if err := c.Close(); err != nil || time.Since(begun) > time.Second {
+			t.Errorf("a close that took %v: %v", time.Since(begun), err)
+		}
+	})
+}
+
 // TestTryWithReplyLost checks that a try whose create had no reply is not refused
 // because of its own znode.
 func TestTryWithReplyLost(t *testing.T) {
@@ -603,6 +633,45 @@ func TestFailedTryNamesTheHolder(t *testing.T) {
 				t.Errorf("%s: %v, want %s", test.lock, err, test.want)
 			}
 		}
+	})
+}
+
+// slowErrors is an error of a type that Go does not compare.
+type slowErrors []string
+
+func (e slowErrors) Error() string { return strings.Join(e, ", ") }
+
+// ownContext is a context of the caller's, with an error of its own.
+type ownContext struct {
+	context.Context
+	err error
+}
+
+func (c ownContext) Err() error {
+	if c.Context.Err() == nil {
+		return nil
+	}
+	return c.err
+}
+
+func (c ownContext) Value(any) any { return nil } // hides the context inside
+
+// TestContextMayHaveAnyError checks that an acquire ends with the error of the caller's own
+// context, whatever its type, and leaves nothing behind.
+func TestContextMayHaveAnyError(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		held, c := acquire(t, dial(t, srv).Mutex("a")), dial(t, srv)
+		for _, l := range []*zklock.Lock{c.Mutex("a"), zklock.All(c.Mutex("a"), c.Mutex("b"))} {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			_, err := l.Acquire(ownContext{ctx, slowErrors{"the caller", "has left"}})
+			var own slowErrors
+			if !errors.As(err, &own) || len(own) != 2 {
+				t.Errorf("%v", err)
+			}
+		}
+		release(t, held)
+		free(t, c.Mutex("a"))
 	})
 }
 

@@ -164,6 +164,11 @@ func (o *Options) checkTimeout(negotiated time.Duration) error {
 		return fmt.Errorf("%w: SyncHeartbeat needs a session of four ticks or more, and the servers, with ticks of %v, granted %v; request a longer SessionTimeout",
 			ErrInvalidOptions, o.ServerTick, negotiated)
 	}
+	return o.checkTick(negotiated)
+}
+
+// checkTick returns an error if a session is shorter than a tick.
+func (o *Options) checkTick(negotiated time.Duration) error {
 	if negotiated < o.ServerTick {
 		return fmt.Errorf("%w: the servers granted a session of %v, less than ServerTick, %v; request a longer SessionTimeout",
 			ErrInvalidOptions, negotiated, o.ServerTick)

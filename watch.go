@@ -40,6 +40,9 @@ type LockState struct {
 //     out of date: the lock can have another holder. Compare tokens before you act on it.
 //   - Watch merges changes that follow each other quickly. A holder or a waiter can come and
 //     go between two states.
+//   - If the client loses the permission to read the lock's znode, even for a moment, the
+//     servers do not report the changes of that time, and the watch is gone. Watch then yields
+//     nothing until the client connects again.
 //
 // Watch does not poll. With each read, it sets a one-shot watch of the servers: one on
 // the list of children of the lock's znode, and one on the data of each holder. A change

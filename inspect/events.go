@@ -3,6 +3,7 @@ package inspect
 import (
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zklock/zklock/internal/queue"
@@ -53,11 +54,19 @@ func (s *Watcher) markAllDirty() {
 	}
 }
 
-// onEvent stores an event until all events of its transaction have arrived.
+// onEvent stores an event until all events of its transaction have arrived. It ignores those of
+// other watches of the client.
 func (s *Watcher) onEvent(e zk.Event) {
+	prefix := s.opts.Prefix
 	switch e.Type {
 	case zk.EventNodeCreated, zk.EventNodeDeleted, zk.EventNodeDataChanged:
-	case zk.EventPersistentWatchRemoved: // the new server is too old for it
+		if below, ok := strings.CutPrefix(e.Path, strings.TrimSuffix(prefix, "/")); !ok || below != "" && below[0] != '/' {
+			return
+		}
+	case zk.EventPersistentWatchRemoved: // by the program, or the new server is too old for it
+		if e.Path != prefix {
+			return
+		}
 		s.mu.Lock()
 		s.status.Watching, s.unpublished = false, true
 		s.mu.Unlock()

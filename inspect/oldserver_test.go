@@ -2,11 +2,13 @@ package inspect
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zktest"
 )
 
@@ -72,6 +74,45 @@ func TestOldServers(t *testing.T) {
 			<-ended
 		})
 	}
+}
+
+// TestOldServerIsAskedOnceAfterReconnecting checks that the watcher asks a server without
+// recursive watches only once for one after a lost connection, while it reads the known
+// locks again at its rate.
+func TestOldServerIsAskedOnceAfterReconnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		srv.Imitate(zktest.Release35)
+		op := srv.Dial(t)
+		for i := range 40 {
+			path := fmt.Sprintf("/zklock/%d", i)
+			if err := op.EnsurePath(t.Context(), path, nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := op.Create(t.Context(), path+"/_c_6b1f0bd6-1f4b-4a9c-8b57-d0ce1a3c6c8d-lock-", nil, nil, zk.ModePersistentSequential); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := NewWatcher(srv.Dial(t), &WatchOptions{MaxReadRate: 1})
+		defer s.Close()
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx) }() // ends with ctx
+		time.Sleep(5 * time.Second)         // after the first listing
+		if n := len(s.Snapshot().Locks); n != 40 {
+			t.Fatalf("%d locks", n)
+		}
+		srv.Delay(time.Millisecond)
+		before := srv.Server().Stats().Received
+		srv.CutConnections()
+		time.Sleep(10 * time.Second) // less than RelistInterval
+		if n := srv.Server().Stats().Received - before; n > 200 {
+			t.Errorf("%d requests in 10 s", n)
+		}
+		srv.Delay(0)
+		cancel()
+		<-ended
+	})
 }
 
 // TestFailingWalks: walks that come to no end are begun anew, but ever less often. Here

@@ -3,11 +3,13 @@ package inspect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
@@ -108,11 +110,23 @@ func (s *Watcher) refresh(ctx context.Context, at string) {
 		s.update(at, l, since)
 	case errors.Is(err, zklock.ErrInvalidName):
 		s.update(at, &Lock{Path: at}, since)
-	case !errors.Is(err, zk.ErrNoAuth): // otherwise it stays as it was until it changes again
+	case errors.Is(err, zk.ErrNoAuth):
+		s.hide(t)
+	default:
 		s.mu.Lock()
 		s.markDirty(at, t)
 		s.mu.Unlock()
 	}
+}
+
+// hide removes a lock that the client may not read from the list, as a listing omits it. Its
+// former entries may have left: the servers report no changes of what the client may not read.
+func (s *Watcher) hide(t *track) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replace(t.path, t, nil)
+	s.status.Complete, s.unpublished = false, true
+	s.status.Reason = fmt.Sprintf("%v: %s; its lock is omitted", ErrUnreadable, legible.Path(t.path))
 }
 
 // knownEntries returns the entries that need not be read again.

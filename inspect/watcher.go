@@ -14,6 +14,10 @@ import (
 
 // A Watcher keeps the list of the locks below a prefix current while [Watcher.Run] runs. It
 // is safe for concurrent use.
+//
+// If the client loses the permission to read a lock, the servers report no changes of that
+// lock. The watcher shows it as before until the next read, at the latest after the next lost
+// connection, and then omits it.
 type Watcher struct {
 	*Reader
 	opts    WatchOptions
@@ -361,12 +365,15 @@ func (s *Watcher) show(over <-chan struct{}) {
 // duration.
 func (s *Watcher) follow(ctx context.Context, conn uint64, least time.Duration) error {
 	walked := time.Now()
+	asked := conn // the connection on which addWatch was called
 	for {
 		s.mu.Lock()
-		other := s.conn != conn && s.conn != 0
+		current := s.conn
+		other := current != conn && current != 0
 		again := other || !s.status.Watching || !s.listComplete || s.missedEvents()
 		s.mu.Unlock()
-		if other {
+		if other && asked != current {
+			asked = current
 			s.addWatch(ctx)
 		}
 		if again && time.Since(walked) >= least {

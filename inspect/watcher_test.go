@@ -593,6 +593,68 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
+// TestLockThatBecomesUnreadableIsOmitted checks that the watcher does not show a lock that the
+// client may not read any more as it was before, and that it says so.
+func TestLockThatBecomesUnreadableIsOmitted(t *testing.T) {
+	scenes(t, inspect.WatchOptions{RelistInterval: 5 * time.Second}, func(t *testing.T, sc *scene) {
+		root := sc.srv.Dial(t)
+		if err := root.AddAuth(t.Context(), "digest", []byte("root:secret")); err != nil {
+			t.Fatal(err)
+		}
+		hold, other := sc.take(sc.locks.Mutex("closed")), sc.take(sc.locks.Mutex("open"))
+		sc.shows("/zklock/closed queue 1+0", "/zklock/open queue 1+0")
+		if _, err := root.SetACL(t.Context(), "/zklock/closed", zk.CreatorACL(), -1); err != nil {
+			t.Fatal(err)
+		}
+		sc.way.CutConnections() // the servers report no change of an ACL
+		sc.await("a list without the closed lock", func() bool {
+			return slices.Equal(outlines(sc.s.Snapshot().Locks), []string{"/zklock/open queue 1+0"})
+		})
+		sc.await("the reason", func() bool {
+			status := sc.s.Status()
+			return !status.Complete && strings.Contains(status.Reason, "no permission") && strings.Contains(status.Reason, "/zklock/closed")
+		})
+		if _, err := root.SetACL(t.Context(), "/zklock/closed", zk.OpenACL(), -1); err != nil {
+			t.Fatal(err)
+		}
+		sc.release(hold)
+		hold = sc.take(sc.locks.Mutex("closed"))
+		sc.shows("/zklock/closed queue 1+0", "/zklock/open queue 1+0")
+		sc.release(hold)
+		sc.release(other)
+		sc.shows()
+	})
+}
+
+// TestOtherWatchesOfTheSessionAreIgnored checks that the watcher handles only the events of its
+// own watch if other code uses the same client: it shows no lock outside the prefix, and another
+// watch that is removed does not make it list again.
+func TestOtherWatchesOfTheSessionAreIgnored(t *testing.T) {
+	scenes(t, inspect.WatchOptions{Prefix: "/zklock"}, func(t *testing.T, sc *scene) {
+		shared := zklock.New(sc.z, nil)
+		defer shared.Close()
+		hold, inside := sc.take(sc.locks.Mutex("/other/lock")), sc.take(sc.locks.Mutex("lock"))
+		next := sc.queue(shared.Mutex("/other/lock"))
+		sc.shows("/zklock/lock queue 1+0")
+		sc.release(hold) // which the shared client watches
+		hold = <-next
+		stop, err := sc.z.AddWatchFunc(t.Context(), "/another", zk.WatchRecursive, func(zk.Event) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		for range 20 {
+			time.Sleep(time.Second)
+			if got := outlines(sc.s.Snapshot().Locks); !slices.Equal(got, []string{"/zklock/lock queue 1+0"}) || !sc.s.Status().Watching {
+				t.Fatalf("it shows %q, %+v", got, sc.s.Status())
+			}
+		}
+		sc.release(hold)
+		sc.release(inside)
+		sc.shows()
+	})
+}
+
 // TestRunEnds with its client.
 func TestRunEnds(t *testing.T) {
 	z := zktest.Start(t).Dial(t)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -56,6 +57,31 @@ func TestDialErrorNamesPeer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDialContextMayEndItsGoroutine checks that a DialContext that ends its goroutine, as
+// t.FailNow does, is an attempt that failed, and hangs neither Dial nor Close.
+func TestDialContextMayEndItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t)
+		f.serve(func(c *fakeConn) { c.greet(7); c.read() })
+		calls, least := 0, 3
+		o := &Options{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if calls++; calls < least {
+				runtime.Goexit()
+			}
+			return f.net.DialContext(ctx, network, address)
+		}}
+		c, err := Dial(within(t, time.Minute), "127.0.0.1", o)
+		if err != nil || calls != least {
+			t.Fatalf("%v after %d calls", err, calls)
+		}
+		_ = c.Close() // the server of this test does not confirm it
+		calls, least = 0, 1<<30
+		if _, err := Dial(within(t, time.Minute), "127.0.0.1", o); !errors.Is(err, errDialExited) {
+			t.Error(err)
+		}
+	})
 }
 
 // TestDialRefusesInvalidDomain: names that end in .invalid fail before any lookup,

@@ -38,8 +38,24 @@ type link struct {
 // close closes the connection, which unblocks its reader and writer.
 func (l *link) close() { l.raw.Close() }
 
-// connect makes a connection, including TLS and the start of SASL, within the deadline.
-func (c *Client) connect(ctx context.Context, server string, deadline time.Duration) (*link, error) {
+// errDialExited means that a function of the caller's ended its goroutine.
+var errDialExited = errors.New("zk: DialContext, or a function of the TLS or SASL options, ended its goroutine")
+
+// connect makes a connection, including TLS and the start of SASL, within the deadline. It
+// calls functions of the caller's on another goroutine, which they may end, as t.FailNow does.
+func (c *Client) connect(ctx context.Context, server string, deadline time.Duration) (l *link, err error) {
+	err = errDialExited
+	done := make(chan struct{})
+	go func() { // ends with the functions of the caller's
+		defer close(done)
+		l, err = c.makeLink(ctx, server, deadline)
+	}()
+	<-done
+	return l, err
+}
+
+// makeLink is connect on the calling goroutine.
+func (c *Client) makeLink(ctx context.Context, server string, deadline time.Duration) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline-boottime.Now())
 	defer cancel()
 	a := addressOf(server)

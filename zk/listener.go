@@ -88,8 +88,8 @@ type Event struct {
 //
 // The client calls one function at a time, in wire order, interleaved with the
 // functions given to [Client.Go]. It reports an event before any answer that reflects
-// the change. The functions must not block, and must not call Close or methods that
-// wait for an answer. They may call Go and Listen.
+// the change. The functions must not block, must not end their goroutine, and must not call
+// Close or methods that wait for an answer. They may call Go and Listen.
 type Listener struct {
 	// State is called with the present state first, then with each change.
 	State func(StateChange)

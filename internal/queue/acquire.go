@@ -52,6 +52,7 @@ const (
 	retryPause   = 100 * time.Millisecond
 	recheckPause = 30 * time.Second // a lost watch delays a waiter by at most this
 	maxMakes     = 16
+	maxDelay     = 1 << 62 // 146 years: a longer lock-delay would end beyond what a time.Duration holds
 )
 
 // retry schedules the next check of the acquire at this time, or earlier.
@@ -137,7 +138,7 @@ func (c *Core) newPositions(acq *acquire) (positions []*position) {
 	}
 	if acq.step < queueSteps {
 		for _, m := range s.queueMembers(acq.step) {
-			positions = append(positions, &position{acquire: acq, parent: m.Path, names: m.Names, form: m.form(), delay: s.Delay})
+			positions = append(positions, &position{acquire: acq, parent: m.Path, names: m.Names, form: m.form(), delay: min(s.Delay, maxDelay)})
 		}
 		return positions
 	}

@@ -132,7 +132,7 @@ func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
 		return
 	case Unknown:
 		for _, n := range nodes {
-			n.state = unknown
+			n.state, n.unsure = unknown, true
 		}
 		switch {
 		case acq == nil:
@@ -151,16 +151,16 @@ func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
 // failure undoes the whole batch.
 const unbatchedCreates = 32
 
-// createFailed handles a create that certainly created nothing. With a fixed name an
-// earlier create may have succeeded, which only a Get shows.
+// createFailed handles a create that certainly created nothing. With a fixed name, an
+// earlier create without an answer may have succeeded, which only a Get shows.
 func (c *Core) createFailed(now time.Duration, acq *acquire, nodes []*node, r Reply) {
-	perhaps := nodes[0].fixed && r.Code != NoNode && r.Code != SessionOver
+	again := nodes[0].fixed && r.Code != NoNode && r.Code != SessionOver
 	for _, n := range nodes {
 		switch {
-		case perhaps && acq == nil:
+		case again && n.unsure && acq == nil:
 			n.state = unknown
 			c.dispose(now, n)
-		case perhaps:
+		case again && n.unsure:
 			n.state = unknown
 		case acq == nil:
 			c.finish(n, nil)
@@ -181,9 +181,9 @@ func (c *Core) createFailed(now time.Duration, acq *acquire, nodes []*node, r Re
 		c.enqueue(now, acq) // reads the access of the parents again
 	case r.Code == NoNode:
 		c.makeParents(now, acq, nodes, r.Failed)
-	case perhaps && r.Code == NodeExists:
+	case again && r.Code == NodeExists:
 		nodes[0].tried = r.Conn // the answer to the Get after it shows the owner
-	case perhaps && r.Code == NotApplied:
+	case again && r.Code == NotApplied:
 		acq.retry(now + retryPause)
 	case r.Code == NotApplied, r.Code == SessionOver:
 		c.retryStep(now, acq, now+retryPause)

@@ -63,6 +63,11 @@ func (c *Core) isOwn(n *node, name string, r Reply) bool {
 	})
 }
 
+// maxMissed is how often in a row an acquire tries again at once after a create that found the
+// znode and a read that did not. Another client may have deleted it in between; a server that
+// always answers so must cause no storm.
+const maxMissed = 8
+
 // readFixed reads the node lock's znode after the create, and sets a watch on it whether
 // or not it is the acquire's own.
 func (c *Core) readFixed(p *position) {
@@ -80,10 +85,14 @@ func (c *Core) readFixed(p *position) {
 		case OK:
 			c.foundFixed(now, p, r)
 		case NoNode:
-			if n.state == alive {
+			switch {
+			case n.state == alive:
 				c.gone(now, n)
-			} else {
+			case n.missed < maxMissed:
+				n.missed++
 				c.makeFixed(p)
+			default:
+				p.acquire.retry(now + retryPause)
 			}
 		case Unknown, NotApplied:
 			n.watch.fail()
@@ -98,6 +107,7 @@ func (c *Core) readFixed(p *position) {
 // foundFixed handles a successful read of the znode.
 func (c *Core) foundFixed(now time.Duration, p *position, r Reply) {
 	n := p.nodes[0]
+	n.missed = 0
 	switch {
 	case c.isOwn(n, n.name, r):
 		n.state, n.czxid = alive, r.Czxid
@@ -111,7 +121,7 @@ func (c *Core) foundFixed(now time.Duration, p *position, r Reply) {
 		return
 	}
 	if r.Conn == n.tried {
-		n.state = absent // no earlier create succeeded: another client has the name
+		n.state, n.unsure = absent, false // no earlier create succeeded: another client has the name
 	}
 	if p.acquire.spec.Try && !c.isPendingDeleteFixed(p.parent, r) {
 		c.failLocked(now, p.acquire, n.path())

@@ -39,6 +39,8 @@ type node struct {
 	fixed   bool   // of a node lock: the name has no sequence number
 	id      string // for byData
 	tried   uint64 // of a fixed node: the connection on which a create was last refused
+	missed  int    // of a fixed node: see [maxMissed]
+	unsure  bool   // of a fixed node: an earlier create of it had no answer, and may have succeeded
 	state   nodeState
 	czxid   int64
 	version int32 // the latest version whose data are known; see [Core.SetData]

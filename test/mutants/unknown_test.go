@@ -45,10 +45,8 @@ func unknownMutants() []Mutant {
 			Reason: "A create without an answer may have been applied; the mutant assumes that it was not.",
 			Edits: []Edit{
 				{File: "internal/queue/enqueue.go",
-					Before: `		for _, n := range nodes {
-			n.state = unknown`,
-					After: `		for _, n := range nodes {
-			n.state = absent`},
+					Before: `n.state, n.unsure = unknown, true`,
+					After:  `n.state = absent`},
 			},
 			Suite: simulation, Test: "TestMutant",
 			Says: notServed,
