@@ -31,6 +31,7 @@ func (p *preparer) remove(q *wire.DeleteRequest) (txn, wire.ErrCode) {
 	if v.children > 0 {
 		return txn{}, wire.ErrNotEmpty
 	}
+	// A deletion exceeds no quota. This counts the time to store the quota's usage.
 	if err := p.checkQuota(q.Path, 0, 0); err != wire.ErrOK {
 		return txn{}, err
 	}
