@@ -108,7 +108,7 @@ func unknownMutants() []Mutant {
 					After:  `return n.state == unknown || r.Owner == n.session && carries(r.Data, n.id)`},
 			},
 			Suite: simulation, Test: "TestMutant",
-			Says: `granted .* while .* holds .*, safe for`,
+			Says: `granted (.* while .* holds .*, safe for|with token .* after)`,
 		},
 		{
 			Name:   "OverwrittenIsOwn",

@@ -375,6 +375,7 @@ func TestQueueingIsNoBreaking(t *testing.T) {
 func TestCopiedEntryNameClearsNoWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
+		srv.Imitate(zktest.Release35) // its events do not name their transactions
 		acl := append(zk.CreatorACL(), zk.ACL{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"})
 		if _, _, err := operator(t, srv, "team").Create(t.Context(), "/shared", nil, acl, zk.ModePersistent); err != nil {
 			t.Fatal(err)
