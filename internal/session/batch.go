@@ -19,7 +19,8 @@ import (
 //     returns only the path.
 //   - If one operation of a multi fails, the server executes none of them. The
 //     operation that failed gets its own error; the others get
-//     wire.ErrRuntimeInconsistency. They were certainly not executed, and the
+//     wire.ErrRuntimeInconsistency. So does one that exceeds a limit, because the limit may
+//     be of the whole batch. They were certainly not executed, and the
 //     submitter has to repeat them without Batchable. The core does not repeat them,
 //     because the server has executed the requests after them by then.
 //   - Batched writes overtake batched listings that were submitted before them,

@@ -105,7 +105,8 @@ func (c *Call) failWithBatch(whole *Result, at int) {
 	r.Code, r.Applied, r.Path = whole.Code, whole.Applied, ""
 	switch {
 	case !whole.failedKnown && !rollsBack(whole.Code): // the failure concerns the session or the server, and so every call
-	case !whole.failedKnown || !inside:
+	case !whole.failedKnown, !inside,
+		whole.Code == wire.ErrQuotaExceeded: // perhaps because of the operations before it
 		r.Code, r.Applied, r.Sub = wire.ErrRuntimeInconsistency, No, r.Sub[:0]
 	case c.Op.Code == wire.OpMulti:
 		r.Failed = failed

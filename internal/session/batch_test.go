@@ -241,6 +241,20 @@ func TestFailedCallRollsBackItsBatch(t *testing.T) {
 	}
 }
 
+// A server may refuse a batch because of the sum of its operations, of which each one is permitted.
+func TestCallOfBatchAboveLimitIsRepeated(t *testing.T) {
+	r := newRig(t, nil)
+	r.connect(7)
+	a, b := r.submit(batchableDelete("/a/x")), r.submit(batchableDelete("/b/x"))
+	r.requests()
+	r.reply(1, 40, 0, failed(2, 1, wire.ErrQuotaExceeded))
+	for _, call := range []*Call{a, b} {
+		if res := call.Result; res.Err() != wire.ErrRuntimeInconsistency || res.Applied != No {
+			t.Errorf("%s: %v, applied %d", call.Op.Path, res.Err(), res.Applied)
+		}
+	}
+}
+
 func TestMultiIsBatchedAsAWhole(t *testing.T) {
 	r := newRig(t, nil)
 	r.connect(7)

@@ -30,24 +30,25 @@ func (t *Tree) checkEventLimits(subs []txn) (int, wire.ErrCode) {
 	}
 	size, events, inspected, most := 0, 0, 0, 0
 	known := make(map[string]int, len(subs))
-	above, parents := make(map[string]int), make(map[string]bool)
+	above, listed := make(map[string]int), make(map[string]bool)
 	for i := range subs {
 		x := &subs[i]
 		if x.path == "" {
 			continue // a check
 		}
+		once := 0
 		n, ok := known[x.path]
 		if !ok {
 			n = t.countWatchers(x.path, above)
 			known[x.path] = n
-			once := t.watches.countWith(x.path, dataOnce)
-			if x.op != wire.OpSetData {
-				once += t.countOnceByChild(x.path, parents)
-			}
-			once *= t.eventWeight(x)
-			events += once
-			most = max(most, once)
+			once = t.watches.countWith(x.path, dataOnce)
 		}
+		if x.op != wire.OpSetData {
+			once += t.countOnceByChild(x.path, listed)
+		}
+		once *= t.eventWeight(x)
+		events += once
+		most = max(most, once)
 		events += n * t.eventWeight(x)
 		size += n * (eventCost + len(x.path))
 		inspected += t.watches.listed(x.path)
@@ -159,18 +160,15 @@ func (t *Tree) countWatchers(path string, above map[string]int) int {
 }
 
 // countOnceByChild counts the one-shot watches of children that report the creation or
-// the deletion of the node at path. parents has the parents that were counted.
-func (t *Tree) countOnceByChild(path string, parents map[string]bool) int {
-	n := t.watches.countWith(path, childOnce)
-	if path == rootPath {
-		return n
+// the deletion of the node at path. listed has the paths whose watches were counted.
+func (t *Tree) countOnceByChild(path string, listed map[string]bool) (n int) {
+	for _, at := range []string{path, path[:max(strings.LastIndexByte(path, '/'), 1)]} {
+		if !listed[at] {
+			listed[at] = true
+			n += t.watches.countWith(at, childOnce)
+		}
 	}
-	parent := path[:max(strings.LastIndexByte(path, '/'), 1)]
-	if parents[parent] {
-		return n
-	}
-	parents[parent] = true
-	return n + t.watches.countWith(parent, childOnce)
+	return n
 }
 
 // countRecursiveOver counts the recursive watches on ancestors of path. If the nodes

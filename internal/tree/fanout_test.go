@@ -99,21 +99,24 @@ func TestPermissionChecksOfEventsAreBounded(t *testing.T) {
 // A multi that changes many nodes is refused if the one-shot watches on them cause too
 // many events.
 func TestOneShotEventsOfMultiAreBounded(t *testing.T) {
-	const watchers = 10
+	const watchers = 20
 	const nodes = maxEvents/watchers + 100
 	for name, tt := range map[string]struct {
 		watch func(p *peer, path string)
-		op    func(path string) wire.MultiOp
+		ops   func(path string) []wire.MultiOp
 	}{
-		"data":   {func(p *peer, path string) { p.get(path, true) }, func(path string) wire.MultiOp { return setOps(path, 1).Ops[0] }},
-		"exists": {func(p *peer, path string) { p.exists(path+"x", true) }, func(path string) wire.MultiOp { return opCreate(path+"x", 0) }},
-		"list":   {func(p *peer, path string) { p.children(path, true) }, func(path string) wire.MultiOp { return opCreate(path+"/x", 0) }},
+		"data":   {func(p *peer, path string) { p.get(path, true) }, func(path string) []wire.MultiOp { return setOps(path, 1).Ops }},
+		"exists": {func(p *peer, path string) { p.exists(path+"x", true) }, func(path string) []wire.MultiOp { return []wire.MultiOp{opCreate(path+"x", 0)} }},
+		"list":   {func(p *peer, path string) { p.children(path, true) }, func(path string) []wire.MultiOp { return []wire.MultiOp{opCreate(path+"/x", 0)} }},
+		"list of a changed node": {func(p *peer, path string) { p.children(path, true) }, func(path string) []wire.MultiOp {
+			return append(setOps(path, 1).Ops, opDelete(path, -1))
+		}},
 	} {
 		w := newWorld(t, Config{MaxWatches: 4 * watchers * nodes})
 		writer := w.dial()
 		var ops []wire.MultiOp
 		for i := range nodes {
-			ops = append(ops, tt.op(writer.mk(fmt.Sprint("/", i), 0)))
+			ops = append(ops, tt.ops(writer.mk(fmt.Sprint("/", i), 0))...)
 		}
 		for range watchers {
 			p := w.dial()
@@ -124,7 +127,7 @@ func TestOneShotEventsOfMultiAreBounded(t *testing.T) {
 		if got := codes(writer.multi(ops...)); !slices.Contains(got, wire.ErrQuotaExceeded) {
 			t.Errorf("%s: a multi with %d events is not refused", name, watchers*nodes)
 		}
-		if got := codes(writer.multi(ops[:nodes*9/10]...)); slices.Min(got) != wire.ErrOK {
+		if got := codes(writer.multi(ops[:len(ops)*9/10]...)); slices.Min(got) != wire.ErrOK {
 			t.Errorf("%s: a multi with %d events is refused", name, watchers*nodes*9/10)
 		}
 	}
