@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"strings"
 	"testing"
@@ -196,6 +197,35 @@ func TestManyLocks(t *testing.T) {
 		for i, h := range holds {
 			if (h.Err() != nil) != (i == 700) {
 				t.Fatalf("hold %d: %v", i, h.Err())
+			}
+		}
+	})
+}
+
+// TestHeartbeatOfLongChroot checks that holds outlive the session timeout although their paths
+// are so long that one request for all of them would be larger than servers accept.
+func TestHeartbeatOfLongChroot(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		op, chroot := srv.Dial(t), ""
+		for range 12 {
+			chroot += "/" + strings.Repeat("x", 200)
+			if _, _, err := op.Create(t.Context(), chroot, nil, nil, zk.ModePersistent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c, err := zklock.Dial(t.Context(), srv.Servers()+chroot, &zklock.Options{SessionTimeout: timeout, DialContext: srv.DialContext})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		var holds []*zklock.Hold
+		for i := range 450 {
+			holds = append(holds, acquire(t, c.Mutex(fmt.Sprint(i))))
+		}
+		time.Sleep(3 * timeout)
+		for _, h := range holds {
+			if h.Err() != nil {
+				t.Fatal(h.Err())
 			}
 		}
 	})
