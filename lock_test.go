@@ -671,6 +671,9 @@ type slowErrors []string
 
 func (e slowErrors) Error() string { return strings.Join(e, ", ") }
 
+// wrappedErrors is an error of a type that Go compares, but not with this error inside.
+type wrappedErrors struct{ error }
+
 // ownContext is a context of the caller's, with an error of its own.
 type ownContext struct {
 	context.Context
@@ -691,12 +694,21 @@ func (c ownContext) Value(any) any { return nil } // hides the context inside
 func TestContextMayHaveAnyError(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		held, c := acquire(t, dial(t, srv).Mutex("a")), dial(t, srv)
+		left := slowErrors{"the caller", "has left"}
 		for _, l := range []*zklock.Lock{c.Mutex("a"), zklock.All(c.Mutex("a"), c.Mutex("b"))} {
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(time.Second, cancel)
-			_, err := l.Acquire(ownContext{ctx, slowErrors{"the caller", "has left"}})
-			var own slowErrors
-			if !errors.As(err, &own) || len(own) != 2 {
+			for _, err := range []error{left, wrappedErrors{left}} {
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(time.Second, cancel)
+				_, err := l.Acquire(ownContext{ctx, err})
+				if !strings.Contains(err.Error(), left.Error()) {
+					t.Errorf("%v", err)
+				}
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cancel(left) })
+			_, err := l.Acquire(ctx)
+			var cause slowErrors
+			if !errors.Is(err, context.Canceled) || !errors.As(err, &cause) || len(cause) != 2 {
 				t.Errorf("%v", err)
 			}
 		}
