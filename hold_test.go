@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -710,5 +711,40 @@ func TestReasonsOfLosses(t *testing.T) {
 			t.Errorf("silence: %v", err)
 		}
 		srv.Resume()
+	})
+}
+
+// panicHandler panics at each warning.
+type panicHandler struct{ slog.Handler }
+
+func (panicHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+func (panicHandler) Handle(context.Context, slog.Record) error        { panic("logged") }
+
+// TestPanicOfLoggerLosesNoDone checks that Done of each hold closes although the handler of the
+// logger panics at the loss of the first one, and the caller recovers.
+func TestPanicOfLoggerLosesNoDone(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		session := dialZK(t, srv)
+		c := zklock.New(session, &zklock.Options{Logger: slog.New(panicHandler{})})
+		var ends []<-chan struct{}
+		for _, name := range []string{"a", "b", "c"} {
+			ends = append(ends, acquire(t, c.Mutex(name)).Done())
+		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the handler did not panic")
+				}
+			}()
+			c.Close()
+		}()
+		synctest.Wait()
+		for i, end := range ends {
+			select {
+			case <-end:
+			default:
+				t.Errorf("hold %d: Done is open after the loss", i)
+			}
+		}
 	})
 }

@@ -3,9 +3,9 @@ package zklock
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -359,7 +359,9 @@ func (l *Lock) holderError(ctx context.Context, node string) error {
 // contextError returns why ctx is done: its error, and its cause if that is different.
 func contextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause != nil && !errors.Is(err, cause) { // which also compares errors of types that == does not
+	// Go cannot compare errors of some types, even inside a struct.
+	differs := reflect.TypeOf(cause) != reflect.TypeOf(err) || reflect.ValueOf(cause).Comparable() && cause != err
+	if cause != nil && differs {
 		return fmt.Errorf("%w: %w", err, cause)
 	}
 	return err

@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"strings"
 	"testing"
@@ -196,6 +197,35 @@ func TestManyLocks(t *testing.T) {
 		for i, h := range holds {
 			if (h.Err() != nil) != (i == 700) {
 				t.Fatalf("hold %d: %v", i, h.Err())
+			}
+		}
+	})
+}
+
+// TestHeartbeatOfLongChroot checks that holds outlive the session timeout although their paths
+// are so long that one request for all of them would be larger than servers accept.
+func TestHeartbeatOfLongChroot(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		op, chroot := srv.Dial(t), ""
+		for range 12 {
+			chroot += "/" + strings.Repeat("x", 200)
+			if _, _, err := op.Create(t.Context(), chroot, nil, nil, zk.ModePersistent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c, err := zklock.Dial(t.Context(), srv.Servers()+chroot, &zklock.Options{SessionTimeout: timeout, DialContext: srv.DialContext})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		var holds []*zklock.Hold
+		for i := range 450 {
+			holds = append(holds, acquire(t, c.Mutex(fmt.Sprint(i))))
+		}
+		time.Sleep(3 * timeout)
+		for _, h := range holds {
+			if h.Err() != nil {
+				t.Fatal(h.Err())
 			}
 		}
 	})
@@ -641,6 +671,9 @@ type slowErrors []string
 
 func (e slowErrors) Error() string { return strings.Join(e, ", ") }
 
+// wrappedErrors is an error of a type that Go compares, but not with this error inside.
+type wrappedErrors struct{ error }
+
 // ownContext is a context of the caller's, with an error of its own.
 type ownContext struct {
 	context.Context
@@ -661,12 +694,21 @@ func (c ownContext) Value(any) any { return nil } // hides the context inside
 func TestContextMayHaveAnyError(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		held, c := acquire(t, dial(t, srv).Mutex("a")), dial(t, srv)
+		left := slowErrors{"the caller", "has left"}
 		for _, l := range []*zklock.Lock{c.Mutex("a"), zklock.All(c.Mutex("a"), c.Mutex("b"))} {
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(time.Second, cancel)
-			_, err := l.Acquire(ownContext{ctx, slowErrors{"the caller", "has left"}})
-			var own slowErrors
-			if !errors.As(err, &own) || len(own) != 2 {
+			for _, err := range []error{left, wrappedErrors{left}} {
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(time.Second, cancel)
+				_, err := l.Acquire(ownContext{ctx, err})
+				if !strings.Contains(err.Error(), left.Error()) {
+					t.Errorf("%v", err)
+				}
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cancel(left) })
+			_, err := l.Acquire(ctx)
+			var cause slowErrors
+			if !errors.Is(err, context.Canceled) || !errors.As(err, &cause) || len(cause) != 2 {
 				t.Errorf("%v", err)
 			}
 		}

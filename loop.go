@@ -29,6 +29,21 @@ func (d *deferredAction) run() {
 	}
 }
 
+// runAll runs the actions in order. If a function of the caller's panics, such as the handler of
+// the logger, the actions after it still run: they close the Done of other holds.
+func runAll(actions []deferredAction) {
+	next := 0
+	defer func() {
+		if next < len(actions) {
+			runAll(actions[next:])
+		}
+	}()
+	for next < len(actions) {
+		next++
+		actions[next-1].run()
+	}
+}
+
 // deferClose closes a channel after the mutex is released. The mutex is held.
 func (c *Client) deferClose(ch chan struct{}) {
 	c.deferred = append(c.deferred, deferredAction{channel: ch})
@@ -97,9 +112,7 @@ func (c *Client) stepBy(clock func() time.Duration, input func(core *queue.Core,
 		c.flushing = false
 	}
 	c.mu.Unlock()
-	for i := range after {
-		after[i].run()
-	}
+	runAll(after)
 }
 
 // flushSoon makes the core send, in a moment, the requests that it keeps back for the

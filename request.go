@@ -133,6 +133,7 @@ func (f *pendingRequest) reply(res *zk.Result) queue.Reply {
 		f.client.unwatches.Store(true)
 	case res.Err != nil:
 		q.Failed, q.Err = failedOp(res)
+		q.TooLarge = errors.Is(res.Err, zk.ErrTooLarge)
 		switch {
 		case q.Failed >= 0:
 			q.Code = code(q.Err)

@@ -229,6 +229,12 @@ func TestSASLMechanism(t *testing.T) {
 		if ids, err := c.WhoAmI(t.Context()); err != nil || ids[len(ids)-1].User != "ann" {
 			t.Errorf("%v, %v", ids, err)
 		}
+		// A refusal ends it.
+		refused := fmt.Errorf("%w: the key has changed", zk.ErrAuthFailed)
+		m.start.Store(&refused)
+		srv.CutConnections()
+		next(t, ch, zk.Disconnected)
+		next(t, ch, zk.AuthFailed)
 	})
 }
 

@@ -9,9 +9,11 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// Error is the error type of this package. It matches zk.ErrAuthFailed if another attempt
-// would fail too, and zk.ErrInvalidOptions if the
-// client has no usable file or ticket, or cannot get a ticket for this server.
+// Error is the error type of this package. It matches zk.ErrAuthFailed if the KDC refused the
+// client's principal or key, or the server did not prove its identity. After such an error, also a
+// client that was connected before ends permanently: Dial a new one. It matches
+// zk.ErrInvalidOptions if the client has no usable file or ticket, or cannot get a ticket for this
+// server.
 type Error struct {
 	Op   string // what failed: "log in as", "read the keytab", ...
 	Name string // the principal or the file

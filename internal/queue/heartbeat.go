@@ -48,7 +48,7 @@ const (
 const unanswered = time.Duration(1 << 62)
 
 // checksPerMulti bounds one heartbeat's frame: paths are some 600 bytes at the
-// most, a server's limit on frames is 1 MiB.
+// most, a server's limit on frames is 1 MiB. With a long chroot, check sends smaller frames.
 const checksPerMulti = 512
 
 // restart is for a new connection. That a session was resumed on it shows no
@@ -289,6 +289,8 @@ func (c *Core) check(nodes []*node) {
 			c.beat.underWay--
 		}
 		switch {
+		case r.TooLarge && len(nodes) > 1: // because the chroot is long
+			c.recheck(nodes[:len(nodes)/2], nodes[len(nodes)/2:])
 		case r.Code == OK:
 			c.answered(r)
 			for _, n := range nodes {
@@ -299,12 +301,12 @@ func (c *Core) check(nodes []*node) {
 		case r.Failed < 0 || r.Failed >= len(nodes): // no entry's fault: the next one will tell
 		case r.Code == NoNode:
 			c.vanished(now, nodes[r.Failed])
-			c.recheck(nodes, r.Failed)
+			c.recheckOthers(nodes, r.Failed)
 		case r.Code == Refused:
 			// The client has lost the permission to read the znode. Nothing can prove now
 			// that it exists. The other entries must not be affected.
 			c.unverifiable(now, nodes[r.Failed], r.Err)
-			c.recheck(nodes, r.Failed)
+			c.recheckOthers(nodes, r.Failed)
 		}
 	})
 }
@@ -317,15 +319,21 @@ func paths(nodes []*node) []string {
 	return all
 }
 
-// recheck repeats the check at once for the other entries of a multi that failed at one.
+// recheckOthers repeats the check for the other entries of a multi that failed at one.
 // The entries before it will pass. Any of the entries after it may also fail; checks of
 // halves find all of those within a few round trips.
-func (c *Core) recheck(nodes []*node, failed int) {
+func (c *Core) recheckOthers(nodes []*node, failed int) {
+	behind := nodes[failed+1:]
+	c.recheck(nodes[:failed], behind[:len(behind)/2], behind[len(behind)/2:])
+}
+
+// recheck repeats the check of a multi at once, in parts.
+func (c *Core) recheck(parts ...[]*node) {
 	if !c.connected() {
 		return
 	}
-	behind, asked := nodes[failed+1:], false
-	for _, part := range [][]*node{nodes[:failed], behind[:len(behind)/2], behind[len(behind)/2:]} {
+	asked := false
+	for _, part := range parts {
 		part = slices.DeleteFunc(slices.Clone(part), func(n *node) bool { return n.owner == nil || n.state != alive })
 		if len(part) > 0 {
 			c.check(part)

@@ -85,6 +85,7 @@ type Reply struct {
 	Code     Code
 	Err      error    // the error of Refused, or of a failure to report
 	Failed   int      // the index of the operation that failed in a multi, -1 if none by itself
+	TooLarge bool     // it was not sent, because it is larger than servers accept
 	Made     []string // the paths that Create, Swap and Renew created
 	Zxid     int64    // of Delete: the transaction
 	Czxid    int64    // of Create and Get; for Create, Swap and Renew by multi, the multi's zxid
