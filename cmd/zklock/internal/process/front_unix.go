@@ -156,13 +156,26 @@ func (f *front) handle(m message) {
 		// The terminal sent ^Z only to the command's group. The front's job, which can have
 		// other processes, must stop as it would without the front.
 		f.pause(unix.SIGSTOP, foreground == f.group)
-	case hasShell():
+	case !hasShell():
+		f.forward(unix.SIGHUP) // the kernel sends it to a stopped job that has lost its shell
+	case inJob(foreground):
+		f.pause(unix.SIGSTOP, false) // the other command continues, with the terminal
+	default:
 		// The shell, or an outer zklock run, can give the terminal to this job.
 		f.uses = true
 		f.pause(stop, false)
-	default:
-		f.forward(unix.SIGHUP) // the kernel sends it to a stopped job that has lost its shell
 	}
+}
+
+// inJob reports whether the leader of a process group descends from a process of this
+// process group, such as another zklock run of the same pipeline.
+func inJob(leader int) bool {
+	for pid := leader; pid > 1; pid = parent(pid) {
+		if group, err := unix.Getpgid(pid); err == nil && group == unix.Getpgrp() {
+			return true
+		}
+	}
+	return false
 }
 
 // handleSignal handles a signal to the front.
