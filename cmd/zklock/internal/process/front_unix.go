@@ -137,7 +137,9 @@ func (f *front) handle(m message) {
 		return
 	}
 	stop := unix.Signal(m.stopped)
-	if foreground := f.foreground(); (stop == unix.SIGTTIN || stop == unix.SIGTTOU) && (foreground == f.group || foreground == unix.Getpgrp()) {
+	usesTerminal := stop == unix.SIGTTIN || stop == unix.SIGTTOU
+	foreground := f.foreground()
+	if usesTerminal && (foreground == f.group || foreground == unix.Getpgrp()) {
 		f.uses = true
 		f.resume() // it used the terminal before it had it
 		return
@@ -146,12 +148,34 @@ func (f *front) handle(m message) {
 	// and can stop again at its read of the terminal before it ends. And the message can be
 	// late: the command may have been continued or have ended since. A shell that has
 	// continued this job does not expect it to stop again.
-	if f.ending && (stop == unix.SIGTTIN || stop == unix.SIGTTOU) || !isStopped(f.group) {
+	if f.ending && usesTerminal || !isStopped(f.group) {
 		return
 	}
-	// The terminal sent ^Z only to the command's group. The front's job, which can have
-	// other processes, must stop as it would without the front.
-	f.pause(f.foreground() == f.group)
+	switch {
+	case !usesTerminal:
+		// The terminal sent ^Z only to the command's group. The front's job, which can have
+		// other processes, must stop as it would without the front.
+		f.pause(unix.SIGSTOP, foreground == f.group)
+	case !hasShell():
+		f.forward(unix.SIGHUP) // the kernel sends it to a stopped job that has lost its shell
+	case inJob(foreground):
+		f.pause(unix.SIGSTOP, false) // the other command continues, with the terminal
+	default:
+		// The shell, or an outer zklock run, can give the terminal to this job.
+		f.uses = true
+		f.pause(stop, false)
+	}
+}
+
+// inJob reports whether the leader of a process group descends from a process of this
+// process group, such as another zklock run of the same pipeline.
+func inJob(leader int) bool {
+	for pid := leader; pid > 1; pid = parent(pid) {
+		if group, err := unix.Getpgid(pid); err == nil && group == unix.Getpgrp() {
+			return true
+		}
+	}
+	return false
 }
 
 // handleSignal handles a signal to the front.
@@ -162,7 +186,7 @@ func (f *front) handleSignal(sig os.Signal) {
 	case sig == unix.SIGTSTP && f.group != 0:
 		_ = unix.Kill(-f.group, unix.SIGTSTP) // when it stops, the front stops too
 	case sig == unix.SIGTSTP:
-		f.pause(false) // the keeper keeps the position in the queue
+		f.pause(unix.SIGSTOP, false) // the keeper keeps the position in the queue
 	default:
 		f.forward(sig)
 	}
@@ -179,9 +203,10 @@ func (f *front) forward(sig os.Signal) {
 
 // pause stops this process until it is continued, and with group also the rest of its
 // process group. A Go program cannot restore the default effect of SIGTSTP after
-// signal.Notify, so pause uses SIGSTOP, which the kernel does not ignore for orphaned
-// groups. Therefore pause itself checks whether a shell can continue this process.
-func (f *front) pause(group bool) {
+// signal.Notify, so for that signal, stop is SIGSTOP, which the kernel does not ignore for
+// orphaned groups. Therefore pause itself checks whether a shell can continue this process.
+// If stop is SIGTTIN or SIGTTOU, it stops the group, as the terminal would.
+func (f *front) pause(stop unix.Signal, group bool) {
 	if group {
 		// This process ignores the signal: signals can be delivered out of order, and a
 		// SIGTSTP after the SIGCONT would stop the command a second time.
@@ -189,7 +214,11 @@ func (f *front) pause(group bool) {
 		_ = unix.Kill(0, unix.SIGTSTP) // to the own group: always permitted
 	}
 	if hasShell() {
-		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
+		target := 0
+		if stop == unix.SIGSTOP || signal.Ignored(stop) {
+			target, stop = unix.Getpid(), unix.SIGSTOP
+		}
+		_ = unix.Kill(target, stop)
 		f.awaitCont()
 	}
 	signal.Notify(f.signals, unix.SIGTSTP)
