@@ -28,7 +28,7 @@ func Defaults() Options {
 	}
 }
 
-// Quick returns options for a rough comparison of two minutes.
+// Quick returns options for a rough comparison of about three minutes.
 func (o Options) Quick() Options {
 	o.Rounds, o.Turn, o.Warm, o.Many, o.Locks, o.Retries = 1, 300*time.Millisecond, 2*time.Second, 200, 1000, 0
 	return o
