@@ -666,10 +666,10 @@ func TestFailedTryNamesTheHolder(t *testing.T) {
 	})
 }
 
-// slowErrors is an error of a type that Go does not compare.
-type slowErrors []string
+// errorList is an error of a type that Go does not compare.
+type errorList []string
 
-func (e slowErrors) Error() string { return strings.Join(e, ", ") }
+func (e errorList) Error() string { return strings.Join(e, ", ") }
 
 // wrappedErrors is an error of a type that Go compares, but not with this error inside.
 type wrappedErrors struct{ error }
@@ -694,7 +694,7 @@ func (c ownContext) Value(any) any { return nil } // hides the context inside
 func TestContextMayHaveAnyError(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		held, c := acquire(t, dial(t, srv).Mutex("a")), dial(t, srv)
-		left := slowErrors{"the caller", "has left"}
+		left := errorList{"the caller", "has left"}
 		for _, l := range []*zklock.Lock{c.Mutex("a"), zklock.All(c.Mutex("a"), c.Mutex("b"))} {
 			for _, err := range []error{left, wrappedErrors{left}} {
 				ctx, cancel := context.WithCancel(t.Context())
@@ -707,7 +707,7 @@ func TestContextMayHaveAnyError(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(time.Second, func() { cancel(left) })
 			_, err := l.Acquire(ctx)
-			var cause slowErrors
+			var cause errorList
 			if !errors.Is(err, context.Canceled) || !errors.As(err, &cause) || len(cause) != 2 {
 				t.Errorf("%v", err)
 			}

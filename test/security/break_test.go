@@ -369,6 +369,14 @@ func TestQueueingIsNoBreaking(t *testing.T) {
 	})
 }
 
+// digits is the length of the sequence number at the end of an entry's name.
+const digits = 10
+
+// lastEntry returns the name with the highest sequence number.
+func lastEntry(names []string) string {
+	return slices.MaxFunc(names, func(a, b string) int { return strings.Compare(a[len(a)-digits:], b[len(b)-digits:]) })
+}
+
 // TestCopiedEntryNameClearsNoWaiter checks that a user with the permission to create and not
 // to delete cannot make a waiter acquire too early by an entry with the GUID of another one:
 // the mark of that other entry says nothing about the copy.
@@ -403,8 +411,7 @@ func TestCopiedEntryNameClearsNoWaiter(t *testing.T) {
 			t.Fatal(children, err)
 		}
 		third := enqueue()
-		const digits = 10
-		last := slices.MaxFunc(children, func(a, b string) int { return strings.Compare(a[len(a)-digits:], b[len(b)-digits:]) })
+		last := lastEntry(children)
 		copied := "/shared/" + last[:len(last)-digits]
 		if _, _, err := eve.Create(t.Context(), copied, nil, nil, zk.ModeEphemeralSequential); err != nil {
 			t.Fatal(err)
@@ -475,8 +482,7 @@ func forgeMark(t *testing.T, own bool) {
 		}
 	}()
 	time.Sleep(time.Second)
-	const digits = 10
-	last := slices.MaxFunc(children, func(a, b string) int { return strings.Compare(a[len(a)-digits:], b[len(b)-digits:]) })
+	last := lastEntry(children)
 	entry, _ := queue.ParseName(last)
 	mark, ok := entry.Mark()
 	if !ok {

@@ -228,8 +228,8 @@ func TestContextEnds(t *testing.T) {
 	l.shows(`\x1b\[\?1049l`)
 }
 
-// TestUnreadTerminalDoesNotDelayTheEnd: the terminal takes no output when the command is told
-// to end. The mode of the terminal is restored nevertheless.
+// TestUnreadTerminalDoesNotDelayTheEnd: the terminal takes no output when a signal ends the
+// command. The mode of the terminal is restored nevertheless.
 func TestUnreadTerminalDoesNotDelayTheEnd(t *testing.T) {
 	master, slave, err := pty.Open()
 	if err != nil {

@@ -65,7 +65,7 @@ func TestLogOfServerGoesThroughStderr(t *testing.T) {
 }
 
 // TestUnreadOutputDoesNotDelayServer: nothing reads standard output, which takes no more. The
-// server goes on after it has printed its address.
+// server continues after it has printed its address.
 func TestUnreadOutputDoesNotDelayServer(t *testing.T) {
 	r, restore := clitest.BlockStderr(t)
 	stdout := os.Stdout
