@@ -103,7 +103,7 @@ func fill(op func(i int) wire.MultiOp) *wire.MultiRequest {
 	m := new(wire.MultiRequest)
 	for size := 0; ; {
 		o := op(len(m.Ops))
-		if size += 9 + len(o.Req.Append(nil)); size > 1_000_000 || len(m.Ops) == 10_000 {
+		if size += 9 + len(o.Req.Append(nil)); size > 1_000_000 || len(m.Ops) == 5_000 {
 			return m
 		}
 		m.Ops = append(m.Ops, o)
@@ -547,6 +547,10 @@ func expensiveMultis() []expensiveRequest {
 		}},
 		{"multi of creates", nil, multi(func(i int) wire.MultiOp {
 			return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: fmt.Sprintf("/%x", i), ACL: openACL()}}
+		})},
+		{"multi of creates with a list of permissions each", nil, multi(func(i int) wire.MultiOp {
+			acl := append(openACL(), wire.ACL{Perms: wire.PermRead, Scheme: "digest", ID: fmt.Sprintf("%x:x", i)})
+			return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: fmt.Sprintf("/%x", i), ACL: acl}}
 		})},
 		{"multi of sequential creates", nil, multi(func(i int) wire.MultiOp {
 			return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: "/", ACL: openACL(), Flags: wire.ModeEphemeralSequential}}

@@ -61,7 +61,7 @@
 //     Anything else is a bad argument, as in the latest releases; it crashes a 3.8.0
 //     server. A text longer than 256 bytes, or with more than eight names, is a bad
 //     argument too, because it could delay all other clients. The counted usage survives a restart.
-//   - A multi has at most 10,000 operations, as has a multiRead. A longer one is a
+//   - A multi has at most 5,000 operations, as has a multiRead. A longer one is a
 //     bad argument. Several results of a multiRead take at most half of what an
 //     answer may.
 //   - A path has at most 512 names. A create of a longer one is a bad argument,

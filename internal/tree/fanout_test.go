@@ -58,7 +58,7 @@ func TestEventsOfMultiAreBounded(t *testing.T) {
 // The events of a multi count more often if a client has many identities, or if a
 // recursive watch checks many lists: each permission check then takes longer.
 func TestPermissionChecksOfEventsAreBounded(t *testing.T) {
-	const watchers, deep = 10, "/a/b/c/d/e/f/g/h"
+	const watchers, deep = 20, "/a/b/c/d/e/f/g/h"
 	for _, tt := range []struct {
 		name       string
 		path       string
@@ -99,8 +99,8 @@ func TestPermissionChecksOfEventsAreBounded(t *testing.T) {
 // A multi that changes many nodes is refused if the one-shot watches on them cause too
 // many events.
 func TestOneShotEventsOfMultiAreBounded(t *testing.T) {
-	const watchers = 20
-	const nodes = maxEvents/watchers + 100
+	const watchers = 50
+	const nodes = maxEvents / watchers * 21 / 20
 	for name, tt := range map[string]struct {
 		watch func(p *peer, path string)
 		ops   func(path string) []wire.MultiOp

@@ -71,7 +71,7 @@ func Differences() []Difference {
 		{
 			Name:       "long multis",
 			Reason:     "a multi is applied in one step, and others wait for that",
-			Documented: "A multi has at most 10,000 operations",
+			Documented: "A multi has at most 5,000 operations",
 		},
 		{
 			Name:       "long ends of sessions",
