@@ -186,34 +186,40 @@ func (c *Client) Close() error {
 	c.closing = true
 	c.mu.Unlock()
 	close(c.ending)
-	err := c.shutDown()
-	if err != nil {
+	var err error
+	// Deferred, because the handler of the logger may panic.
+	defer func() {
+		c.mu.Lock()
+		c.closed, c.closeErr = true, err
+		c.timer.Stop()
+		c.mu.Unlock()
+		c.cond.Broadcast()
+	}()
+	if err = c.shutDown(); err != nil {
 		err = &Error{Op: "close", Err: err}
 	}
-	c.mu.Lock()
-	c.closed, c.closeErr = true, err
-	c.timer.Stop()
-	c.mu.Unlock()
-	c.cond.Broadcast()
 	return err
 }
 
 // errZnodesLeft is why Close could not delete all znodes in a shared session.
 var errZnodesLeft = errors.New("znodes of this client are left; close the shared session to delete them")
 
-// shutDown does the work of Close.
+// shutDown does the work of Close. Its parts are deferred, because the handler of the logger
+// may panic in each of them.
 func (c *Client) shutDown() (err error) {
-	c.step(func(core *queue.Core, now time.Duration) { core.Shut(now) })
-	if c.ownsSession {
-		err = c.zk.Close()
-	} else if !c.awaitIdle(max(c.zk.SessionTimeout(), time.Second)) {
-		err = errZnodesLeft
-	}
-	c.stop()
-	c.ticks.close()
-	c.step(func(core *queue.Core, now time.Duration) {
+	defer c.step(func(core *queue.Core, now time.Duration) {
 		core.Session(now, queue.SessionChange{State: queue.Closed, Left: err})
 	})
+	defer c.ticks.close()
+	defer c.stop()
+	defer func() {
+		if c.ownsSession {
+			err = c.zk.Close()
+		} else if !c.awaitIdle(max(c.zk.SessionTimeout(), time.Second)) {
+			err = errZnodesLeft
+		}
+	}()
+	c.step(func(core *queue.Core, now time.Duration) { core.Shut(now) })
 	return err
 }
 

@@ -720,8 +720,9 @@ type panicHandler struct{ slog.Handler }
 func (panicHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 func (panicHandler) Handle(context.Context, slog.Record) error        { panic("logged") }
 
-// TestPanicOfLoggerLosesNoDone checks that Done of each hold closes although the handler of the
-// logger panics at the loss of the first one, and the caller recovers.
+// TestPanicOfLoggerLosesNoDone checks that Done of each hold closes, and that a second Close
+// returns, although the handler of the logger panics at the loss of the first hold, and the
+// caller recovers.
 func TestPanicOfLoggerLosesNoDone(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		session := dialZK(t, srv)
@@ -745,6 +746,12 @@ func TestPanicOfLoggerLosesNoDone(t *testing.T) {
 			default:
 				t.Errorf("hold %d: Done is open after the loss", i)
 			}
+		}
+		if err := c.Close(); err != nil {
+			t.Errorf("a second Close: %v", err)
+		}
+		if _, err := c.Mutex("a").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrClosed) {
+			t.Errorf("an acquire after Close: %v", err)
 		}
 	})
 }
