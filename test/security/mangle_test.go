@@ -67,6 +67,9 @@ type mangled struct {
 	left    []byte // to be read
 }
 
+// maxMangled is more than any frame that a mangler meets has.
+const maxMangled = 1 << 24
+
 // Read gives whole frames on, as far as b has room. One goroutine reads.
 func (c *mangled) Read(b []byte) (int, error) {
 	for len(c.left) == 0 {
@@ -74,7 +77,12 @@ func (c *mangled) Read(b []byte) (int, error) {
 		if _, err := io.ReadFull(c.Conn, head[:]); err != nil {
 			return 0, err
 		}
-		frame := make([]byte, binary.BigEndian.Uint32(head[:]))
+		size := binary.BigEndian.Uint32(head[:])
+		if size > maxMangled {
+			c.left = head[:] // a four-letter word is answered by text, not by frames
+			break
+		}
+		frame := make([]byte, size)
 		if _, err := io.ReadFull(c.Conn, frame); err != nil {
 			return 0, err
 		}
