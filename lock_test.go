@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,6 +199,47 @@ func TestManyLocks(t *testing.T) {
 			if (h.Err() != nil) != (i == 700) {
 				t.Fatalf("hold %d: %v", i, h.Err())
 			}
+		}
+	})
+}
+
+// TestHoldOutlivesListingAboveLimit checks that a client keeps its holds while it tries to acquire
+// another lock, whose znode has so many children that their listing exceeds MaxReply. Any client
+// that may create entries there can create them.
+func TestHoldOutlivesListingAboveLimit(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		op := srv.Dial(t)
+		for _, path := range []string{"/long", "/long/" + strings.Repeat("x", 5<<10)} {
+			if _, _, err := op.Create(t.Context(), path, nil, nil, zk.ModePersistent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		session := srv.Dial(t, func(o *zk.Options) { o.SessionTimeout, o.MaxReply = timeout, 4<<10 })
+		c := zklock.New(session, nil)
+		defer c.Close()
+		h := acquire(t, c.Mutex("/held"))
+		for end := time.Now().Add(2 * timeout); time.Now().Before(end); {
+			ctx, stop := context.WithTimeout(t.Context(), timeout)
+			if _, err := c.Mutex("/long").Acquire(ctx); !errors.Is(err, zk.ErrReplyTooLarge) {
+				t.Fatal(err)
+			}
+			// The client reads several listings in one request. An answer of more than twice the
+			// limit ends the connection.
+			var all sync.WaitGroup
+			for range 20 {
+				all.Go(func() {
+					if _, err := c.Mutex("/long").Acquire(ctx); !errors.Is(err, zk.ErrReplyTooLarge) {
+						t.Error(err)
+					}
+					release(t, acquire(t, c.Mutex("/other")))
+				})
+			}
+			all.Wait()
+			stop()
+			time.Sleep(timeout / 50)
+		}
+		if err := h.Err(); err != nil {
+			t.Fatal(err)
 		}
 	})
 }

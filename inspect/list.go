@@ -74,6 +74,12 @@ var (
 	errWide = errors.New("too many children to list")
 )
 
+// isTooLarge reports whether a read failed because its answer exceeds the limit of the client or
+// of the server.
+func isTooLarge(err error) bool {
+	return errors.Is(err, zk.ErrReplyTooLarge) || errors.Is(err, zk.ErrQuotaExceeded)
+}
+
 // A ListResult is what [Reader.List] found.
 type ListResult struct {
 	Locks []*Lock // sorted by path
@@ -119,7 +125,7 @@ func (w *lister) outcome() error {
 		return w.err
 	}
 	if len(w.tooWide) > 0 {
-		return fmt.Errorf("%w: %s has more than %d children", ErrTooMany, legible.Path(slices.Min(w.tooWide)), maxWidth)
+		return fmt.Errorf("%w: %s has more than %d children, or too many to list", ErrTooMany, legible.Path(slices.Min(w.tooWide)), maxWidth)
 	}
 	if w.dropped > 0 {
 		return fmt.Errorf("%w: %s not visited", ErrTooMany, count(w.dropped, "znode"))
@@ -181,7 +187,7 @@ func (w *lister) work(ctx context.Context) {
 			w.unreadable = append(w.unreadable, at.path)
 		case errors.Is(err, zk.ErrInvalidPath) && at.depth > 0:
 			w.invalid = append(w.invalid, at.path)
-		case errors.Is(err, errWide):
+		case errors.Is(err, errWide), isTooLarge(err):
 			w.tooWide = append(w.tooWide, at.path)
 		case err != nil && w.err == nil:
 			w.err = err

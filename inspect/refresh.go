@@ -111,7 +111,9 @@ func (s *Watcher) refresh(ctx context.Context, at string) {
 	case errors.Is(err, zklock.ErrInvalidName):
 		s.update(at, &Lock{Path: at}, since)
 	case errors.Is(err, zk.ErrNoAuth):
-		s.hide(t)
+		s.hide(t, ErrUnreadable)
+	case isTooLarge(err):
+		s.hide(t, ErrTooMany)
 	default:
 		s.mu.Lock()
 		s.markDirty(at, t)
@@ -119,14 +121,15 @@ func (s *Watcher) refresh(ctx context.Context, at string) {
 	}
 }
 
-// hide removes a lock that the client may not read from the list, as a listing omits it. Its
-// former entries may have left: the servers report no changes of what the client may not read.
-func (s *Watcher) hide(t *track) {
+// hide removes a lock that the client cannot read, for this reason, from the list, as a listing
+// omits it. Its former entries may have left: the servers report no changes of what the client
+// may not read.
+func (s *Watcher) hide(t *track, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.replace(t.path, t, nil)
 	s.status.Complete, s.unpublished = false, true
-	s.status.Reason = fmt.Sprintf("%v: %s; its lock is omitted", ErrUnreadable, legible.Path(t.path))
+	s.status.Reason = fmt.Sprintf("%v: %s; its lock is omitted", why, legible.Path(t.path))
 }
 
 // knownEntries returns the entries that need not be read again.

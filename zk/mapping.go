@@ -63,6 +63,8 @@ func faultError(fault error) error {
 		return ErrAuthFailed
 	case session.ErrTooLarge:
 		return ErrTooLarge
+	case session.ErrReplyTooLarge:
+		return ErrReplyTooLarge
 	case session.ErrInvalidOp:
 		return ErrInvalidOp
 	case session.ErrReadOnly:

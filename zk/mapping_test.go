@@ -34,7 +34,7 @@ func TestEveryCodeHasAnError(t *testing.T) {
 func TestEveryFaultHasAnError(t *testing.T) {
 	for fault, want := range map[error]error{
 		session.ErrConnectionLost: ErrConnectionLost, session.ErrSessionExpired: ErrSessionExpired, session.ErrClosed: ErrClosed,
-		session.ErrAuthFailed: ErrAuthFailed, session.ErrTooLarge: ErrTooLarge, session.ErrInvalidOp: ErrInvalidOp,
+		session.ErrAuthFailed: ErrAuthFailed, session.ErrTooLarge: ErrTooLarge, session.ErrReplyTooLarge: ErrReplyTooLarge, session.ErrInvalidOp: ErrInvalidOp,
 	} {
 		r := session.Result{Fault: fault, Applied: session.No}
 		err := callError(&session.Op{Code: wire.OpGetData}, "/a", &r)

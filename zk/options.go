@@ -47,8 +47,9 @@ type Options struct {
 	// MaxRequest is the largest request, in bytes, that the servers accept (their
 	// jute.maxbuffer). Zero means 1048575, their default.
 	MaxRequest int
-	// MaxReply is the largest answer, in bytes, that the client accepts. Zero means
-	// 64 MiB: a listing of about 1,000,000 children.
+	// MaxReply is the largest answer, in bytes, that the client accepts. A read with a larger
+	// answer fails with [ErrReplyTooLarge]. Zero means 64 MiB: a listing of about 1,000,000
+	// children.
 	MaxReply int
 	// Logger logs connections and sessions. Nil means no logging.
 	Logger *slog.Logger

@@ -189,6 +189,12 @@ func (c *Client) read(l *link) {
 		whole := now != 0 && buffered(br)
 		var err error
 		frame, err = wire.ReadFrame(br, frame, c.opts.MaxReply)
+		if errors.Is(err, wire.ErrFrameTooLong) {
+			if err = c.skip(l, br); err == nil {
+				now = 0 // what is in the buffer now was read later
+				continue
+			}
+		}
 		if err != nil {
 			c.lost(l, err)
 			return
@@ -217,6 +223,29 @@ func (c *Client) read(l *link) {
 			frame = nil
 		}
 	}
+}
+
+// skip fails the read whose answer is larger than MaxReply, and skips the answer. An answer that
+// is much larger ends the connection: the answers to heartbeats would wait for too long. The read
+// has failed by then, so it is not repeated on the next connection.
+func (c *Client) skip(l *link, br *bufio.Reader) error {
+	h, err := wire.PeekReply(br)
+	if err != nil {
+		return err
+	}
+	now := boottime.Now()
+	c.mu.Lock()
+	c.core.ReplyTooLarge(l.gen, h, now)
+	c.unlock(now, false)
+	c.deliver()
+	if err := wire.SkipFrame(br, 2*int64(c.opts.MaxReply)); err != nil || buffered(br) {
+		return err
+	}
+	c.mu.Lock()
+	c.core.Mark(drained{})
+	c.mu.Unlock()
+	c.deliver()
+	return nil
 }
 
 // lost reports to the core that a connection has ended, with the reason that occurred

@@ -255,6 +255,50 @@ func TestCallOfBatchAboveLimitIsRepeated(t *testing.T) {
 	}
 }
 
+// Other clients decide how large a listing is, so one that is too large fails only the call that
+// it answers. The calls of a batch are repeated one by one.
+func TestReplyTooLargeFailsItsCallOnly(t *testing.T) {
+	r := newRig(t, nil)
+	r.connect(7)
+	big, next := r.submit(Op{Code: wire.OpGetChildren2, Path: "/a", Watch: true}), r.submit(syncA)
+	sent := r.requests()
+	r.core.ReplyTooLarge(r.gen, wire.ReplyHeader{Xid: sent[0].Xid, Zxid: 40}, r.now)
+	r.wantFail(big, ErrReplyTooLarge, No)
+	r.reply(sent[1].Xid, 40, 0, &wire.SyncResponse{Path: "/"})
+	if err := next.Result.Err(); err != nil {
+		t.Fatal(err)
+	}
+	a, b := r.submit(batchableList("/a")), r.submit(batchableList("/b"))
+	sent = r.requests()
+	r.wantOps(sent, wire.OpMultiRead)
+	r.core.ReplyTooLarge(r.gen, wire.ReplyHeader{Xid: sent[0].Xid, Zxid: 40}, r.now)
+	for _, call := range []*Call{a, b} {
+		if res := call.Result; res.Err() != wire.ErrRuntimeInconsistency || res.Applied != No {
+			t.Errorf("%s: %v, applied %d", call.Op.Path, res.Err(), res.Applied)
+		}
+	}
+	if r.core.State() != Connected {
+		t.Fatalf("state %d", r.core.State())
+	}
+}
+
+func TestOtherFrameTooLargeEndsConnection(t *testing.T) {
+	for name, h := range map[string]wire.ReplyHeader{
+		"answer to a write": {Xid: 1}, "answer to a later request": {Xid: 2}, "event": {Xid: wire.XidEvent}, "ping": {Xid: wire.XidPing},
+		"error": {Xid: 1, Err: wire.ErrNoNode},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil)
+			r.connect(7)
+			r.submit(createSeq)
+			r.submit(batchableList("/a"))
+			r.requests()
+			r.core.ReplyTooLarge(r.gen, h, r.now)
+			r.wantLost(ErrProtocol)
+		})
+	}
+}
+
 func TestMultiIsBatchedAsAWhole(t *testing.T) {
 	r := newRig(t, nil)
 	r.connect(7)

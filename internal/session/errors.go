@@ -12,6 +12,7 @@ var (
 	ErrClosed         = errors.New("session: closed")
 	ErrAuthFailed     = errors.New("session: authentication failed")
 	ErrTooLarge       = errors.New("session: request larger than servers accept")
+	ErrReplyTooLarge  = errors.New("session: answer larger than the client accepts")
 	ErrInvalidOp      = errors.New("session: operation that must not be sent")
 	// ErrProtocol: the peer does not speak the protocol, or violated it.
 	ErrProtocol = errors.New("session: protocol error")

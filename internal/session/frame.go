@@ -30,6 +30,26 @@ func (c *Core) Frame(gen uint64, frame []byte, now time.Duration) {
 	}
 }
 
+// ReplyTooLarge processes the header of a frame that arrived on the connection gen at now and
+// is larger than the driver accepts. Other clients decide how long a listing is, so it
+// fails only the call that it answers. Any other frame of that size ends the connection.
+func (c *Core) ReplyTooLarge(gen uint64, h wire.ReplyHeader, now time.Duration) {
+	if gen == 0 || gen != c.Live() {
+		return
+	}
+	call := c.pending.first
+	if c.phase != connected || call == nil || h.Xid != call.xid || h.Err != wire.ErrOK || !call.Op.lists() {
+		c.dropConnection(fmt.Errorf("%w: frame of the server larger than the client accepts", ErrProtocol), now)
+		return
+	}
+	c.lastRecv = now
+	call.Result.Fault = ErrReplyTooLarge
+	h.Err = wire.ErrQuotaExceeded // as of a server with such a limit: the calls of a batch are repeated
+	if err := c.answer(h, now); err != nil {
+		c.dropConnection(err, now)
+	}
+}
+
 // received handles a frame after the handshake.
 func (c *Core) received(frame []byte, now time.Duration) error {
 	var h wire.ReplyHeader

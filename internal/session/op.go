@@ -79,6 +79,16 @@ func (o *Op) valid() bool {
 	return true
 }
 
+// lists reports whether the answer to o can be of any size, because it lists what other clients
+// created.
+func (o *Op) lists() bool {
+	switch o.Code {
+	case wire.OpGetChildren, wire.OpGetChildren2, wire.OpGetEphemerals, wire.OpMultiRead, wire.OpGetData, wire.OpGetACL:
+		return true
+	}
+	return false
+}
+
 // headerSize is the size of a request header.
 const headerSize = 8
 

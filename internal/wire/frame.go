@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/zklock/zklock/internal/jute"
 )
 
 // DefaultMaxFrame is the longest frame body, in bytes, that ZooKeeper accepts by
@@ -17,6 +19,10 @@ const DefaultMaxFrame = 0xfffff
 // length out of range, or a stream that ended inside a frame. The position in the
 // stream is lost, so the connection must be closed.
 var ErrFrame = errors.New("wire: bad frame, close the connection")
+
+// ErrFrameTooLong is wrapped by the error of ReadFrame for a frame that is longer than the
+// maximum. It wraps [ErrFrame]. Nothing of the frame was read, so [SkipFrame] can skip it.
+var ErrFrameTooLong = fmt.Errorf("%w: frame too long", ErrFrame)
 
 const (
 	lengthSize = 4
@@ -49,11 +55,47 @@ func ReadFrame(r *bufio.Reader, buf []byte, max int) ([]byte, error) {
 		return nil, truncated(err)
 	}
 	length := int32(binary.BigEndian.Uint32(head))
-	if length < 0 || int64(length) > int64(max) {
+	if length < 0 {
 		return nil, fmt.Errorf("%w: length %d, want 0 to %d", ErrFrame, length, max)
+	}
+	if int64(length) > int64(max) {
+		return nil, fmt.Errorf("%w: length %d, want 0 to %d", ErrFrameTooLong, length, max)
 	}
 	_, _ = r.Discard(lengthSize) // cannot fail: Peek has returned these bytes
 	return readBody(r, buf[:0], int(length))
+}
+
+// PeekReply returns the header of the reply in the frame for which ReadFrame returned
+// [ErrFrameTooLong]. Its errors wrap ErrFrame.
+func PeekReply(r *bufio.Reader) (h ReplyHeader, err error) {
+	const size = 16 // of the header
+	head, err := r.Peek(lengthSize + size)
+	if err != nil {
+		return h, truncated(err)
+	}
+	if length := binary.BigEndian.Uint32(head); length < size {
+		return h, fmt.Errorf("%w: length %d of a reply, want at least %d", ErrFrame, length, size)
+	}
+	h.Decode(jute.NewReader(head[lengthSize:]))
+	return h, nil
+}
+
+// SkipFrame skips the frame for which ReadFrame returned [ErrFrameTooLong], and keeps nothing of
+// it. If its body is longer than max, SkipFrame fails at once. Its errors wrap ErrFrame.
+func SkipFrame(r *bufio.Reader, max int64) error {
+	head, err := r.Peek(lengthSize)
+	if err != nil {
+		return truncated(err)
+	}
+	length := binary.BigEndian.Uint32(head)
+	if int64(length) > max {
+		return fmt.Errorf("%w: length %d, want 0 to %d", ErrFrameTooLong, length, max)
+	}
+	_, _ = r.Discard(lengthSize) // cannot fail: Peek has returned these bytes
+	if _, err := r.Discard(int(length)); err != nil {
+		return truncated(err)
+	}
+	return nil
 }
 
 // readBody appends n bytes from r to the empty buf. It grows buf to at most twice the

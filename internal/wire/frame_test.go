@@ -111,6 +111,38 @@ func TestReadFrameReusesBuffer(t *testing.T) {
 	}
 }
 
+// A reply that is too long is skipped, and the next frame is read.
+func TestSkipFrame(t *testing.T) {
+	for in, want := range map[string]error{
+		"00000012 00000007 0000000000000009 ffffff9b 0102 00000001 03": nil,
+		"00000012 00000007 0000000000000009 ffffff9b 01":               io.ErrUnexpectedEOF,
+		"00000012 00000007": io.ErrUnexpectedEOF,
+		"00000013 00000007 0000000000000009 ffffff9b 010203": wire.ErrFrameTooLong,
+		"00000005 0102030405 000000000000000000000000":       wire.ErrFrame,
+	} {
+		r := bufio.NewReader(iotest.OneByteReader(bytes.NewReader(unhex(t, in))))
+		if _, err := wire.ReadFrame(r, nil, 4); !errors.Is(err, wire.ErrFrameTooLong) {
+			t.Fatalf("%s: %v", in, err)
+		}
+		h, err := wire.PeekReply(r)
+		if err == nil {
+			err = wire.SkipFrame(r, 18)
+		}
+		if !errors.Is(err, want) || err != nil && !errors.Is(err, wire.ErrFrame) {
+			t.Errorf("%s: error %v, want %v", in, err, want)
+		}
+		if err != nil {
+			continue
+		}
+		if want := (wire.ReplyHeader{Xid: 7, Zxid: 9, Err: wire.ErrNoNode}); h != want {
+			t.Errorf("header %+v, want %+v", h, want)
+		}
+		if next, err := wire.ReadFrame(r, nil, 4); err != nil || !bytes.Equal(next, []byte{3}) {
+			t.Errorf("the next frame is %x: %v", next, err)
+		}
+	}
+}
+
 // TestReadFrameMemoryBounded announces a gigabyte and sends little.
 func TestReadFrameMemoryBounded(t *testing.T) {
 	const sent = 100 << 10
