@@ -85,13 +85,14 @@ type loop struct {
 	free              []int32        // free slots
 	polls             int            // number of polled connections
 	runnable          []*conn        // connections with more input than one round takes
-	newFirst          bool           // the next round takes uncharged connections in the reverse order of arrival
+	newFirst          bool           // the next round takes connections that are not charged themselves in the reverse order of arrival
 	slowReaders       map[*conn]bool // connections with much unread output, at the last check
 	slowReadersGrew   bool           // a slow reader was sent more in this round
 	filling           batch          // the batch that takes the output of this round
 	inFlight          batch          // the batch that is being synced; empty if none is
 	syncing           bool           // the syncer has work, or its result is not collected yet
 	busyDuringSync    bool           // clients sent requests during the last sync
+	written           int            // bytes of records that requests made
 	snapshotRecords   int            // since the last snapshot
 	snapshotBytes     int64          // since the last snapshot
 	lastIndex         uint64         // of the last record in the log
