@@ -11,11 +11,11 @@ const (
 	minCharge = 250 * time.Microsecond
 	maxCharge = time.Second
 	// longChargeFactor multiplies the charge of a turn that took turnTime or longer, or
-	// wrote turnBytes or more. So each of many clients that send such requests is still
+	// had turnBytes or more. So each of many clients that send such requests is still
 	// charged when its next turn comes.
 	longChargeFactor = 32
-	// logByteTime is about how long a byte of a record occupies the disk of the log.
-	logByteTime = 10 * time.Nanosecond
+	// byteTime is about how long a byte occupies the disk of the log.
+	byteTime = 10 * time.Nanosecond
 )
 
 // account is what turns are charged to: a connection, or an address.
@@ -24,19 +24,19 @@ type account struct {
 	addr netip.Addr
 }
 
-// charge records that c had a turn that took so long, ended at the time at, and made so many
-// bytes of records. c and its address are then charged, for the time of the turn and of the
-// disk or, after a very long turn, for a multiple of it: the loop serves uncharged
-// connections first. A client that opens a new connection for each expensive request gains
-// nothing.
-func (s *Server) charge(c *conn, took, at time.Duration, written int) {
+// charge records that c had a turn that took so long, ended at the time at, and had so many
+// bytes of requests, answers, and records. c and its address are then charged, for the time
+// of the turn and of its bytes or, after a very long turn, for a multiple of it: the loop
+// serves uncharged connections first. A client that opens a new connection for each expensive
+// request gains nothing.
+func (s *Server) charge(c *conn, took, at time.Duration, size int) {
 	l := &s.loop
 	l.longestTurn = max(l.longestTurn, took)
-	cost := took + time.Duration(written)*logByteTime
+	cost := took + time.Duration(size)*byteTime
 	if cost < minCharge {
 		return
 	}
-	if took >= turnTime || written >= turnBytes {
+	if took >= turnTime || size >= turnBytes {
 		cost *= longChargeFactor
 	}
 	accounts := []account{{conn: c}, {addr: c.limitAddr()}}

@@ -93,55 +93,63 @@ func TestManyConnectionsAreOrderedQuickly(t *testing.T) {
 	}
 }
 
-// TestCheapRequestWaitsForTwoExpensiveTurns: twenty clients send requests that take long, again
-// and again. A client that sends a cheap one, whenever it does, waits for the turn that is
-// under way and for one more. None of the twenty waits for much longer than its share.
+// TestCheapRequestWaitsForTwoExpensiveTurns: twenty clients send requests that take long or have
+// long answers, again and again. A client that sends a cheap one, whenever it does, waits for
+// the turn that is under way and for one more. None of the twenty waits for much longer than
+// its share.
 func TestCheapRequestWaitsForTwoExpensiveTurns(t *testing.T) {
-	const clients, took = 20, 15 * time.Millisecond
+	const clients = 20
 	for at := range 3 * clients {
-		synctest.Test(t, func(t *testing.T) {
-			s := &Server{start: time.Now()}
-			s.loop.charges = make(map[account]time.Duration)
-			arrive := func(c *conn) { s.ready = append(s.ready, c) }
-			cheap := new(conn)
-			var sent, waited time.Duration
-			last := make(map[*conn]time.Duration)
-			for range clients {
-				c := new(conn)
-				last[c] = 0
+		testCheapRequest(t, clients, at, 15*time.Millisecond, 0)
+		testCheapRequest(t, clients, at, 2*time.Millisecond, roundBytes+1)
+	}
+}
+
+// testCheapRequest sends the cheap request in a turn of another client. Each of these takes
+// that long and has so many bytes.
+func testCheapRequest(t *testing.T, clients, at int, took time.Duration, size int) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{start: time.Now()}
+		s.loop.charges = make(map[account]time.Duration)
+		arrive := func(c *conn) { s.ready = append(s.ready, c) }
+		cheap := new(conn)
+		var sent, waited time.Duration
+		last := make(map[*conn]time.Duration)
+		for range clients {
+			c := new(conn)
+			last[c] = 0
+			arrive(c)
+		}
+		turns := 0
+		for waited == 0 || turns < 6*clients {
+			r := roundInput{began: s.elapsed()}
+			var done []*conn
+			s.takeTurns(&r, func(c *conn) int {
+				if c == cheap {
+					waited = s.elapsed() - sent
+					return 0
+				}
+				time.Sleep(took / 2)
+				if turns++; turns == at+1 {
+					sent = s.elapsed()
+					arrive(cheap)
+				}
+				time.Sleep(took / 2)
+				if gap := s.elapsed() - last[c]; gap > time.Duration(3*clients)*took {
+					t.Fatalf("a client waited for %v", gap)
+				}
+				last[c] = s.elapsed()
+				done = append(done, c)
+				return size
+			})
+			for _, c := range done {
 				arrive(c)
 			}
-			turns := 0
-			for waited == 0 || turns < 6*clients {
-				r := roundInput{began: s.elapsed()}
-				var done []*conn
-				s.takeTurns(&r, func(c *conn) int {
-					if c == cheap {
-						waited = s.elapsed() - sent
-						return 0
-					}
-					time.Sleep(took / 2)
-					if turns++; turns == at+1 {
-						sent = s.elapsed()
-						arrive(cheap)
-					}
-					time.Sleep(took / 2)
-					if gap := s.elapsed() - last[c]; gap > 3*clients*took {
-						t.Fatalf("a client waited for %v", gap)
-					}
-					last[c] = s.elapsed()
-					done = append(done, c)
-					return 0
-				})
-				for _, c := range done {
-					arrive(c)
-				}
-			}
-			if waited > 3*took/2 {
-				t.Errorf("after %d turns a cheap request waited for %v", at, waited)
-			}
-		})
-	}
+		}
+		if waited > 3*took/2 {
+			t.Errorf("after %d turns of %v and %d bytes a cheap request waited for %v", at, took, size, waited)
+		}
+	})
 }
 
 // TestLargeWritesDelayOthersByAFewBatches: clients keep a disk of 100 MB/s busy, each of them

@@ -11,8 +11,8 @@ const (
 	// turnFrames is how many requests of one connection a round takes, so that one client's
 	// pipeline does not delay other clients.
 	turnFrames = 128
-	// turnBytes is how many bytes of records a connection's turn may make before the next
-	// connection's turn.
+	// turnBytes is how many bytes of requests, answers, and records a connection's turn may
+	// have before the next connection's turn.
 	turnBytes = 128 << 10
 	// roundBytes ends a round early: a larger batch gains little from sharing a sync, and a
 	// request that arrives during a sync waits for three batches.
@@ -206,10 +206,10 @@ func (s *Server) applyRequests(c *conn) (size int) {
 	}
 	s.beginExchange(c)
 	now := s.takeRequests(c)
-	began, written := now.Mono, s.loop.written
+	began := now.Mono
 	for n := 0; n < turnFrames && (c.phase == connContinuing || c.next < len(c.work.frames)) && !c.outputFull(); n++ {
 		if n > 0 {
-			if now = s.now(); now.Mono-began >= turnTime || s.loop.written-written >= turnBytes {
+			if now = s.now(); now.Mono-began >= turnTime || size >= turnBytes {
 				break
 			}
 		}
@@ -272,12 +272,8 @@ func (s *Server) applyRequest(c *conn, frame []byte, now tree.Now) int {
 		s.auditStep(c, by, frame, sends)
 	}
 	size := s.stageSends(now)
-	if s.loop.log == nil {
-		return size
-	}
 	for _, rec := range out.Records[before:] {
 		size += len(rec)
-		s.loop.written += len(rec)
 	}
 	return size
 }
@@ -405,10 +401,10 @@ func (s *Server) takeTurns(r *roundInput, apply func(*conn) int) []func() {
 			conns = conns[:i]
 			break
 		}
-		began, written := at, s.loop.written
-		r.size += apply(c)
+		began, size := at, apply(c)
+		r.size += size
 		at = s.elapsed()
-		s.charge(c, at-began, at, s.loop.written-written)
+		s.charge(c, at-began, at, size)
 		r.slowTurn = r.slowTurn || at-began >= turnTime
 	}
 	// Many clients may send expensive or large requests at once. Other clients need not wait

@@ -92,7 +92,6 @@ type loop struct {
 	inFlight          batch          // the batch that is being synced; empty if none is
 	syncing           bool           // the syncer has work, or its result is not collected yet
 	busyDuringSync    bool           // clients sent requests during the last sync
-	written           int            // bytes of records that requests made
 	snapshotRecords   int            // since the last snapshot
 	snapshotBytes     int64          // since the last snapshot
 	lastIndex         uint64         // of the last record in the log
