@@ -161,10 +161,10 @@ func TestLargeWritesDelayOthersByAFewBatches(t *testing.T) {
 		clients, size, pipeline int
 		from                    string // the address of the other client
 	}{
-		"one large write each":             {100, 1_000_000, 1, "192.0.2.2:1"},
-		"large writes of the same address": {60, 1_000_000, 1, attackers},
-		"pipelined large writes":           {20, 1_000_000, 8, "192.0.2.2:1"},
-		"pipelined small writes":           {100, 20_000, 100, attackers},
+		"one large write each":             {40, 1_000_000, 1, "192.0.2.2:1"},
+		"large writes of the same address": {40, 1_000_000, 1, attackers},
+		"pipelined large writes":           {10, 1_000_000, 4, "192.0.2.2:1"},
+		"pipelined small writes":           {40, 20_000, 40, attackers},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestLargeWritesDelayOthersByAFewBatches(t *testing.T) {
 					}()
 					go c.drain() // likewise
 				}
-				for range 20 {
+				for range 10 {
 					time.Sleep(7 * time.Millisecond)
 					began := time.Now()
 					small.do(wire.OpSetData, &wire.SetDataRequest{Path: "/small", Version: -1})
