@@ -10,10 +10,12 @@ const (
 	// last.
 	minCharge = 250 * time.Microsecond
 	maxCharge = time.Second
-	// longChargeFactor multiplies the charge of a turn that took turnTime or longer. So
-	// each of many clients that send such requests is still charged when its next turn
-	// comes.
+	// longChargeFactor multiplies the charge of a turn that took turnTime or longer, or
+	// had turnBytes or more. So each of many clients that send such requests is still
+	// charged when its next turn comes.
 	longChargeFactor = 32
+	// byteTime is about how long a byte occupies the disk of the log.
+	byteTime = 10 * time.Nanosecond
 )
 
 // account is what turns are charged to: a connection, or an address.
@@ -22,18 +24,19 @@ type account struct {
 	addr netip.Addr
 }
 
-// charge records that c had a turn that took so long and ended at the time at. c and its
-// address are then charged, for that long or, after a very long turn, for a multiple of it:
-// the loop serves uncharged connections first. A client that opens a new connection for
-// each expensive request gains nothing.
-func (s *Server) charge(c *conn, took, at time.Duration) {
+// charge records that c had a turn that took so long, ended at the time at, and had so many
+// bytes of requests, answers, and records. c and its address are then charged, for the time
+// of the turn and of its bytes or, after a very long turn, for a multiple of it: the loop
+// serves uncharged connections first. A client that opens a new connection for each expensive
+// request gains nothing.
+func (s *Server) charge(c *conn, took, at time.Duration, size int) {
 	l := &s.loop
 	l.longestTurn = max(l.longestTurn, took)
-	if took < minCharge {
+	cost := took + time.Duration(size)*byteTime
+	if cost < minCharge {
 		return
 	}
-	cost := took
-	if took >= turnTime {
+	if took >= turnTime || size >= turnBytes {
 		cost *= longChargeFactor
 	}
 	accounts := []account{{conn: c}, {addr: c.limitAddr()}}

@@ -7,6 +7,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zklock/zklock/internal/memnet"
+	"github.com/zklock/zklock/internal/wal/memfs"
+	"github.com/zklock/zklock/internal/wire"
 )
 
 // TestExpensiveConnectionsAreServedLast: the loop serves uncharged connections first, then
@@ -23,12 +27,12 @@ func TestExpensiveConnectionsAreServedLast(t *testing.T) {
 		_, free := s.orderByCharge(conns, at)
 		return conns, free
 	}
-	s.charge(good, minCharge-1, time.Second)
+	s.charge(good, minCharge-1, time.Second, 0)
 	if conns, free := order(time.Second); free != 4 || conns[0] != expensive {
 		t.Error("cheap turns are charged")
 	}
-	s.charge(expensive, 4*time.Millisecond, time.Second)
-	s.charge(other, time.Millisecond, time.Second)
+	s.charge(expensive, 4*time.Millisecond, time.Second, 0)
+	s.charge(other, time.Millisecond, time.Second, 0)
 	if conns, free := order(time.Second); free != 2 || !slices.Equal(conns, []*conn{good, shared, expensive, other}) {
 		t.Errorf("%d of %v are not charged", free, conns)
 	}
@@ -38,18 +42,18 @@ func TestExpensiveConnectionsAreServedLast(t *testing.T) {
 	if order(time.Second + 4*time.Millisecond); len(s.loop.charges) != 0 {
 		t.Errorf("charges are kept: %v", s.loop.charges)
 	}
-	s.charge(expensive, turnTime, time.Second)
+	s.charge(expensive, turnTime, time.Second, 0)
 	if conns, free := order(time.Second + 20*turnTime); free != 3 || conns[3] != expensive {
 		t.Error("a turn that took long is forgotten at once")
 	}
 	for range 100 {
-		s.charge(expensive, time.Second, time.Minute)
+		s.charge(expensive, time.Second, time.Minute, 0)
 	}
 	if order(time.Minute + maxCharge); len(s.loop.charges) != 0 {
 		t.Error("a charge lasts too long")
 	}
 	unix := &conn{peer: peer{other: &net.UnixAddr{}}, limited: true}
-	s.charge(unix, time.Second, time.Minute)
+	s.charge(unix, time.Second, time.Minute, 0)
 	if other := (&conn{peer: unix.peer, limited: true}); s.chargeOf(unix) != connCharged || s.chargeOf(other) != notCharged {
 		t.Error("clients without an address share a charge")
 	}
@@ -65,7 +69,7 @@ func TestManyConnectionsAreOrderedQuickly(t *testing.T) {
 		addr := netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)})
 		c := &conn{peer: peer{tcp: netip.AddrPortFrom(addr, 1)}, limited: true}
 		if conns = append(conns, c); i%10 == 9 {
-			s.charge(c, time.Second, time.Second)
+			s.charge(c, time.Second, time.Second, 0)
 		}
 	}
 	bound := maxTurn
@@ -89,53 +93,134 @@ func TestManyConnectionsAreOrderedQuickly(t *testing.T) {
 	}
 }
 
-// TestCheapRequestWaitsForTwoExpensiveTurns: twenty clients send requests that take long, again
-// and again. A client that sends a cheap one, whenever it does, waits for the turn that is
-// under way and for one more. None of the twenty waits for much longer than its share.
+// TestCheapRequestWaitsForTwoExpensiveTurns: twenty clients send requests that take long or have
+// long answers, again and again. A client that sends a cheap one, whenever it does, waits for
+// the turn that is under way and for one more. None of the twenty waits for much longer than
+// its share.
 func TestCheapRequestWaitsForTwoExpensiveTurns(t *testing.T) {
-	const clients, took = 20, 15 * time.Millisecond
+	const clients = 20
 	for at := range 3 * clients {
-		synctest.Test(t, func(t *testing.T) {
-			s := &Server{start: time.Now()}
-			s.loop.charges = make(map[account]time.Duration)
-			arrive := func(c *conn) { s.ready = append(s.ready, c) }
-			cheap := new(conn)
-			var sent, waited time.Duration
-			last := make(map[*conn]time.Duration)
-			for range clients {
-				c := new(conn)
-				last[c] = 0
+		testCheapRequest(t, clients, at, 15*time.Millisecond, 0)
+		testCheapRequest(t, clients, at, 2*time.Millisecond, roundBytes+1)
+	}
+}
+
+// testCheapRequest sends the cheap request in a turn of another client. Each of these takes
+// that long and has so many bytes.
+func testCheapRequest(t *testing.T, clients, at int, took time.Duration, size int) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{start: time.Now()}
+		s.loop.charges = make(map[account]time.Duration)
+		arrive := func(c *conn) { s.ready = append(s.ready, c) }
+		cheap := new(conn)
+		var sent, waited time.Duration
+		last := make(map[*conn]time.Duration)
+		for range clients {
+			c := new(conn)
+			last[c] = 0
+			arrive(c)
+		}
+		turns := 0
+		for waited == 0 || turns < 6*clients {
+			r := roundInput{began: s.elapsed()}
+			var done []*conn
+			s.takeTurns(&r, func(c *conn) int {
+				if c == cheap {
+					waited = s.elapsed() - sent
+					return 0
+				}
+				time.Sleep(took / 2)
+				if turns++; turns == at+1 {
+					sent = s.elapsed()
+					arrive(cheap)
+				}
+				time.Sleep(took / 2)
+				if gap := s.elapsed() - last[c]; gap > time.Duration(3*clients)*took {
+					t.Fatalf("a client waited for %v", gap)
+				}
+				last[c] = s.elapsed()
+				done = append(done, c)
+				return size
+			})
+			for _, c := range done {
 				arrive(c)
 			}
-			turns := 0
-			for waited == 0 || turns < 6*clients {
-				r := roundInput{began: s.elapsed()}
-				var done []*conn
-				s.takeTurns(&r, func(c *conn) int {
-					if c == cheap {
-						waited = s.elapsed() - sent
-						return 0
+		}
+		if waited > 3*took/2 {
+			t.Errorf("after %d turns of %v and %d bytes a cheap request waited for %v", at, took, size, waited)
+		}
+	})
+}
+
+// TestLargeWritesDelayOthersByAFewBatches: clients keep a disk of 100 MB/s busy, each of them
+// always with requests that wait. Another client's small write waits for a few batches, and
+// not for the writes of all of them.
+func TestLargeWritesDelayOthersByAFewBatches(t *testing.T) {
+	const attackers = "192.0.2.1:1"
+	for name, crowd := range map[string]struct {
+		clients, size, pipeline int
+		from                    string // the address of the other client
+	}{
+		"one large write each":             {40, 1_000_000, 1, "192.0.2.2:1"},
+		"large writes of the same address": {40, 1_000_000, 1, attackers},
+		"pipelined large writes":           {10, 1_000_000, 4, "192.0.2.2:1"},
+		"pipelined small writes":           {40, 20_000, 40, attackers},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const byteTime = 10 * time.Nanosecond
+				opts, fs := onMemory(t, 47)
+				opts.Logger, opts.SnapshotBytes, opts.segmentBytes = discard(), 1<<40, 1<<20
+				opts.MaxClientConns = -1
+				s := start(t, opts)
+				from := func(addr string) *rawClient {
+					client, server := memnet.Pipe()
+					remote := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr))
+					if err := s.startHandler(&remoteConn{server, remote}, true); err != nil {
+						t.Fatal(err)
 					}
-					time.Sleep(took / 2)
-					if turns++; turns == at+1 {
-						sent = s.elapsed()
-						arrive(cheap)
-					}
-					time.Sleep(took / 2)
-					if gap := s.elapsed() - last[c]; gap > 3*clients*took {
-						t.Fatalf("a client waited for %v", gap)
-					}
-					last[c] = s.elapsed()
-					done = append(done, c)
-					return 0
-				})
-				for _, c := range done {
-					arrive(c)
+					c := over(t, client)
+					c.handshake(wire.ConnectRequest{Timeout: int32(time.Hour.Milliseconds())})
+					return c
 				}
-			}
-			if waited > 3*took/2 {
-				t.Errorf("after %d turns a cheap request waited for %v", at, waited)
-			}
+				small := from(crowd.from)
+				small.create("/small", wire.ModePersistent)
+				small.create("/large", wire.ModePersistent)
+				unsynced := 0
+				fs.SetFault(func(op memfs.Op) memfs.Fault {
+					switch op.Kind {
+					case memfs.OpWrite:
+						unsynced += op.Len
+					case memfs.OpSync:
+						time.Sleep(time.Duration(unsynced) * byteTime)
+						unsynced = 0
+					}
+					return memfs.Fault{}
+				})
+				var large []byte
+				for range crowd.pipeline {
+					large = wire.AppendRequest(large, 1, wire.OpSetData, &wire.SetDataRequest{Path: "/large", Data: make([]byte, crowd.size), Version: -1})
+				}
+				for range crowd.clients {
+					c := from(attackers)
+					go func() { // ends with the connection
+						for {
+							if _, err := c.nc.Write(large); err != nil {
+								return
+							}
+						}
+					}()
+					go c.drain() // likewise
+				}
+				for range 10 {
+					time.Sleep(7 * time.Millisecond)
+					began := time.Now()
+					small.do(wire.OpSetData, &wire.SetDataRequest{Path: "/small", Version: -1})
+					if took := time.Since(began); took > maxTurn {
+						t.Fatalf("a small write took %v, want at most %v", took, maxTurn)
+					}
+				}
+			})
 		})
 	}
 }

@@ -11,8 +11,12 @@ const (
 	// turnFrames is how many requests of one connection a round takes, so that one client's
 	// pipeline does not delay other clients.
 	turnFrames = 128
-	// roundBytes ends a round early: a larger batch gains nothing from sharing a sync.
-	roundBytes = 4 << 20
+	// turnBytes is how many bytes of requests, answers, and records a connection's turn may
+	// have before the next connection's turn.
+	turnBytes = 128 << 10
+	// roundBytes ends a round early: a larger batch gains little from sharing a sync, and a
+	// request that arrives during a sync waits for three batches.
+	roundBytes = 1 << 20
 	// pauseThreshold is how late the loop must be for a deadline to conclude that the
 	// process was paused. pauseGrace is the time that clients then get.
 	pauseThreshold = 50 * time.Millisecond
@@ -205,7 +209,7 @@ func (s *Server) applyRequests(c *conn) (size int) {
 	began := now.Mono
 	for n := 0; n < turnFrames && (c.phase == connContinuing || c.next < len(c.work.frames)) && !c.outputFull(); n++ {
 		if n > 0 {
-			if now = s.now(); now.Mono-began >= turnTime {
+			if now = s.now(); now.Mono-began >= turnTime || size >= turnBytes {
 				break
 			}
 		}
@@ -374,37 +378,39 @@ type roundInput struct {
 	conns    []*conn       // in the order of their turns
 	size     int           // of the requests and their output, in bytes
 	slowTurn bool          // one of the turns took turnTime or longer
+	large    bool          // it ended early because of its size
 }
 
 // takeTurns gives each connection with input its turn until the round is full, and returns
 // the functions to call.
 func (s *Server) takeTurns(r *roundInput, apply func(*conn) int) []func() {
 	conns, calls := s.takeReady()
-	at := s.elapsed()
+	at, arrived := s.elapsed(), conns
+	if len(s.loop.charges) > 0 || s.loop.newFirst {
+		arrived = slices.Clone(conns)
+	}
 	uncharged, free := s.orderByCharge(conns, at)
-	reversed := 0
 	if s.loop.newFirst {
-		reversed = uncharged
-		slices.Reverse(conns[:reversed])
+		slices.Reverse(conns[:uncharged])
+		slices.Reverse(conns[uncharged:free])
 	}
 	for i, c := range conns {
 		// One charged connection has its turn in any case, or none might ever have one.
 		if s.roundFull(r, at) || i > free && at-r.began > turnTime {
-			slices.Reverse(conns[min(i, reversed):reversed])
-			s.requeue(conns[i:]...)
+			s.requeueExcept(arrived, conns[:i])
 			conns = conns[:i]
 			break
 		}
-		r.size += apply(c)
-		began := at
+		began, size := at, apply(c)
+		r.size += size
 		at = s.elapsed()
-		s.charge(c, at-began, at)
+		s.charge(c, at-began, at, size)
 		r.slowTurn = r.slowTurn || at-began >= turnTime
 	}
-	// Many clients may send expensive requests at once. Other clients need not wait for all
-	// of these. Every second round goes by the order of arrival, so that no connection
+	// Many clients may send expensive or large requests at once. Other clients need not wait
+	// for all of these. Every second round goes by the order of arrival, so that no connection
 	// waits for all that come later.
-	s.loop.newFirst = r.slowTurn && !s.loop.newFirst
+	s.loop.newFirst = (r.slowTurn || r.large) && !s.loop.newFirst
 	if r.conns == nil {
 		r.conns = conns
 	} else {
@@ -413,9 +419,24 @@ func (s *Server) takeTurns(r *roundInput, apply func(*conn) int) []func() {
 	return calls
 }
 
+// requeueExcept requeues the connections that had no turn, in the order of their arrival: a
+// connection whose charge ends must not be taken for a new one.
+func (s *Server) requeueExcept(arrived, served []*conn) {
+	had := make(map[*conn]bool, len(served))
+	for _, c := range served {
+		had[c] = true
+	}
+	for _, c := range arrived {
+		if !had[c] {
+			s.requeue(c)
+		}
+	}
+}
+
 // roundFull reports whether the round, at the time at, has taken as much as it may.
 func (s *Server) roundFull(r *roundInput, at time.Duration) bool {
-	return r.slowTurn || s.loop.filling.size+r.size > roundBytes || at-r.began > roundTime
+	r.large = s.loop.filling.size+r.size > roundBytes
+	return r.slowTurn || r.large || at-r.began > roundTime
 }
 
 // extendRound takes requests that arrived during the round, so that they share the sync

@@ -85,7 +85,7 @@ type loop struct {
 	free              []int32        // free slots
 	polls             int            // number of polled connections
 	runnable          []*conn        // connections with more input than one round takes
-	newFirst          bool           // the next round takes uncharged connections in the reverse order of arrival
+	newFirst          bool           // the next round takes connections that are not charged themselves in the reverse order of arrival
 	slowReaders       map[*conn]bool // connections with much unread output, at the last check
 	slowReadersGrew   bool           // a slow reader was sent more in this round
 	filling           batch          // the batch that takes the output of this round

@@ -205,6 +205,8 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 		{"snapshot under another name", 3, 4, move(at("snapshot-", 0), at("snapshot-", -1)), nil, ""},
 		{"first segment gone", 9, 0, del(at("log-", 0)), wal.ErrCorrupt, "begins with record"},
 		{"middle segment gone", 9, 0, del(at("log-", 2)), wal.ErrCorrupt, "missing"},
+		{"last segment gone", 9, 0, del(at("log-", -1)), wal.ErrCorrupt, "log-00000000000000000028: damaged at offset"},
+		{"last segments gone", 9, 0, all(del(at("log-", -1)), del(at("log-", -1))), wal.ErrCorrupt, "follows this one is missing"},
 		{"last segments gone, snapshot there", 9, 18, all(del(at("log-", -1)), del(at("log-", -1))), wal.ErrCorrupt, "there is a snapshot"},
 		{"all segments gone, snapshot there", 1, 18, func(t *testing.T, f *memfs.FS) {
 			for _, name := range names(t, f, "log-") {

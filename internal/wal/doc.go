@@ -33,7 +33,8 @@
 // what a crash leaves; Open cuts it off ([Torn]).
 //
 // A seal is a batch without records. It is written when a log is opened and closed,
-// so every batch before it has something valid after it. One case remains: external
+// so every batch before it has something valid after it. Two seals end a segment that
+// another one follows, so a missing last segment is detected. One case remains: external
 // damage in the very last batch after a crash looks like a torn batch. Only a second
 // sync per batch could detect it.
 package wal

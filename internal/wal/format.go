@@ -21,6 +21,10 @@ const (
 
 	recordHeaderSize = 8
 
+	// endSeals is how many seals end a segment that another one follows. Elsewhere a seal
+	// never follows a seal.
+	endSeals = 2
+
 	snapshotMagic       = "zklksnp\n"
 	snapshotHeaderSize  = 24
 	snapshotTrailerSize = 16

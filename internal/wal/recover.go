@@ -66,6 +66,7 @@ type recovery struct {
 	header       segmentHeader
 	active       active
 	lastBatch    int64 // offset of the last segment's last batch, 0 if none
+	seals        int   // number of seals at the end of the last segment
 }
 
 // Open opens the log in dir for appending. It creates dir and an empty log if there
@@ -276,6 +277,10 @@ func (r *recovery) scan() error {
 	if r.next <= r.newest {
 		return r.gap(fmt.Sprintf("the log ends with record %d, but there is a snapshot of record %d", r.next-1, r.newest), r.next, r.newest)
 	}
+	if r.seals >= endSeals {
+		return &CorruptError{File: r.active.path, Offset: r.active.end, Reason: "the segment that follows this one is missing",
+			Lost: fmt.Sprintf("all records from %d on", r.next)}
+	}
 	return nil
 }
 
@@ -326,7 +331,7 @@ func (r *recovery) scanSegment(i int) error {
 	}
 	r.header = h
 	if err == nil {
-		err = r.readSegment(f, path, size, isLast)
+		err = r.readSegment(f, path, size, i)
 	}
 	r.segments[i].bytes = r.active.end
 	if isLast {
@@ -337,10 +342,11 @@ func (r *recovery) scanSegment(i int) error {
 }
 
 // readSegment reads batches up to the segment's end, and classifies damage. A crash
-// can leave damage only in the last segment, with nothing valid after it.
-func (r *recovery) readSegment(f File, path string, size int64, isLast bool) error {
+// can leave damage only in the last segment, with nothing valid after it, or in the seals
+// that end the one before.
+func (r *recovery) readSegment(f File, path string, size int64, i int) error {
 	br := newBatchReader(f, size, r.header)
-	r.active, r.lastBatch = active{path: path, first: r.header.first, size: size, full: r.opts.SegmentSize}, 0
+	r.active, r.lastBatch, r.seals = active{path: path, first: r.header.first, size: size, full: r.opts.SegmentSize}, 0, 0
 	for {
 		at := br.offset
 		h, _, d, err := br.read()
@@ -351,12 +357,15 @@ func (r *recovery) readSegment(f File, path string, size int64, isLast bool) err
 			return fmt.Errorf("wal: %s: %w", path, err)
 		}
 		if d != nil {
-			if err := r.classifyDamage(f, path, size, br.batchPosition, d, isLast); err != nil {
+			if err := r.classifyDamage(f, path, size, br.batchPosition, d, i); err != nil {
 				return err
 			}
 			break
 		}
 		r.active.data, r.lastBatch = h.count > 0, at
+		if r.seals++; h.count > 0 {
+			r.seals = 0
+		}
 	}
 	r.active.end, r.next = br.offset, br.next
 	return nil
@@ -364,17 +373,23 @@ func (r *recovery) readSegment(f File, path string, size int64, isLast bool) err
 
 // classifyDamage distinguishes what a crash left from later damage. For the latter it
 // returns a CorruptError.
-func (r *recovery) classifyDamage(f File, path string, size int64, p batchPosition, d *damage, isLast bool) error {
+func (r *recovery) classifyDamage(f File, path string, size int64, p batchPosition, d *damage, i int) error {
+	isLast := i == len(r.segments)-1
+
 	// Records existed at least up to the beginning of the last segment, or to the
 	// index of the newest snapshot.
 	known := max(r.segments[len(r.segments)-1].first-1, r.newest, d.next)
 	corrupt := &CorruptError{File: path, Offset: d.offset, Reason: d.reason, Lost: lost(d.next, known)}
-	if !isLast || d.later {
+	// The next segment has all records from d.next on if it begins with that record.
+	if !isLast && r.segments[i+1].first != d.next || d.later {
 		return corrupt
 	}
 	later, h, found, err := laterHeader(f, size, p, d)
 	if err != nil {
 		return fmt.Errorf("wal: %s: %w", path, err)
+	}
+	if !isLast && (!found || h.count == 0 && h.first == d.next) {
+		return nil
 	}
 	if found {
 		corrupt.Reason += fmt.Sprintf(", and a later batch at offset %d", later)
@@ -446,12 +461,16 @@ func (r *Recovered) Replay(restore func(snapshot io.Reader) error, record func(i
 		}
 	}
 	next := r.SnapshotIndex + 1
-	for _, first := range r.segments {
+	for i, first := range r.segments {
 		if first > next {
 			return fmt.Errorf("wal: %s: %w: records %d to %d are missing", r.dir, ErrCorrupt, next, first-1)
 		}
+		last := r.LastIndex
+		if i+1 < len(r.segments) {
+			last = min(last, r.segments[i+1]-1) // a crash can damage what comes after its records
+		}
 		var err error
-		if next, err = r.replaySegment(first, record); err != nil {
+		if next, err = r.replaySegment(first, last, record); err != nil {
 			return err
 		}
 	}
@@ -461,17 +480,17 @@ func (r *Recovered) Replay(restore func(snapshot io.Reader) error, record func(i
 	return nil
 }
 
-// replaySegment passes on the records of one segment and returns the index after the
-// last one. The segment was checked when the log was opened, or written since. So an
+// replaySegment passes on the records of one segment, up to the record last, and returns the
+// index after it. The segment was checked when the log was opened, or written since. So an
 // error now is the disk's.
-func (r *Recovered) replaySegment(first uint64, record func(uint64, []byte) error) (next uint64, err error) {
+func (r *Recovered) replaySegment(first, last uint64, record func(uint64, []byte) error) (next uint64, err error) {
 	f, size, h, err := openSegment(r.fs.Open, r.dir, first)
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
 	br := newBatchReader(f, size, h)
-	for br.next <= r.LastIndex {
+	for br.next <= last {
 		h, payload, d, err := br.read()
 		if err == io.EOF {
 			break

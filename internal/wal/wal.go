@@ -348,9 +348,23 @@ func (l *Log) nextSegment(first uint64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = l.active.file.Close()
+	err = errors.Join(l.endSegment(first), l.active.file.Close())
 	l.active = a
 	return true, err
+}
+
+// endSegment writes two seals at the end of the active segment: so recovery knows that
+// there was a next one. It is durable before the next segment gets records.
+func (l *Log) endSegment(first uint64) error {
+	a := &l.active
+	seals := make([]byte, endSeals*batchHeaderSize)
+	for at := 0; at < len(seals); at += batchHeaderSize {
+		putBatchHeader(seals[at:], batchPosition{seed: l.seed, first: a.first, offset: a.end + int64(at)}, batchHeader{first: first})
+	}
+	if err := a.write(seals, a.end); err != nil {
+		return err
+	}
+	return a.file.Sync()
 }
 
 // createSegment creates a segment file that is durable when it gets its name. It is
