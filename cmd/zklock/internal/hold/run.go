@@ -238,6 +238,9 @@ func run(a *cli.App, c *cobra.Command, f *runFlags, name string, argv []string) 
 		if plan, err = newPlan(a.Settings.Session.D, f.killAfter.D); err != nil {
 			err = cli.UsageError("--kill-after: %w", err)
 		}
+		if c.Flags().Changed("kill-after") {
+			plan.KillAfter = f.killAfter.D // also 0
+		}
 	}
 	// An earlier error has priority. A bad descriptor then only means that there is no
 	// status line.
