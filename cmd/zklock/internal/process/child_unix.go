@@ -75,6 +75,11 @@ func StartCommand(cmd Command, exe string, ready func(group int) error) (*Child,
 		<-c.exited
 		return nil, execError(cmd.Path, err)
 	}
+	if c.descendants.Command == (Process{}) { // /proc hid it while it was zklock
+		if p, ok := FindProcess(c.pid); ok && p.Group == c.pid {
+			c.descendants.Command = p
+		}
+	}
 	return c, nil
 }
 
@@ -300,8 +305,12 @@ func (c *Child) Left() bool {
 func (c *Child) ListError() error { return c.descendants.failed }
 
 // find updates the list of the command's processes outside of its group. It reports
-// whether the search was complete.
+// whether the search was complete. If /proc hides the command, find finds none: it could not
+// distinguish them from older processes.
 func (c *Child) find() (complete bool) {
+	if c.descendants.Command == (Process{}) {
+		return true
+	}
 	root := c.pid
 	if c.adopts {
 		root = os.Getpid()
