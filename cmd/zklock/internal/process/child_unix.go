@@ -263,8 +263,14 @@ func (c *Child) TerminateLeft() {
 }
 
 // Kill sends KILL to the whole group, and to the processes that the command has started
-// outside of it.
+// outside of it. It searches for further processes last: the search can take long, and the
+// orphans of what it has killed become children of this process.
 func (c *Child) Kill() {
+	if c.adopts && c.descendants.Command != (Process{}) {
+		c.Signal(unix.SIGKILL)
+		c.descendants.KillNow(os.Getpid(), c.pid)
+		return
+	}
 	c.find()
 	c.Signal(unix.SIGKILL)
 	c.descendants.Kill()
