@@ -207,6 +207,17 @@ func TestEarlierChildrenAreSpared(t *testing.T) {
 	if p, ok := FindProcess(earlier.Process.Pid); !ok || p.Group != p.PID {
 		t.Errorf("the earlier child is %+v, %v, want that it runs", p, ok)
 	}
+
+	// The same if the command is unknown, because /proc hides it.
+	c = runScript(t, "exec sleep 1000", "PATH="+os.Getenv("PATH"))
+	c.descendants = Descendants{}
+	c.Terminate()
+	awaitExit(t, c)
+	c.TerminateLeft()
+	nobody(t, c, c.Kill)
+	if p, ok := FindProcess(earlier.Process.Pid); !ok || p.Group != p.PID {
+		t.Errorf("the earlier child is %+v, %v after an unknown command, want that it runs", p, ok)
+	}
 }
 
 // TestGroupOfEarlierProcessIsSpared: a process that is older than the command starts an

@@ -75,6 +75,11 @@ func StartCommand(cmd Command, exe string, ready func(group int) error) (*Child,
 		<-c.exited
 		return nil, execError(cmd.Path, err)
 	}
+	if c.descendants.Command == (Process{}) { // /proc hid it while it was zklock
+		if p, ok := FindProcess(c.pid); ok && p.Group == c.pid {
+			c.descendants.Command = p
+		}
+	}
 	return c, nil
 }
 
@@ -258,8 +263,14 @@ func (c *Child) TerminateLeft() {
 }
 
 // Kill sends KILL to the whole group, and to the processes that the command has started
-// outside of it.
+// outside of it. It searches for further processes last: the search can take long, and the
+// orphans of what it has killed become children of this process.
 func (c *Child) Kill() {
+	if c.adopts && c.descendants.Command != (Process{}) {
+		c.Signal(unix.SIGKILL)
+		c.descendants.KillNow(os.Getpid(), c.pid)
+		return
+	}
 	c.find()
 	c.Signal(unix.SIGKILL)
 	c.descendants.Kill()
@@ -300,8 +311,12 @@ func (c *Child) Left() bool {
 func (c *Child) ListError() error { return c.descendants.failed }
 
 // find updates the list of the command's processes outside of its group. It reports
-// whether the search was complete.
+// whether the search was complete. If /proc hides the command, find finds none: it could not
+// distinguish them from older processes.
 func (c *Child) find() (complete bool) {
+	if c.descendants.Command == (Process{}) {
+		return true
+	}
 	root := c.pid
 	if c.adopts {
 		root = os.Getpid()

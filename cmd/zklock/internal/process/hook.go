@@ -41,7 +41,8 @@ type Hook struct {
 // NewHook starts the process that waits to run command with the environment env, for
 // limit at most. exe is this program. A goroutine waits for that process and ends with it.
 func NewHook(exe, command string, env []string, limit time.Duration) (*Hook, error) {
-	cmd := exec.Command(exe, HookArgument, limit.String(), command)
+	cmd := exec.Command(exe)
+	cmd.Args = []string{"zklock", HookArgument, limit.String(), command}
 	cmd.Env = env
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	cmd.SysProcAttr = hookAttributes()

@@ -64,7 +64,7 @@ func awaitEnd(t *testing.T, what string, c <-chan struct{}) {
 // startForTest starts a watchdog over a victim.
 func startForTest(t *testing.T, v *victim) *Watchdog {
 	t.Helper()
-	g, err := StartWatchdog(os.Args[0])
+	g, err := StartWatchdog(RunningProgram(os.Args[0]))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,14 +25,14 @@ type Watchdog struct {
 // it was stopped. When it continued, it could act on an old deadline.
 var ErrNotReading = errors.New("the watchdog does not read its input")
 
-// StartWatchdog starts a watchdog: the program exe with WatchdogArgument. A goroutine
-// waits for it and ends with it.
+// StartWatchdog starts a watchdog: the program exe (see [RunningProgram]) with
+// WatchdogArgument. A goroutine waits for it and ends with it.
 func StartWatchdog(exe string) (*Watchdog, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("create a pipe for the watchdog: %w", err)
 	}
-	cmd := exec.Command(watchdogPath(exe))
+	cmd := exec.Command(exe)
 	cmd.Args = []string{WatchdogName, WatchdogArgument}
 	cmd.Stdin = r
 	cmd.Dir = "/"

@@ -35,15 +35,12 @@ func (a alarm) poll(until time.Duration) {
 	pollFor(a.fd, -1)
 }
 
-// watchdogPath returns a path of the program exe whose last element is not the name of the
-// program, because the last element becomes the name of the process.
-func watchdogPath(exe string) string {
+// RunningProgram returns a path of the program that runs, whose file at exe an update can
+// remove or replace: the processes that this one starts must be of the same version. The
+// last element of the path becomes the name of such a process. Without /proc, it returns exe.
+func RunningProgram(exe string) string {
 	const self = "/proc/self/exe"
-	a, err := os.Stat(exe)
-	if err != nil {
-		return exe
-	}
-	if b, err := os.Stat(self); err != nil || !os.SameFile(a, b) {
+	if _, err := os.Stat(self); err != nil {
 		return exe
 	}
 	return self

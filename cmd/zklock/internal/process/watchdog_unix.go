@@ -21,8 +21,8 @@ func (alarm) poll(until time.Duration) {
 	pollFor(-1, d)
 }
 
-// watchdogPath returns exe.
-func watchdogPath(exe string) string { return exe }
+// RunningProgram returns exe.
+func RunningProgram(exe string) string { return exe }
 
 // renameProcess does nothing here: a process always has the name of its program.
 func renameProcess() {}
