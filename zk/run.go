@@ -178,6 +178,7 @@ func (c *Client) failed(gen uint64, err error, now time.Duration) {
 func (c *Client) read(l *link) {
 	br := bufio.NewReaderSize(l.conn, readBufferSize)
 	if err := checkPeer(br); err != nil {
+		c.silent.Add(l.raw.RemoteAddr())
 		c.lost(l, err)
 		return
 	}
