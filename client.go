@@ -174,7 +174,7 @@ func newGUID() (g [16]byte) {
 // An error means that znodes may be left. It wraps zk.ErrNotConfirmed if the servers did
 // not confirm the end of the session; the session then ends by its timeout. Another Close
 // waits for the first and returns its outcome.
-func (c *Client) Close() error {
+func (c *Client) Close() (err error) {
 	c.mu.Lock()
 	if c.closing {
 		defer c.mu.Unlock()
@@ -186,41 +186,40 @@ func (c *Client) Close() error {
 	c.closing = true
 	c.mu.Unlock()
 	close(c.ending)
-	var err error
 	// Deferred, because the handler of the logger may panic.
 	defer func() {
+		if err != nil {
+			err = &Error{Op: "close", Err: err}
+		}
 		c.mu.Lock()
 		c.closed, c.closeErr = true, err
 		c.timer.Stop()
 		c.mu.Unlock()
 		c.cond.Broadcast()
 	}()
-	if err = c.shutDown(); err != nil {
-		err = &Error{Op: "close", Err: err}
-	}
+	c.shutDown(&err)
 	return err
 }
 
 // errZnodesLeft is why Close could not delete all znodes in a shared session.
 var errZnodesLeft = errors.New("znodes of this client are left; close the shared session to delete them")
 
-// shutDown does the work of Close. Its parts are deferred, because the handler of the logger
-// may panic in each of them.
-func (c *Client) shutDown() (err error) {
+// shutDown does the work of Close, and sets err to its error. Its parts are deferred, because the
+// handler of the logger may panic in each of them.
+func (c *Client) shutDown(err *error) {
 	defer c.step(func(core *queue.Core, now time.Duration) {
-		core.Session(now, queue.SessionChange{State: queue.Closed, Left: err})
+		core.Session(now, queue.SessionChange{State: queue.Closed, Left: *err})
 	})
 	defer c.ticks.close()
 	defer c.stop()
 	defer func() {
 		if c.ownsSession {
-			err = c.zk.Close()
+			*err = c.zk.Close()
 		} else if !c.awaitIdle(max(c.zk.SessionTimeout(), time.Second)) {
-			err = errZnodesLeft
+			*err = errZnodesLeft
 		}
 	}()
 	c.step(func(core *queue.Core, now time.Duration) { core.Shut(now) })
-	return err
 }
 
 // awaitIdle waits until no znode is left, or until the limit, and reports whether none is

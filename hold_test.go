@@ -755,3 +755,25 @@ func TestPanicOfLoggerLosesNoDone(t *testing.T) {
 		}
 	})
 }
+
+// TestPanicOfLoggerKeepsErrorOfClose checks that a second Close reports the znodes that the first
+// one could not delete, although the handler of the logger panicked in it.
+func TestPanicOfLoggerKeepsErrorOfClose(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := zklock.New(dialZK(t, srv), &zklock.Options{Logger: slog.New(panicHandler{})})
+		acquire(t, c.Mutex("a"))
+		srv.Pause()
+		defer srv.Resume()
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the handler did not panic")
+				}
+			}()
+			c.Close()
+		}()
+		if err := c.Close(); err == nil {
+			t.Error("a second Close reports no znodes that are left")
+		}
+	})
+}

@@ -203,45 +203,51 @@ func TestManyLocks(t *testing.T) {
 	})
 }
 
-// TestHoldOutlivesListingAboveLimit checks that a client keeps its holds while it tries to acquire
-// another lock, whose znode has so many children that their listing exceeds MaxReply. Any client
-// that may create entries there can create them.
+// TestHoldOutlivesListingAboveLimit checks that a client keeps its connection and its holds while
+// it tries to acquire another lock, whose znode has children whose listing exceeds MaxReply. Any
+// client that may create entries there can create them.
 func TestHoldOutlivesListingAboveLimit(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		op := srv.Dial(t)
-		for _, path := range []string{"/long", "/long/" + strings.Repeat("x", 5<<10)} {
-			if _, _, err := op.Create(t.Context(), path, nil, nil, zk.ModePersistent); err != nil {
-				t.Fatal(err)
+	for _, size := range []int{5 << 10, 100 << 10} { // of the listing, in bytes
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			op := srv.Dial(t)
+			for _, path := range []string{"/long", "/long/" + strings.Repeat("x", size)} {
+				if _, _, err := op.Create(t.Context(), path, nil, nil, zk.ModePersistent); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		session := srv.Dial(t, func(o *zk.Options) { o.SessionTimeout, o.MaxReply = timeout, 4<<10 })
-		c := zklock.New(session, nil)
-		defer c.Close()
-		h := acquire(t, c.Mutex("/held"))
-		for end := time.Now().Add(2 * timeout); time.Now().Before(end); {
-			ctx, stop := context.WithTimeout(t.Context(), timeout)
-			if _, err := c.Mutex("/long").Acquire(ctx); !errors.Is(err, zk.ErrReplyTooLarge) {
-				t.Fatal(err)
+			session := srv.Dial(t, func(o *zk.Options) { o.SessionTimeout, o.MaxReply = timeout, 4<<10 })
+			session.Listen(zk.Listener{State: func(s zk.StateChange) {
+				if s.State == zk.Disconnected {
+					t.Errorf("connection lost: %v", s.Err)
+				}
+			}})
+			c := zklock.New(session, nil)
+			h := acquire(t, c.Mutex("/held"))
+			for end := time.Now().Add(2 * timeout); time.Now().Before(end); time.Sleep(timeout / 5) {
+				ctx, stop := context.WithTimeout(t.Context(), timeout)
+				if _, err := c.Mutex("/long").Acquire(ctx); !errors.Is(err, zk.ErrReplyTooLarge) || zk.Applied(err) != zk.AppliedNo {
+					t.Fatal(err)
+				}
+				var all sync.WaitGroup // the client reads several listings in one request
+				for range 10 {
+					all.Go(func() {
+						if _, err := c.Mutex("/long").Acquire(ctx); !errors.Is(err, zk.ErrReplyTooLarge) {
+							t.Error(err)
+						}
+						release(t, acquire(t, c.Mutex("/other")))
+					})
+				}
+				all.Wait()
+				stop()
 			}
-			// The client reads several listings in one request. An answer of more than twice the
-			// limit ends the connection.
-			var all sync.WaitGroup
-			for range 20 {
-				all.Go(func() {
-					if _, err := c.Mutex("/long").Acquire(ctx); !errors.Is(err, zk.ErrReplyTooLarge) {
-						t.Error(err)
-					}
-					release(t, acquire(t, c.Mutex("/other")))
-				})
+			if err := h.Err(); err != nil {
+				t.Error(err)
 			}
-			all.Wait()
-			stop()
-			time.Sleep(timeout / 50)
-		}
-		if err := h.Err(); err != nil {
-			t.Fatal(err)
-		}
-	})
+			if err := c.Close(); err != nil { // which deletes all entries
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // TestHeartbeatOfLongChroot checks that holds outlive the session timeout although their paths

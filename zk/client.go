@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock/internal/boottime"
+	"github.com/zklock/zklock/internal/netutil"
 	"github.com/zklock/zklock/internal/session"
 )
 
@@ -26,6 +27,7 @@ type Client struct {
 	cancel context.CancelFunc
 	calls  sync.Pool   // of *call
 	authed atomic.Bool // AddAuth was called
+	silent netutil.SilentSet
 
 	// mu guards the fields below. It is never held while the client waits for a
 	// connection or while a user's function runs.
@@ -74,6 +76,9 @@ type Client struct {
 // port is written [::1]:2181. With a chroot, all paths are relative to it, and it
 // must exist. Alternatively, the connection string is "unix:/path" for one local
 // server, without a chroot.
+//
+// If a host has several addresses, and the server at one of them accepts the connection but
+// does not answer, the next attempt at this host uses another address.
 //
 // Dial tries the servers in turn until ctx ends. If ctx has no deadline, Dial tries
 // for one session timeout. It returns earlier if no server can ever work: because it

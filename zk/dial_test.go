@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -276,4 +278,116 @@ func TestClientLeavesReadOnlyServer(t *testing.T) {
 			t.Fatalf("session %d", c.SessionID())
 		}
 	})
+}
+
+// TestDialLeavesSilentAddress checks that a client tries the other addresses of a host if the
+// servers at the first ones accept connections but never answer, and returns to the first one
+// when it is the only one left.
+func TestDialLeavesSilentAddress(t *testing.T) {
+	resolve(t, [4]byte{127, 0, 0, 1}, [4]byte{127, 0, 0, 2}, [4]byte{127, 0, 0, 3})
+	answering := make(chan string, 1)
+	answering <- "127.0.0.3"
+	var listeners []net.Listener
+	serve := func(ip, port string) string {
+		ln, err := net.Listen("tcp", net.JoinHostPort(ip, port))
+		if err != nil {
+			t.Skip("this system has no address ", ip, ": ", err)
+		}
+		t.Cleanup(func() { ln.Close() })
+		listeners = append(listeners, ln)
+		go func() { // ends when the listener is closed
+			for {
+				conn, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				t.Cleanup(func() { conn.Close() })
+				which := <-answering
+				answering <- which
+				if which != ip {
+					continue
+				}
+				go func() { // ends with the connection
+					c := &fakeConn{Conn: conn, t: t, br: bufio.NewReader(conn)}
+					if c.greet(7) {
+						c.serveRequests()
+					}
+				}()
+			}
+		}()
+		_, port, _ = net.SplitHostPort(ln.Addr().String())
+		return port
+	}
+	port := serve("127.0.0.1", "0")
+	serve("127.0.0.2", port)
+	serve("127.0.0.3", port)
+
+	dial := func(o *Options) *Client {
+		c, err := Dial(within(t, 30*time.Second), "zk.example:"+port, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	c := dial(&Options{SessionTimeout: 200 * time.Millisecond})
+	lost, connected := make(chan bool, 100), make(chan bool, 100)
+	c.Listen(Listener{State: func(s StateChange) {
+		switch s.State {
+		case Connected:
+			connected <- true
+		case Disconnected:
+			lost <- true
+		}
+	}})
+	<-connected
+	<-answering
+	answering <- "127.0.0.1"
+	listeners[1].Close()
+	listeners[2].Close()
+	c.mu.Lock()
+	at := c.link.raw.RemoteAddr().String()
+	c.link.raw.Close()
+	c.mu.Unlock()
+	if want := net.JoinHostPort("127.0.0.3", port); at != want {
+		t.Errorf("connected to %s, want %s", at, want)
+	}
+	<-lost
+	<-connected
+}
+
+// resolve lets host names have these addresses, until the test ends.
+func resolve(t *testing.T, addrs ...[4]byte) {
+	old := net.DefaultResolver
+	t.Cleanup(func() { net.DefaultResolver = old })
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe() // carries messages as TCP does, each after its length
+		go func() {                  // ends when the resolver closes the pipe
+			defer server.Close()
+			for {
+				var head [2]byte
+				if _, err := io.ReadFull(server, head[:]); err != nil {
+					return
+				}
+				q := make([]byte, binary.BigEndian.Uint16(head[:]))
+				if _, err := io.ReadFull(server, q); err != nil {
+					return
+				}
+				end := 12 + bytes.IndexByte(q[12:], 0) + 5 // of the question
+				a := bytes.Clone(q[:end])
+				copy(a[2:], []byte{0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}) // an answer, with one question
+				if binary.BigEndian.Uint16(q[end-4:]) == 1 {            // for addresses of IPv4
+					a[7] = byte(len(addrs))
+					for _, ip := range addrs {
+						a = append(a, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4)
+						a = append(a, ip[:]...)
+					}
+				}
+				if _, err := server.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(a))), a...)); err != nil {
+					return
+				}
+			}
+		}()
+		return client, nil
+	}}
 }

@@ -59,6 +59,7 @@ func (c *Client) makeLink(ctx context.Context, server string, deadline time.Dura
 	ctx, cancel := context.WithTimeout(ctx, deadline-boottime.Now())
 	defer cancel()
 	a := addressOf(server)
+	ctx = c.silent.Context(ctx)
 	raw, err := c.opts.DialContext(ctx, a.network, a.addr)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 		// The server accepted the connection and closed it before connect(2) returned.
@@ -71,6 +72,7 @@ func (c *Client) makeLink(ctx context.Context, server string, deadline time.Dura
 	if c.opts.TLS == nil {
 		l.direct = directOf(raw)
 	} else if l.conn, err = c.handshakeTLS(ctx, a, raw); err != nil {
+		c.silent.Add(raw.RemoteAddr())
 		return nil, err
 	}
 	if err := c.startSASL(ctx, l, a.host); err != nil {

@@ -10,6 +10,8 @@ import (
 	"math"
 	"net"
 	"time"
+
+	"github.com/zklock/zklock/internal/netutil"
 )
 
 // Options configure a [Client]. The zero value and a nil pointer are valid; each
@@ -103,7 +105,7 @@ func (o *Options) check() (*Options, error) {
 	}
 	filled.customDial = filled.DialContext != nil
 	if filled.DialContext == nil {
-		filled.DialContext = new(net.Dialer).DialContext
+		filled.DialContext = netutil.Dial
 	}
 	return &filled, nil
 }

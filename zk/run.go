@@ -178,6 +178,7 @@ func (c *Client) failed(gen uint64, err error, now time.Duration) {
 func (c *Client) read(l *link) {
 	br := bufio.NewReaderSize(l.conn, readBufferSize)
 	if err := checkPeer(br); err != nil {
+		c.silent.Add(l.raw.RemoteAddr())
 		c.lost(l, err)
 		return
 	}
@@ -225,9 +226,9 @@ func (c *Client) read(l *link) {
 	}
 }
 
-// skip fails the read whose answer is larger than MaxReply, and skips the answer. An answer that
-// is much larger ends the connection: the answers to heartbeats would wait for too long. The read
-// has failed by then, so it is not repeated on the next connection.
+// skip fails the read whose answer is larger than MaxReply, and skips the answer, whatever its
+// size. If that takes too long, the core ends the connection, as if the server were silent. The
+// read has failed by then, so it is not repeated on the next connection.
 func (c *Client) skip(l *link, br *bufio.Reader) error {
 	h, err := wire.PeekReply(br)
 	if err != nil {
@@ -238,7 +239,7 @@ func (c *Client) skip(l *link, br *bufio.Reader) error {
 	c.core.ReplyTooLarge(l.gen, h, now)
 	c.unlock(now, false)
 	c.deliver()
-	if err := wire.SkipFrame(br, 2*int64(c.opts.MaxReply)); err != nil || buffered(br) {
+	if err := wire.SkipFrame(br); err != nil || buffered(br) {
 		return err
 	}
 	c.mu.Lock()

@@ -1,6 +1,6 @@
 // Package netutil has network rules that the client, the server, and the page share:
-// which addresses count as one peer, which TLS cipher suites they use, and how many log lines
-// their peers can cause.
+// which addresses count as one peer, which address of a host a client uses, which TLS cipher
+// suites they use, and how many log lines their peers can cause.
 package netutil
 
 import "net/netip"

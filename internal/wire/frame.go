@@ -81,18 +81,15 @@ func PeekReply(r *bufio.Reader) (h ReplyHeader, err error) {
 }
 
 // SkipFrame skips the frame for which ReadFrame returned [ErrFrameTooLong], and keeps nothing of
-// it. If its body is longer than max, SkipFrame fails at once. Its errors wrap ErrFrame.
-func SkipFrame(r *bufio.Reader, max int64) error {
+// it. Its errors wrap ErrFrame.
+func SkipFrame(r *bufio.Reader) error {
 	head, err := r.Peek(lengthSize)
 	if err != nil {
 		return truncated(err)
 	}
-	length := binary.BigEndian.Uint32(head)
-	if int64(length) > max {
-		return fmt.Errorf("%w: length %d, want 0 to %d", ErrFrameTooLong, length, max)
-	}
+	length := int(binary.BigEndian.Uint32(head))
 	_, _ = r.Discard(lengthSize) // cannot fail: Peek has returned these bytes
-	if _, err := r.Discard(int(length)); err != nil {
+	if _, err := r.Discard(length); err != nil {
 		return truncated(err)
 	}
 	return nil

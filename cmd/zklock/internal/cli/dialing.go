@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/internal/netutil"
 )
 
 // refusedRounds is how many times each server must refuse a connection before a command
@@ -122,7 +123,7 @@ func (s *Settings) connect(ctx context.Context, t *target, dial func(context.Con
 	defer cancel(nil)
 	d := &dialing{dial: t.Dial(), servers: countServers(t.Servers)}
 	if d.dial == nil {
-		d.dial = new(net.Dialer).DialContext
+		d.dial = netutil.Dial
 	}
 	if s.Try {
 		d.refused = func() { cancel(errRefused) }

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zklock/zklock/internal/netutil"
 	"github.com/zklock/zklock/internal/ownership"
 )
 
@@ -109,7 +110,7 @@ func dialSame(ctx context.Context, socket string) (net.Conn, error) {
 // made the directory again after it was cleaned away.
 func DialNamed(ctx context.Context, network, address string) (net.Conn, error) {
 	if network != "unix" || !temporary(address) {
-		return new(net.Dialer).DialContext(ctx, network, address)
+		return netutil.Dial(ctx, network, address)
 	}
 	err := Private(filepath.Dir(address))
 	if err == nil {

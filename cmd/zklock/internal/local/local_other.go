@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/zklock/zklock/internal/netutil"
 )
 
 // Dialer returns errors: this system has no local server.
@@ -29,7 +31,7 @@ func (p Place) Connect(context.Context) (net.Conn, error) { return nil, errNone(
 
 // DialNamed connects.
 func DialNamed(ctx context.Context, network, address string) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, network, address)
+	return netutil.Dial(ctx, network, address)
 }
 
 // Status is the state of a local server.
