@@ -15,8 +15,9 @@ const (
 	// have before the next connection's turn.
 	turnBytes = 128 << 10
 	// roundBytes ends a round early: a larger batch gains little from sharing a sync, and a
-	// request that arrives during a sync waits for three batches.
-	roundBytes = 1 << 20
+	// request that arrives during a sync waits for three batches. About half of the bytes of
+	// a write are the request, and not in the log.
+	roundBytes = 3 << 19
 	// pauseThreshold is how late the loop must be for a deadline to conclude that the
 	// process was paused. pauseGrace is the time that clients then get.
 	pauseThreshold = 50 * time.Millisecond

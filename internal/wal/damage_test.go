@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/zklock/zklock/internal/wal"
@@ -249,6 +250,55 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMissingSegmentAfterFailedRotateIsDetected fails each operation that starts a segment.
+// After a restart the log gets another record, and then its last segment is removed.
+func TestMissingSegmentAfterFailedRotateIsDetected(t *testing.T) {
+	opts := smallOptions(8)
+	opts.SegmentSize = 1 << 20
+	gone := 0
+	for n := range 100 {
+		done := true
+		for seed := range uint64(20) {
+			fsys := memfs.New(seeded(seed))
+			l, _, s := mustOpen(t, fsys, opts)
+			appendAll(t, l, &s, "first", "second")
+			if seed%2 == 0 {
+				if err := l.Snapshot(s.index, s.snapshot); err != nil {
+					t.Fatal(err)
+				}
+			}
+			fsys.FailAt(n, syscall.EIO, int(seed)*3)
+			if err := l.Rotate(); err != nil {
+				done = false
+			}
+			fsys.SetFault(nil)
+			if seed%4 < 2 {
+				fsys.Crash()
+			} else {
+				fsys.Restart()
+			}
+			l, _, s = mustOpen(t, fsys, opts)
+			appendAll(t, l, &s, "third")
+			fsys.Restart()
+			segments := names(t, fsys, "log-")
+			if len(segments) == 1 {
+				continue
+			}
+			gone++
+			fsys.Delete(filepath.Join(dir, segments[1]))
+			if _, err := reopen(t, fsys, opts); !errors.Is(err, wal.ErrCorrupt) {
+				t.Errorf("operation %d, seed %d: the last segment is missing: %v", n, seed, err)
+			}
+		}
+		if done {
+			break
+		}
+	}
+	if gone == 0 {
+		t.Error("no segment was started")
 	}
 }
 

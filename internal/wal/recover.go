@@ -413,6 +413,11 @@ func (r *recovery) finish() (*Log, error) {
 	if err := r.repairTail(&l.active); err != nil {
 		return nil, fmt.Errorf("wal: %s: %w; check the disk", l.active.path, err)
 	}
+	if r.lastBatch == 0 && len(r.segments) > 1 {
+		if err := r.endPrevious(r.segments[len(r.segments)-2].first); err != nil {
+			return nil, fmt.Errorf("wal: %s: %w; check the disk", r.dir, err)
+		}
+	}
 	if l.active.data {
 		l.mu.Lock()
 		l.writeBatch() // a seal
@@ -449,6 +454,31 @@ func (r *recovery) repairTail(a *active) error {
 		return nil
 	}
 	return a.file.Sync()
+}
+
+// endPrevious ends the segment before an empty last one. The previous process may have ended
+// before it wrote the seals, or after a failed fsync: see repairTail. If that segment is
+// damaged or unreadable, a snapshot has its records, and it stays as it is.
+func (r *recovery) endPrevious(first uint64) error {
+	f, size, h, err := openSegment(r.fs.OpenWrite, r.dir, first)
+	if err != nil {
+		return nil
+	}
+	br := newBatchReader(f, size, h)
+	a := active{file: f, first: first, end: br.offset}
+	for {
+		b, _, d, err := br.read()
+		if err != nil || d != nil {
+			break
+		}
+		if b.count > 0 {
+			a.end = br.offset // seals after it are the same as those that are written
+		}
+	}
+	if h.salt == r.header.salt && br.next == r.header.first {
+		err = a.endSegment(saltSeed(h.salt), br.next)
+	}
+	return errors.Join(err, f.Close())
 }
 
 // Replay passes on what Open found: first the snapshot to restore, if there is one,

@@ -348,18 +348,17 @@ func (l *Log) nextSegment(first uint64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = errors.Join(l.endSegment(first), l.active.file.Close())
+	err = errors.Join(l.active.endSegment(l.seed, first), l.active.file.Close())
 	l.active = a
 	return true, err
 }
 
-// endSegment writes two seals at the end of the active segment: so recovery knows that
-// there was a next one. It is durable before the next segment gets records.
-func (l *Log) endSegment(first uint64) error {
-	a := &l.active
+// endSegment writes two seals at the end of the segment: so recovery knows that there was a
+// next one, which begins with the record next. It is durable before that one gets records.
+func (a *active) endSegment(seed uint32, next uint64) error {
 	seals := make([]byte, endSeals*batchHeaderSize)
 	for at := 0; at < len(seals); at += batchHeaderSize {
-		putBatchHeader(seals[at:], batchPosition{seed: l.seed, first: a.first, offset: a.end + int64(at)}, batchHeader{first: first})
+		putBatchHeader(seals[at:], batchPosition{seed: seed, first: a.first, offset: a.end + int64(at)}, batchHeader{first: next})
 	}
 	if err := a.write(seals, a.end); err != nil {
 		return err
