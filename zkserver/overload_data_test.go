@@ -120,7 +120,7 @@ func TestManySetWatches(t *testing.T) {
 
 // TestLargeMultis sends transactions with the maximum number of operations.
 func TestLargeMultis(t *testing.T) {
-	const most = 10_000
+	const most = 5_000
 	n := scale(20_000, 100_000)
 	g := startOverload(t, func(o *Options) { o.MaxFrame = 64 << 20 })
 	c := login(t, g.s, time.Hour)
