@@ -56,11 +56,7 @@ func (s *Settings) Target(ctx context.Context) (*target, error) {
 	if err := s.Identity.CheckLocal(); err != nil {
 		return nil, err
 	}
-	exe, err := Executable()
-	if err != nil {
-		return nil, err
-	}
-	t := &target{dialer: &local.Dialer{Place: place, Exe: exe, Idle: idleTime()}}
+	t := &target{dialer: &local.Dialer{Place: place, Exe: Executable, Idle: idleTime()}}
 	if t.first.conn, err = t.dialer.DialContext(ctx, "", ""); err != nil {
 		return nil, err
 	}

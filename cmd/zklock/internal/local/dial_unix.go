@@ -32,8 +32,8 @@ const maxLog = 1 << 20
 // called from any goroutine.
 type Dialer struct {
 	Place Place
-	Exe   string        // this program
-	Idle  time.Duration // for a server that is started; 0 means DefaultIdle
+	Exe   func() (string, error) // returns the path of this program, which an update can remove
+	Idle  time.Duration          // for a server that is started; 0 means DefaultIdle
 
 	first atomic.Bool // it started the first server of the directory
 }
@@ -154,7 +154,11 @@ func samePeer(conn net.Conn) error {
 // The server gets no open file but the pipe for its answer and the log, and runs in a process
 // session of its own, so that it outlives this process.
 func (d *Dialer) start(ctx context.Context) error {
-	_, err := os.Stat(d.Place.DataDir())
+	exe, err := d.Exe()
+	if err != nil {
+		return withAdvice(err)
+	}
+	_, err = os.Stat(d.Place.DataDir())
 	first := errors.Is(err, fs.ErrNotExist)
 	log, err := openLog(d.Place.logFile())
 	if err != nil {
@@ -170,7 +174,8 @@ func (d *Dialer) start(ctx context.Context) error {
 	if idle == 0 {
 		idle = DefaultIdle
 	}
-	cmd := exec.Command(d.Exe, "serve", "--local", d.Place.Dir, "--idle", idle.String())
+	cmd := exec.Command(exe)
+	cmd.Args = []string{"zklock", "serve", "--local", d.Place.Dir, "--idle", idle.String()}
 	cmd.Dir = "/"
 	cmd.Env = environment()
 	cmd.Stdout, cmd.Stderr = log, log

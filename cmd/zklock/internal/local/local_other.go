@@ -14,7 +14,7 @@ import (
 // Dialer returns errors: this system has no local server.
 type Dialer struct {
 	Place Place
-	Exe   string
+	Exe   func() (string, error)
 	Idle  time.Duration
 }
 

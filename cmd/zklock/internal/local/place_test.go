@@ -268,10 +268,15 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
+// program returns a Dialer's Exe for a program.
+func program(path string) func() (string, error) {
+	return func() (string, error) { return path, nil }
+}
+
 // TestPipesAreNotWaitedFor has a named pipe in place of the log, and of the lock file.
 func TestPipesAreNotWaitedFor(t *testing.T) {
 	dial := func(p Place) error {
-		_, err := (&Dialer{Place: p, Exe: "/bin/false"}).DialContext(t.Context(), "", "")
+		_, err := (&Dialer{Place: p, Exe: program("/bin/false")}).DialContext(t.Context(), "", "")
 		return err
 	}
 	stop := func(p Place) error { return p.Stop(t.Context()) }
@@ -307,7 +312,7 @@ func TestDialerTellsWhatTheServerSays(t *testing.T) {
 		if err := os.WriteFile(exe, []byte("#!/bin/sh\n"+tt.script+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		d := Dialer{Place: Place{Dir: home700(t)}, Exe: exe}
+		d := Dialer{Place: Place{Dir: home700(t)}, Exe: program(exe)}
 		_, err := d.DialContext(t.Context(), "", "")
 		if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.script, err, tt.want)
@@ -322,7 +327,7 @@ func TestDialerGivesUpOnABusyPlace(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // in which the server starts
 	defer cancel()
-	d := Dialer{Place: Place{Dir: home700(t)}, Exe: exe}
+	d := Dialer{Place: Place{Dir: home700(t)}, Exe: program(exe)}
 	_, err := d.DialContext(ctx, "", "")
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errBusy) && !errors.Is(err, ErrUnavailable) {
 		t.Errorf("got %v", err)

@@ -198,6 +198,23 @@ func TestGoesByItsOwnName(t *testing.T) {
 	}
 }
 
+// TestRunningProgramUnderEmulator: under an emulator, /proc shows the emulator as the program
+// that runs, which is another file than this program.
+func TestRunningProgramUnderEmulator(t *testing.T) {
+	if got := RunningProgram("/bin/sh"); got != "/bin/sh" {
+		t.Errorf("%s starts this program's helpers, want /bin/sh", got)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, exe := range []string{exe, "/no/such/program"} { // not replaced, and removed
+		if got := RunningProgram(exe); got == exe {
+			t.Errorf("%s starts this program's helpers, want the program that runs", got)
+		}
+	}
+}
+
 // TestSparesASuccessor: the command has ended and its number is another's when
 // the moment comes, as after a stop of the wrapper between the command's end and
 // its good-bye.

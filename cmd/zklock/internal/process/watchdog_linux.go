@@ -37,10 +37,13 @@ func (a alarm) poll(until time.Duration) {
 
 // RunningProgram returns a path of the program that runs, whose file at exe an update can
 // remove or replace: the processes that this one starts must be of the same version. The
-// last element of the path becomes the name of such a process. Without /proc, it returns exe.
+// last element of the path becomes the name of such a process. It returns exe without /proc,
+// and under an emulator, such as qemu-user, which /proc shows as the program that runs.
 func RunningProgram(exe string) string {
 	const self = "/proc/self/exe"
-	if _, err := os.Stat(self); err != nil {
+	a, err := os.Stat(exe)
+	b, failed := os.Stat(self)
+	if failed != nil || err == nil && !os.SameFile(a, b) {
 		return exe
 	}
 	return self
