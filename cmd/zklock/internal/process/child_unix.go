@@ -263,14 +263,9 @@ func (c *Child) TerminateLeft() {
 }
 
 // Kill sends KILL to the whole group, and to the processes that the command has started
-// outside of it. It searches for further processes last: the search can take long, and the
-// orphans of what it has killed become children of this process.
+// outside of it. It searches for them first: what it kills leaves its children to this
+// process while the search reads them.
 func (c *Child) Kill() {
-	if c.adopts && c.descendants.Command != (Process{}) {
-		c.Signal(unix.SIGKILL)
-		c.descendants.KillNow(os.Getpid(), c.pid)
-		return
-	}
 	c.find()
 	c.Signal(unix.SIGKILL)
 	c.descendants.Kill()
