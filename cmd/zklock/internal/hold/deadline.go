@@ -45,8 +45,8 @@ func newPlan(session, killAfter time.Duration) (Plan, error) {
 		return Plan{}, fmt.Errorf("kill-after is %v: give a time from 0 on", killAfter)
 	}
 	if killAfter > most {
-		return Plan{}, fmt.Errorf("kill-after %v is more than an eighth of the session timeout %v: raise the session timeout to %v or more",
-			killAfter, session, killAfter*killAfterShare)
+		return Plan{}, fmt.Errorf("kill-after %v is more than an eighth of the session timeout %v: give at most %v, or raise the session timeout",
+			killAfter, session, most)
 	}
 	return Plan{
 		KillAfter: killAfter,

@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,8 @@ func TestNew(t *testing.T) {
 		{"the margin never vanishes", 400 * ms, 0, Plan{50 * ms, 20 * ms, 25 * ms}, ""},
 		{"the margin is bounded", 200 * s, 20 * s, Plan{20 * s, 500 * ms, s}, ""},
 		{"exactly an eighth", 16 * s, 2 * s, Plan{2 * s, 400 * ms, s}, ""},
-		{"more than an eighth", 20 * s, 5 * s, Plan{}, "raise the session timeout to 40s"},
+		{"more than an eighth", 20 * s, 5 * s, Plan{}, "give at most 2.5s, or raise the session timeout"},
+		{"more than any session", 20 * s, math.MaxInt64, Plan{}, "give at most 2.5s, or raise the session timeout"},
 		{"negative", 20 * s, -s, Plan{}, "kill-after is -1s"},
 	}
 	for _, tt := range tests {
