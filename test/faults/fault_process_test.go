@@ -82,7 +82,11 @@ func serverFaults() []fault {
 			return true, s.server.Continue()
 		}},
 		{name: "server without files", inject: func(ctx context.Context, s *round, step Step) (bool, error) {
-			return withoutFiles(ctx, s, s.server.Pid(), step.Who%len(s.relays), step)
+			happened, err := withoutFiles(ctx, s, s.server.Pid(), step.Who%len(s.relays), step)
+			if errors.Is(err, unix.ESRCH) && s.server.Restart != nil {
+				err = s.server.Restart(ctx) // ZooKeeper exits if it cannot create a file of its log
+			}
+			return happened, err
 		}},
 		{name: "server starved", inject: func(ctx context.Context, s *round, step Step) (bool, error) {
 			return starve(ctx, s, s.server.Pid(), step)
