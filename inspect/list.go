@@ -125,7 +125,7 @@ func (w *lister) outcome() error {
 		return w.err
 	}
 	if len(w.tooWide) > 0 {
-		return fmt.Errorf("%w: %s has more than %d children, or too many to list", ErrTooMany, legible.Path(slices.Min(w.tooWide)), maxWidth)
+		return fmt.Errorf("%w: %s has more than %d children, or their list is too large", ErrTooMany, legible.Path(slices.Min(w.tooWide)), maxWidth)
 	}
 	if w.dropped > 0 {
 		return fmt.Errorf("%w: %s not visited", ErrTooMany, count(w.dropped, "znode"))

@@ -168,7 +168,6 @@ func TestLargeWritesDelayOthersByAFewBatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const byteTime = 10 * time.Nanosecond
 				opts, fs := onMemory(t, 47)
 				opts.Logger, opts.SnapshotBytes, opts.segmentBytes = discard(), 1<<40, 1<<20
 				opts.MaxClientConns = -1

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// A SilentSet contains addresses at which a server accepted a connection but answered nothing.
+// A SilentSet contains addresses at which a server accepted a connection but gave no valid answer.
 // The zero SilentSet is empty.
 type SilentSet struct {
 	mu    sync.Mutex
@@ -37,7 +37,7 @@ func (s *SilentSet) Context(ctx context.Context) context.Context {
 }
 
 // errSilent is why an address was not tried.
-var errSilent = errors.New("the server at this address did not answer")
+var errSilent = errors.New("the server at this address gave no valid answer")
 
 // Dial makes a connection, as [net.Dialer.DialContext]. If a host has several addresses, Dial
 // skips those in the SilentSet of ctx. If it can connect to no other address, it removes them

@@ -199,24 +199,24 @@ func TestEarlierChildrenAreSpared(t *testing.T) {
 	for start := time.Now(); time.Since(start) < 50*time.Millisecond; { // the kernel counts starts in ticks of 10 ms
 		<-look.C
 	}
-	c, _, _ := leave(t, `(setsid sleep 1000 &); echo up; exec sleep 1000`)
-	c.Terminate()
-	awaitExit(t, c)
-	c.TerminateLeft()
-	nobody(t, c, c.Kill)
-	if p, ok := FindProcess(earlier.Process.Pid); !ok || p.Group != p.PID {
-		t.Errorf("the earlier child is %+v, %v, want that it runs", p, ok)
-	}
-
-	// The same if the command is unknown, because /proc hides it.
-	c = runScript(t, "exec sleep 1000", "PATH="+os.Getenv("PATH"))
-	c.descendants = Descendants{}
-	c.Terminate()
-	awaitExit(t, c)
-	c.TerminateLeft()
-	nobody(t, c, c.Kill)
-	if p, ok := FindProcess(earlier.Process.Pid); !ok || p.Group != p.PID {
-		t.Errorf("the earlier child is %+v, %v after an unknown command, want that it runs", p, ok)
+	for _, tt := range []struct {
+		script string
+		hidden bool // by /proc
+	}{
+		{`(setsid sleep 1000 &); echo up; exec sleep 1000`, false},
+		{`echo up; exec sleep 1000`, true},
+	} {
+		c, _, _ := leave(t, tt.script)
+		if tt.hidden {
+			c.descendants = Descendants{}
+		}
+		c.Terminate()
+		awaitExit(t, c)
+		c.TerminateLeft()
+		nobody(t, c, c.Kill)
+		if p, ok := FindProcess(earlier.Process.Pid); !ok || p.Group != p.PID {
+			t.Errorf("%s, hidden %v: the earlier child is %+v, %v, want that it runs", tt.script, tt.hidden, p, ok)
+		}
 	}
 }
 

@@ -47,19 +47,12 @@ func (s *Descendants) Find(root, group int) (complete bool) {
 func (s *Descendants) forget() {
 	s.failed = nil
 	for p := range s.known {
-		s.check(p)
+		ended, err := p.ended()
+		s.failed = cmp.Or(s.failed, err)
+		if ended || isHelper(p.PID) {
+			delete(s.known, p)
+		}
 	}
-}
-
-// check reports whether a known process still is one to end. Otherwise it removes it.
-func (s *Descendants) check(p Process) bool {
-	ended, err := p.ended()
-	s.failed = cmp.Or(s.failed, err)
-	if ended || isHelper(p.PID) {
-		delete(s.known, p)
-		return false
-	}
-	return true
 }
 
 // Len returns the number of known processes.
@@ -82,24 +75,22 @@ func (s *Descendants) Terminate() {
 func (s *Descendants) Kill() {
 	groups := groupKiller{command: s.Command}
 	for p := range s.known {
-		groups.killProcess(p)
+		if now, ok := FindProcess(p.PID); ok && now == p {
+			groups.kill(p)
+		}
+		p.Signal(unix.SIGKILL)
 	}
 }
 
-// KillNow sends KILL to each known process as soon as it has checked it, and to each other
-// descendant of root as soon as it finds it. If a process that forks and exits again and
-// again has ended by then, a signal to its group still reaches its child. Root must adopt
-// orphans: otherwise the children of a process that it kills are not found any more. It
-// returns how many run, and how many have ended and were not reaped.
+// KillNow sends KILL to the known processes, and to each other descendant of root as soon
+// as it finds it. If a process that forks and exits again and again has ended by then, a
+// signal to its group still reaches its child. Root must adopt orphans: otherwise the
+// children of a process that it kills are not found any more. It returns how many run, and
+// how many have ended and were not reaped.
 func (s *Descendants) KillNow(root, group int) (running, ended int, complete bool) {
-	s.failed = nil
+	s.forget()
+	s.Kill()
 	groups := groupKiller{command: s.Command}
-	for p := range s.known {
-		if s.check(p) {
-			groups.killProcess(p)
-		}
-	}
-	groups = groupKiller{command: s.Command} // a group can be a new one by now
 	complete, err := eachOutside([]int{root}, group, s.Command, func(p Process, alive bool) {
 		groups.kill(p)
 		if alive {
@@ -118,14 +109,6 @@ func (s *Descendants) KillNow(root, group int) (running, ended int, complete boo
 type groupKiller struct {
 	command Process
 	done    map[int]bool // the groups that were examined
-}
-
-// killProcess sends KILL to a process, and to its group if that is still the same.
-func (k *groupKiller) killProcess(p Process) {
-	if now, ok := FindProcess(p.PID); ok && now == p {
-		k.kill(p)
-	}
-	p.Signal(unix.SIGKILL)
 }
 
 // kill sends KILL to the group of a process that runs, or that has ended and was not

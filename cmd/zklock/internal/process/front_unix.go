@@ -156,10 +156,14 @@ func (f *front) handle(m message) {
 		// The terminal sent ^Z only to the command's group. The front's job, which can have
 		// other processes, must stop as it would without the front.
 		f.pause(unix.SIGSTOP, foreground == f.group)
-	case !hasShell() && signal.Ignored(unix.SIGHUP):
-		f.forward(unix.SIGTERM) // the keeper and the command ignore HUP too
 	case !hasShell():
-		f.forward(unix.SIGHUP) // the kernel sends it to a stopped job that has lost its shell
+		// The kernel sends HUP to a stopped job that has lost its shell. If this process
+		// ignores HUP, as under nohup, so do the keeper and the command.
+		sig := unix.SIGHUP
+		if signal.Ignored(sig) {
+			sig = unix.SIGTERM
+		}
+		f.forward(sig)
 	case inJob(foreground):
 		f.pause(unix.SIGSTOP, false) // the other command continues, with the terminal
 	default:
