@@ -626,6 +626,29 @@ func TestLockThatBecomesUnreadableIsOmitted(t *testing.T) {
 	})
 }
 
+// TestLockWhoseListBecomesTooLargeIsOmitted checks that the watcher omits a lock whose children
+// it cannot list any more, and says so.
+func TestLockWhoseListBecomesTooLargeIsOmitted(t *testing.T) {
+	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+		sc.z = sc.way.Dial(t, func(o *zk.Options) { o.MaxReply = 8 << 10 })
+		defer sc.start(inspect.WatchOptions{})()
+		sc.await("the walk", func() bool { return sc.s.Status().Listed })
+		hold, other := sc.take(sc.locks.Mutex("wide")), sc.take(sc.locks.Mutex("open"))
+		sc.shows("/zklock/open queue 1+0", "/zklock/wide queue 1+0")
+		root := sc.srv.Dial(t)
+		for i := range 9 {
+			plant(t, root, fmt.Sprintf("/zklock/wide/%s%d", strings.Repeat("x", 1<<10), i))
+		}
+		sc.shows("/zklock/open queue 1+0")
+		sc.await("the reason", func() bool {
+			status := sc.s.Status()
+			return !status.Complete && strings.Contains(status.Reason, inspect.ErrTooMany.Error()) && strings.Contains(status.Reason, "/zklock/wide")
+		})
+		sc.release(hold)
+		sc.release(other)
+	})
+}
+
 // TestOtherWatchesOfTheSessionAreIgnored checks that the watcher handles only the events of its
 // own watch if other code uses the same client: it shows no lock outside the prefix, and another
 // watch that is removed does not make it list again.
