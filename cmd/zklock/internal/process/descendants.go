@@ -14,6 +14,6 @@ package process
 type Process struct {
 	PID     int
 	Group   int    // its process group when it was found
-	session int    // likewise; 0 if unknown
+	session int    // likewise; 0 if unknown, or if its leader is outside this PID namespace
 	start   uint64 // ticks of the kernel since the machine started
 }

@@ -114,9 +114,11 @@ type groupKiller struct {
 // kill sends KILL to the group of a process that runs, or that has ended and was not
 // reaped: the number is then still that of its group. A group in another session than the
 // command's consists only of descendants of the command, unless a process that is older
-// than the command, such as a daemon, leads the group or the session.
+// than the command, such as a daemon, leads the group or the session. The command's session
+// is 0 if its leader is outside this PID namespace, as in a container: a process whose
+// session is not 0 is then in another one.
 func (k *groupKiller) kill(p Process) {
-	if k.command.session == 0 || p.session <= 1 || p.Group <= 1 || p.session == k.command.session || k.done[p.Group] {
+	if k.command.PID == 0 || p.session <= 1 || p.Group <= 1 || p.session == k.command.session || k.done[p.Group] {
 		return
 	}
 	if k.done == nil {
