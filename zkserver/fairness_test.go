@@ -164,6 +164,7 @@ func TestLargeWritesDelayOthersByAFewBatches(t *testing.T) {
 		"one large write each":             {40, 1_000_000, 1, "192.0.2.2:1"},
 		"large writes of the same address": {40, 1_000_000, 1, attackers},
 		"pipelined large writes":           {10, 1_000_000, 4, "192.0.2.2:1"},
+		"two writes a batch":               {10, roundBytes/2 - 8192, 4, attackers},
 		"pipelined small writes":           {40, 20_000, 40, attackers},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ const (
 	// roundBytes ends a round early: a larger batch gains little from sharing a sync, and a
 	// request that arrives during a sync waits for three batches. About half of the bytes of
 	// a write are the request, and not in the log.
-	roundBytes = 3 << 19
+	roundBytes = 5 << 18
 	// pauseThreshold is how late the loop must be for a deadline to conclude that the
 	// process was paused. pauseGrace is the time that clients then get.
 	pauseThreshold = 50 * time.Millisecond
