@@ -21,6 +21,10 @@ const (
 	maxLocks    = 256  // locks in one transaction
 )
 
+// maxPaths limits the bytes of all paths together. ZKLOCK_LOCKS has all of them and the
+// tokens, and Linux accepts at most 128 KiB in one variable of a command.
+const maxPaths = 100 << 10
+
 // lockSpec says which locks a command line acquires, and of which kind. The kind never
 // comes from the environment, because a nested zklock would inherit it.
 type lockSpec struct {
@@ -142,10 +146,14 @@ func (s *lockSpec) setPaths(first string) error {
 	if len(s.names) > maxLocks {
 		return cli.UsageError("--lock: at most %d locks can be acquired together, not %d", maxLocks, len(s.names))
 	}
+	bytes := 0
 	for _, name := range s.names {
 		path, err := zklock.PathOf(name)
 		if err != nil {
 			return err
+		}
+		if bytes += len(path); bytes > maxPaths {
+			return cli.UsageError("--lock: the paths of the locks have more than %d bytes together; give shorter names, or fewer", maxPaths)
 		}
 		if slices.Contains(s.paths, path) {
 			return cli.UsageError("--lock: %s is named twice and would wait for itself; name every lock once", path)

@@ -52,6 +52,7 @@ func TestLockSpecRejects(t *testing.T) {
 		{[]string{"--count=1048577"}, "at most 1048576"},
 		{[]string{"--count=2000", "--permits=1025"}, "at most 1024 can be acquired at once"},
 		{slices.Repeat([]string{"--lock=b"}, maxLocks), "at most 256 locks"},
+		{longNames(), "more than 102400 bytes together"},
 		{[]string{"--permits=2"}, "--count N"},
 		{[]string{"--permits=1"}, "--count N"},
 		{[]string{"--count=0"}, "at least 1 permit"},
@@ -190,4 +191,12 @@ func TestLockSpecStates(t *testing.T) {
 	if got := tokenLines(want); got != "0 /zklock/demo\n0 /b" {
 		t.Errorf("lines %q", got)
 	}
+}
+
+// longNames returns flags for fewer locks than the limit, whose paths are too long together.
+func longNames() (flags []string) {
+	for i := range maxLocks - 10 {
+		flags = append(flags, fmt.Sprintf("--lock=%d%s", i, strings.Repeat("n", 500)))
+	}
+	return flags
 }
