@@ -86,7 +86,7 @@ bench:
 	@scripts/install-deps -bench
 	$(GO) run ./bench locks $(BENCHFLAGS)
 
-## bench-quick: the same comparison in a few minutes, with less precision.
+## bench-quick: the same comparison in two minutes, with less precision.
 bench-quick:
 	@scripts/install-deps -bench
 	$(GO) run ./bench locks -quick $(BENCHFLAGS)

@@ -18,7 +18,7 @@ import (
 func locks(ctx context.Context, args []string) error {
 	o := lockload.Defaults()
 	fs := flag.NewFlagSet("bench locks", flag.ContinueOnError)
-	fs.BoolFunc("quick", "a rough measurement in about three minutes, not for publication; later flags override its settings", func(string) error {
+	fs.BoolFunc("quick", "a rough measurement in about two minutes, not for publication; later flags override its settings", func(string) error {
 		o = o.Quick()
 		return nil
 	})

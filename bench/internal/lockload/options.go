@@ -18,6 +18,8 @@ type Options struct {
 	// Rows and Columns, unless empty, select the rows and contenders whose names contain
 	// one of these texts.
 	Rows, Columns []string
+	// Short omits the jobs that kazoo cannot do within a short Turn.
+	Short bool
 }
 
 // Defaults returns options for a comparison of about half an hour.
@@ -28,9 +30,10 @@ func Defaults() Options {
 	}
 }
 
-// Quick returns options for a rough comparison of about three minutes.
+// Quick returns options for a rough comparison of about two minutes.
 func (o Options) Quick() Options {
 	o.Rounds, o.Turn, o.Warm, o.Many, o.Locks, o.Retries = 1, 300*time.Millisecond, 2*time.Second, 200, 1000, 0
+	o.Short = true
 	return o
 }
 

@@ -47,6 +47,9 @@ func (o *Options) jobs() []job {
 	// time makes this part small.
 	long := func(w lockwork.Work) lockwork.Work { w.Time *= 4; return w }
 	held := func(n int, w lockwork.Work) lockwork.Work { w.Held = n; return w }
+	// Before 64 clients of kazoo complete a first cycle, a short turn is over, and some of
+	// them then wait for a minute.
+	shared := func(c *contender) bool { return single(c) && !(o.Short && c.library == "kazoo") }
 	async := w(1, 1, 1)
 	async.Async = true
 	local := w(1, 100, 1)
@@ -69,8 +72,8 @@ func (o *Options) jobs() []job {
 		{fmt.Sprintf("%d drain", o.Many), drain(o.Many, o.Many), single, true},
 		{fmt.Sprintf("%d drain, %d sessions", 3*o.Many, o.Many), drain(o.Many, 3*o.Many), ours, true},
 		{fmt.Sprintf("%d drain, 1 session", 10*o.Many), drain(1, 10*o.Many), ours, true},
-		{"readers and writers", kind(lockwork.ReadWrite, w(64, 64, 1)), single, false},
-		{"semaphore of 8", kind(lockwork.Semaphore, w(64, 64, 1)), single, false},
+		{"readers and writers", kind(lockwork.ReadWrite, w(64, 64, 1)), shared, false},
+		{"semaphore of 8", kind(lockwork.Semaphore, w(64, 64, 1)), shared, false},
 		{"100 held", held(100, w(1, 64, 64)), ours, false},
 		{fmt.Sprintf("%d held", o.Locks), held(o.Locks, w(1, 64, 64)), ours, false},
 	}
