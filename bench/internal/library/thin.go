@@ -57,8 +57,8 @@ type thinSession struct {
 	deleted  bool // the blocker was deleted before the watches were set
 }
 
-// Loop does a work in which every worker has its own session and all want the same lock.
-func (floor) Loop(ctx context.Context, server string, w lockwork.Work) (r lockwork.Result, err error) {
+// thin does a work in which every worker has its own session and all want the same lock.
+func thin(ctx context.Context, server string, w lockwork.Work) (r lockwork.Result, err error) {
 	l := &thinLoop{parent: w.Path, sessions: map[int32]*thinSession{}}
 	if l.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC); err != nil {
 		return r, fmt.Errorf("library: epoll: %w", err)

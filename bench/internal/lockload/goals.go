@@ -41,6 +41,8 @@ func (o *Options) goals() []goal {
 		{row: "64 locks, 1 session", ours: oursJava, others: []string{"Curator"}, ratio: 4.5},
 		{row: "64 locks, 1 session", ours: oursJava, others: []string{"go-zookeeper"}, ratio: 3},
 		{row: "64 locks, 1 session", ours: oursEnsemble, others: []string{goEnsemble}, ratio: 3.5},
+		{row: "64 locks, 1 session", ours: oursJava, others: []string{floor}, ratio: 0.9},
+		{row: "64 locks, 64 sessions", ours: oursJava, others: []string{floor}, ratio: 0.9},
 		{row: "64 locks, 64 sessions", ours: oursJava, others: []string{"go-zookeeper"}, ratio: 1.3},
 		{row: "64 locks, 64 sessions", ours: oursJava, others: []string{"Curator"}, ratio: 2},
 		{row: "10 wait, 10 sessions", ours: oursJava, others: []string{"go-zookeeper"}, ratio: 1.5},

@@ -21,7 +21,7 @@ func Do(ctx context.Context, l Library, servers string, w Work) (r Result, err e
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.Time+2*setupTime)
 	defer cancel()
-	if loop, ok := l.(Looper); ok && w.Kind == Mutex && w.Locks == 1 && w.Workers > 1 && w.Sessions == w.Workers && w.Time > 0 {
+	if loop, ok := l.(Looper); ok && w.loops() {
 		return loop.Loop(ctx, servers, w)
 	}
 	d := driver{work: w}

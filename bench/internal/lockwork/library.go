@@ -10,8 +10,8 @@ type Library interface {
 	Open(ctx context.Context, servers string) (Session, error)
 }
 
-// A Looper is a library that does a work with one lock in its own loop, with a session for
-// each worker.
+// A Looper is a library that has its own loop for a work in which every worker has its own
+// session and all want the same lock, or all use one session and every worker has its own lock.
 type Looper interface {
 	Loop(ctx context.Context, servers string, w Work) (Result, error)
 }

@@ -114,3 +114,11 @@ func (w *Work) check() error {
 
 // Lock returns the path of a worker's lock.
 func (w *Work) Lock(worker int) string { return fmt.Sprintf("%s/lock-%05d", w.Path, worker%w.Locks) }
+
+// loops reports whether a [Looper] does the work in its own loop.
+func (w *Work) loops() bool {
+	if w.Kind != Mutex || w.Time == 0 || w.Workers == 1 || w.Async || w.Held > 0 || w.Local > 0 {
+		return false
+	}
+	return w.Locks == 1 && w.Sessions == w.Workers || w.Sessions == 1 && w.Locks == w.Workers
+}
