@@ -212,21 +212,3 @@ func TestOldEncryptionIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// No token of a server causes a panic, and only its proof is accepted.
-func FuzzExchange(f *testing.F) {
-	a, _ := requestTicket(f, etypeID.AES256_CTS_HMAC_SHA1_96)
-	f.Add(false, a.reply(a.key))
-	f.Add(true, offer(noLayer, 1, a.signing()))
-	f.Fuzz(func(t *testing.T, proved bool, token []byte) {
-		a, x := requestTicket(t, etypeID.AES256_CTS_HMAC_SHA1_96)
-		if proved {
-			if _, _, err := x.Step(a.reply(a.key)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, done, err := x.Step(token); done || !errors.Is(err, zk.ErrAuthFailed) {
-			t.Errorf("done %v, %v", done, err)
-		}
-	})
-}

@@ -196,17 +196,6 @@ func TestTruncatedFiles(t *testing.T) {
 	}
 }
 
-// The file krb5.conf is trusted, but no text in it causes a panic.
-func FuzzConfig(f *testing.F) {
-	f.Add(noKDC)
-	f.Add("[libdefaults]\n udp_preference_limit\n[realms]\n A = {\n v4_x\n }\n[domain_realm]\n .a = A\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		if conf, err := parseConfig(text); err == nil && conf.LibDefaults.UDPPreferenceLimit != 1 {
-			t.Error("KDCs are not asked by TCP")
-		}
-	})
-}
-
 // A mechanism prints names and no keys.
 func TestKeysAreNotPrinted(t *testing.T) {
 	m, err := New(&Options{Principal: "app", Keytab: "/etc/app.keytab"})

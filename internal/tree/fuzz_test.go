@@ -74,34 +74,29 @@ func randomStream(seed uint64) []byte {
 	return b
 }
 
-// FuzzReplay passes arbitrary records to a tree with some content.
-func FuzzReplay(f *testing.F) {
+// FuzzRecover passes arbitrary bytes to a tree as a snapshot, and to a tree with some
+// content as a record.
+func FuzzRecover(f *testing.F) {
 	base := variedTree(f)
 	snap := base.tree.AppendSnapshot(nil)
+	f.Add(snap)
+	f.Add(New(Config{}).AppendSnapshot(nil))
 	next := base.tree.Zxid() + 1
 	for _, rec := range base.logged {
 		b := bytes.Clone(rec)
 		binary.BigEndian.PutUint64(b[1:], uint64(next))
 		f.Add(b)
 	}
-	f.Fuzz(func(t *testing.T, rec []byte) {
+	f.Fuzz(func(t *testing.T, b []byte) {
 		tr := New(Config{})
+		if tr.Restore(b) == nil {
+			exercise(t, tr)
+		}
+		tr = New(Config{})
 		if err := tr.Restore(snap); err != nil {
 			t.Fatal(err)
 		}
-		if tr.Replay(rec) == nil {
-			exercise(t, tr)
-		}
-	})
-}
-
-// FuzzRestore reads arbitrary snapshots.
-func FuzzRestore(f *testing.F) {
-	f.Add(variedTree(f).tree.AppendSnapshot(nil))
-	f.Add(New(Config{}).AppendSnapshot(nil))
-	f.Fuzz(func(t *testing.T, snap []byte) {
-		tr := New(Config{})
-		if tr.Restore(snap) == nil {
+		if tr.Replay(b) == nil {
 			exercise(t, tr)
 		}
 	})

@@ -42,24 +42,14 @@ func openFuzzed(t *testing.T, fsys *memfs.FS) {
 	}
 }
 
-// FuzzSegment reads a hostile segment.
-func FuzzSegment(f *testing.F) {
+// FuzzOpen reads a hostile segment, and a hostile snapshot together with a valid log.
+func FuzzOpen(f *testing.F) {
 	fsys, _, _ := newMem(f, 1, smallOptions(1), 4, 0)
 	for _, name := range names(f, fsys, "log-") {
 		b := read(f, fsys, name)
 		f.Add(b)
 		f.Add(b[:len(b)/2])
 	}
-	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		fsys := memfs.New(seeded(1))
-		fsys.WriteFile(filepath.Join(dir, "log-00000000000000000001"), b)
-		openFuzzed(t, fsys)
-	})
-}
-
-// FuzzSnapshot reads a hostile snapshot together with a valid log.
-func FuzzSnapshot(f *testing.F) {
 	fsys, l, _ := newMem(f, 1, smallOptions(1), 4, 4)
 	if err := l.Close(); err != nil {
 		f.Fatal(err)
@@ -70,8 +60,11 @@ func FuzzSnapshot(f *testing.F) {
 	f.Add(b[:39])
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c := fsys.Clone(seeded(1))
-		c.WriteFile(filepath.Join(dir, name), b)
-		openFuzzed(t, c)
+		segment := memfs.New(seeded(1))
+		segment.WriteFile(filepath.Join(dir, "log-00000000000000000001"), b)
+		openFuzzed(t, segment)
+		snapshot := fsys.Clone(seeded(1))
+		snapshot.WriteFile(filepath.Join(dir, name), b)
+		openFuzzed(t, snapshot)
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"errors"
-	"strings"
 	"testing"
 )
 
@@ -101,26 +100,4 @@ func TestNotAName(t *testing.T) {
 			t.Errorf("%s: %q, %v, want ErrName", what, got, err)
 		}
 	}
-}
-
-// FuzzName looks for bytes that end the program, and for values that break out
-// of their attribute: an unescaped comma would forge a level.
-func FuzzName(f *testing.F) {
-	f.Add(name(f, one(oid(2, 5, 4, 3), value(asn1.TagUTF8String, ` a,b\`))))
-	f.Add(name(f, one(oid(2, 5, 4, 3), value(asn1.TagBMPString, "\x00a\x00,"))))
-	f.Add([]byte{0x30, 0x80})
-	f.Fuzz(func(t *testing.T, der []byte) {
-		got, err := Name(der)
-		if err != nil {
-			return
-		}
-		var levels []relativeSET
-		if _, err := asn1.Unmarshal(der, &levels); err != nil {
-			t.Fatalf("%x: taken, and not decoded: %v", der, err)
-		}
-		plain := strings.NewReplacer(`\\`, "", `\,`, "").Replace(got)
-		if n := strings.Count(plain, ","); n != max(len(levels)-1, 0) {
-			t.Errorf("%x: %q has %d commas between %d levels", der, got, n, len(levels))
-		}
-	})
 }

@@ -1,9 +1,6 @@
 package x500
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 // javaTakes are names that Java 17's X500Principal takes.
 func javaTakes() []string {
@@ -43,22 +40,4 @@ func TestValidAsJava(t *testing.T) {
 			t.Errorf("%q is valid", name)
 		}
 	}
-}
-
-// What Name writes is valid, and no text makes Valid panic. Java does not take
-// back what it writes for a carriage return at an end.
-func FuzzValid(f *testing.F) {
-	for _, name := range append(javaTakes(), javaRefuses()...) {
-		f.Add(name)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if Valid(text) && text != "" && !Valid(text+",CN=x") {
-			t.Errorf("%q is valid, with another level it is not", text)
-		}
-		var b = name(t, one(oid(2, 5, 4, 3), value(12, text)))
-		written, err := Name(b)
-		if err == nil && !Valid(written) && !strings.Contains(text, "\r") {
-			t.Errorf("%q, written as %q, is not valid", text, written)
-		}
-	})
 }

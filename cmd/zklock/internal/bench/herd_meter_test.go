@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -166,24 +167,26 @@ func TestHeartbeatsDoNotCount(t *testing.T) {
 	})
 }
 
-// FuzzFrames checks that the frames do not depend on how the stream is cut.
-func FuzzFrames(f *testing.F) {
-	f.Add(append(handshake(), wire.AppendRequest(nil, 1, wire.OpExists, &wire.ExistsRequest{Path: "/a"})...), uint8(3))
-	f.Add([]byte{0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}, uint8(1))
-	f.Add([]byte{0x7f, 0xff, 0xff, 0xff, 1}, uint8(2))
-	f.Fuzz(func(t *testing.T, stream []byte, cut uint8) {
+// TestFramesDoNotDependOnCuts splits random streams of valid, empty, truncated, and invalid
+// frames, in one piece and in small pieces.
+func TestFramesDoNotDependOnCuts(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	parts := [][]byte{handshake(), wire.AppendRequest(nil, 1, wire.OpExists, &wire.ExistsRequest{Path: "/a"}),
+		{0, 0, 0, 0}, {0, 0, 0, 2, 1, 2}, {0, 0, 0, 13}, {0}, {0xff, 0xff, 0xff, 0xff}, {0x7f, 0xff, 0xff, 0xff, 1}}
+	for range 5000 {
+		var stream []byte
+		for range r.IntN(6) {
+			stream = append(stream, parts[r.IntN(len(parts))]...)
+		}
 		collect := func(step int) (all []string) {
 			fr := frames{each: func(body []byte, size int, first bool) { all = append(all, fmt.Sprint(body, size, first)) }}
-			for rest := stream; len(rest) > 0; {
-				n := min(step, len(rest))
-				fr.feed(rest[:n])
-				rest = rest[n:]
+			for piece := range slices.Chunk(stream, step) {
+				fr.feed(piece)
 			}
 			return all
 		}
-		whole, pieces := collect(max(len(stream), 1)), collect(int(cut)%16+1)
-		if fmt.Sprint(whole) != fmt.Sprint(pieces) {
-			t.Errorf("whole %v, in pieces %v", whole, pieces)
+		if whole, pieces := collect(max(len(stream), 1)), collect(1+r.IntN(16)); !slices.Equal(whole, pieces) {
+			t.Fatalf("%x: whole %v, in pieces %v", stream, whole, pieces)
 		}
-	})
+	}
 }

@@ -180,23 +180,6 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// FuzzParseContexts: any text is a file or an error, and never a panic or a bad name.
-func FuzzParseContexts(f *testing.F) {
-	f.Add([]byte("current: a\ncontexts:\n  a:\n    servers: x:1\n"))
-	f.Add([]byte("contexts: &a\n  b: *a\n"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		file := &ContextFile{Current: LocalContext, Contexts: map[string]Context{}}
-		if file.parse(text) != nil {
-			return
-		}
-		for name, c := range file.Contexts {
-			if err := CheckContext(name, c); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-}
-
 // TestContextsChangedAtOnce: each of several processes that change a file at the same time
 // keeps the changes of the others. flock distinguishes open files, not processes.
 func TestContextsChangedAtOnce(t *testing.T) {

@@ -108,20 +108,3 @@ func TestRead(t *testing.T) {
 		t.Errorf("a file without end: %v", err)
 	}
 }
-
-// FuzzUsers: whatever the file has in it, it ends with users or an error.
-func FuzzUsers(f *testing.F) {
-	f.Add("Server { x.DigestLoginModule required user_a=\"b\\101\"; };")
-	f.Add("Server { // c\n /* d */ x.Krb5LoginModule optional; }; X{};")
-	f.Fuzz(func(t *testing.T, text string) {
-		users, err := JAASUsers("f", text, DefaultJAASSection)
-		if (err == nil) == (len(users) == 0) {
-			t.Errorf("%q: %d users and %v", text, len(users), err)
-		}
-		for user, password := range users {
-			if user == "" || password == "" {
-				t.Errorf("%q: an empty user or password", text)
-			}
-		}
-	})
-}

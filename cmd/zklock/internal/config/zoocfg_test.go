@@ -280,33 +280,6 @@ func TestEveryKeyIsReached(t *testing.T) {
 	}
 }
 
-// FuzzParse: any file gives a configuration or an error, and nothing of it
-// reaches a terminal unescaped.
-func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"tickTime=2000\ndataDir=/x\n", "a\\u12=b", "server.1=x", "\x1b[31m=\x1b", "ssl.protocol=\x1b", "x\\\ny=1", "clientPort:0x10"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, in string) {
-		c, err := ParseServerConfig("f", strings.NewReader(in))
-		if (c == nil) == (err == nil) {
-			t.Fatalf("%v and %v", c, err)
-		}
-		texts := []string{}
-		if err != nil {
-			texts = append(texts, err.Error())
-		} else {
-			for _, n := range c.Notes {
-				texts = append(texts, n.Text)
-			}
-		}
-		for _, text := range texts {
-			if i := strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f }); i >= 0 {
-				t.Errorf("%q has an unsafe character in %q", in, text)
-			}
-		}
-	})
-}
-
 // TestLimitsOfSessionsAreToldByTheirKeys: the options of the Go API mean nothing to a
 // reader of the file.
 func TestLimitsOfSessionsAreToldByTheirKeys(t *testing.T) {

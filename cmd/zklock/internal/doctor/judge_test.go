@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -366,17 +367,21 @@ func TestWords(t *testing.T) {
 	}
 }
 
-func FuzzWords(f *testing.F) {
-	f.Add("Zookeeper version: 3.8.0\nMode: leader\ntickTime=1\nzk_synced_followers\t1")
-	f.Fuzz(func(t *testing.T, text string) {
+// TestWordsOfAnyServer parses random answers: nothing in the result controls a terminal, and
+// no limit is negative.
+func TestWordsOfAnyServer(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 5_000 {
+		text := pieces(r, "Zookeeper version: ", "Mode: ", "Outstanding: ", "tickTime=", "syncLimit=", "minSessionTimeout=",
+			"zk_synced_followers\t", "3.8", "-7", "99999999999", "leader", "\x1b", "世", "\xff", " ", "\n")
 		var s Server
 		s.srvr(text)
 		s.conf(text)
 		s.mntr(text)
 		if strings.ContainsAny(s.Role+s.Version, "\x1b\n") || s.Tick < 0 || s.SyncLimit < 0 {
-			t.Fatalf("%+v", s)
+			t.Fatalf("%q: %+v", text, s)
 		}
-	})
+	}
 }
 
 // TestQuorumSaysHowManyMoreMayFail is about ensembles that are in order.

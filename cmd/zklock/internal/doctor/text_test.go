@@ -3,6 +3,7 @@ package doctor
 import (
 	"bytes"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -62,13 +63,20 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-func FuzzWrap(f *testing.F) {
-	f.Add("one two three", 4)
-	f.Add("世界 x", 1)
-	f.Fuzz(func(t *testing.T, text string, width int) {
-		if width < 1 || width > 1000 || !utf8.ValidString(text) {
-			return
-		}
+// pieces joins up to 19 pieces at random.
+func pieces(r *rand.Rand, of ...string) string {
+	text := ""
+	for range r.IntN(20) {
+		text += of[r.IntN(len(of))]
+	}
+	return text
+}
+
+// TestWrapKeepsText wraps random texts: no line is too long, and no character is lost.
+func TestWrapKeepsText(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 5_000 {
+		text, width := pieces(r, "a", "世", "e\u0301", "abcdefghi", " ", "\n", "\u3000"), 1+r.IntN(9)
 		lines := wrap(text, width)
 		for _, line := range lines {
 			if utf8.RuneCountInString(line) > width {
@@ -78,7 +86,7 @@ func FuzzWrap(f *testing.F) {
 		if got, want := strings.Join(strings.Fields(strings.Join(lines, "")), ""), strings.Join(strings.Fields(text), ""); got != want {
 			t.Fatalf("%q became %q", text, lines)
 		}
-	})
+	}
 }
 
 func TestWrite(t *testing.T) {

@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
@@ -39,17 +40,26 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// FuzzKeys: whatever comes, all of it is taken, or is the beginning of a character.
-func FuzzKeys(f *testing.F) {
-	f.Add([]byte("\x1b[5~q"))
-	f.Add([]byte("\x1b["))
-	f.Add([]byte("世\xe4"))
-	f.Fuzz(func(t *testing.T, b []byte) {
+// pieces joins up to 9 pieces at random.
+func pieces(r *rand.Rand, of ...string) string {
+	text := ""
+	for range r.IntN(10) {
+		text += of[r.IntN(len(of))]
+	}
+	return text
+}
+
+// TestKeysOfAnyBytes parses random bytes: each is part of a key, or the beginning of a
+// character.
+func TestKeysOfAnyBytes(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		b := []byte(pieces(r, "\x1b", "\x1b[5", "[", "O", "5", ";", "~", "A", "q", "\n", "\x08", "世", "\xe4", "\xb8", "\xf0\x9f", "\xff"))
 		keys, rest := Keys(b)
 		if len(rest) >= utf8.UTFMax || len(keys) > len(b) || len(keys) == 0 && len(rest) != len(b) {
 			t.Fatalf("%q: %d, rest %q", b, keys, rest)
 		}
-	})
+	}
 }
 
 func TestColumns(t *testing.T) {
@@ -75,17 +85,15 @@ func TestFit(t *testing.T) {
 	}
 }
 
-func FuzzFit(f *testing.F) {
-	f.Add("世界 x", 3)
-	f.Add("e\u0301e\u0301", 1)
-	f.Fuzz(func(t *testing.T, text string, width int) {
-		if width < 0 || width > 500 {
-			return
-		}
+// TestFitIsExact fits random texts.
+func TestFitIsExact(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		text, width := pieces(r, "a", " ", "世", "e\u0301", "\u0301", "😀", "\x1b", "\xff", "\u202e"), r.IntN(12)
 		if got := cli.Columns(cli.Fit(text, width, "~")); got != width {
 			t.Fatalf("%q in %d has %d", text, width, got)
 		}
-	})
+	}
 }
 
 func TestRender(t *testing.T) {
