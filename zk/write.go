@@ -1,6 +1,7 @@
 package zk
 
 import (
+	"runtime"
 	"time"
 
 	"github.com/zklock/zklock/internal/boottime"
@@ -15,8 +16,14 @@ const afterWriteError = time.Second
 func (c *Client) write() {
 	c.mu.Lock()
 	for {
-		for !c.core.Ended() && !c.writerMayWrite() {
-			c.writable.Wait()
+		c.awaitOutput()
+		if c.core.Unanswered() > 1 {
+			// Goroutines that the last answers woke up probably have requests for the same
+			// transaction.
+			c.mu.Unlock()
+			runtime.Gosched()
+			c.mu.Lock()
+			c.awaitOutput()
 		}
 		if c.core.Ended() {
 			break
@@ -46,6 +53,14 @@ func (c *Client) write() {
 	c.running--
 	c.changed.Broadcast()
 	c.mu.Unlock()
+}
+
+// awaitOutput waits until the writer has something to write or the core has ended. c.mu is
+// held.
+func (c *Client) awaitOutput() {
+	for !c.core.Ended() && !c.writerMayWrite() {
+		c.writable.Wait()
+	}
 }
 
 // writerMayWrite reports whether the writer has something to write now. c.mu is held.
