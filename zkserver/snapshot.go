@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"time"
 
 	"github.com/zklock/zklock/internal/tree"
@@ -112,6 +113,9 @@ func (s *Server) snapshotFromLog(log *wal.Log, index uint64, cancel <-chan struc
 
 // checkSnapshot returns an error unless the snapshot restores the state with the hash.
 func checkSnapshot(cfg tree.Config, r *io.SectionReader, hash [sha256.Size]byte) error {
+	// The state that the snapshot was made from is garbage now. If the bytes of the snapshot
+	// came on top of it at once, the collector would be late, and the loop would have to help it.
+	runtime.GC()
 	t := tree.New(cfg)
 	if err := restore(t, r); err != nil {
 		return err
