@@ -256,8 +256,8 @@ func (c *Client) Close() error {
 
 // Go queues op and returns immediately. done, if not nil, is called with the result.
 // The client calls it in wire order, never concurrently with the functions of
-// listeners, and on its own goroutine with no lock held. done must not block, and may
-// call Go. Requests are sent in the order of the calls. Requests that are queued at
+// listeners, and on its own goroutine with no lock held. done must not block, must not
+// end its goroutine, and may call Go. Requests are sent in the order of the calls. Requests that are queued at
 // the same time are sent in one write.
 //
 // The request belongs to the session of the last [StateChange], and fails with

@@ -41,21 +41,30 @@ func (l *link) close() { l.raw.Close() }
 // errDialExited means that a function of the caller's ended its goroutine.
 var errDialExited = errors.New("zk: DialContext, or a function of the TLS or SASL options, ended its goroutine")
 
-// connect makes a connection, including TLS and the start of SASL, within the deadline. It
-// calls functions of the caller's on another goroutine, which they may end, as t.FailNow does.
-func (c *Client) connect(ctx context.Context, server string, deadline time.Duration) (l *link, err error) {
-	err = errDialExited
+// apart calls f, which calls functions of the caller's, on another goroutine. They may end that
+// goroutine, as t.FailNow does: then the error is errDialExited.
+func apart(f func() error) error {
+	err := errDialExited
 	done := make(chan struct{})
-	go func() { // ends with the functions of the caller's
+	go func() { // ends with f
 		defer close(done)
-		l, err = c.makeLink(ctx, server, deadline)
+		err = f()
 	}()
 	<-done
+	return err
+}
+
+// connect makes a connection, including TLS and the start of SASL, within the deadline.
+func (c *Client) connect(ctx context.Context, server string, deadline time.Duration) (l *link, err error) {
+	err = apart(func() (err error) {
+		l, err = c.makeLink(ctx, server, deadline)
+		return err
+	})
 	return l, err
 }
 
 // makeLink is connect on the calling goroutine.
-func (c *Client) makeLink(ctx context.Context, server string, deadline time.Duration) (*link, error) {
+func (c *Client) makeLink(ctx context.Context, server string, deadline time.Duration) (_ *link, err error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline-boottime.Now())
 	defer cancel()
 	a := addressOf(server)
@@ -68,6 +77,12 @@ func (c *Client) makeLink(ctx context.Context, server string, deadline time.Dura
 	if err != nil {
 		return nil, err
 	}
+	made := false
+	defer func() {
+		if !made {
+			raw.Close()
+		}
+	}()
 	l := &link{server: server, conn: raw, raw: raw}
 	if c.opts.TLS == nil {
 		l.direct = directOf(raw)
@@ -76,9 +91,9 @@ func (c *Client) makeLink(ctx context.Context, server string, deadline time.Dura
 		return nil, err
 	}
 	if err := c.startSASL(ctx, l, a.host); err != nil {
-		l.close()
 		return nil, err
 	}
+	made = true
 	return l, nil
 }
 

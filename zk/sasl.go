@@ -26,7 +26,7 @@ type SASLMechanism interface {
 	Start(ctx context.Context, host string, addr net.Addr) (SASLExchange, error)
 }
 
-// SASLExchange is the exchange of one connection. It belongs to one goroutine.
+// SASLExchange is the exchange of one connection. Only one goroutine uses it at a time.
 type SASLExchange interface {
 	// Step returns the token that answers the challenge of the server. The first
 	// challenge is empty: then Step returns the first token, which can be empty too.
@@ -118,7 +118,12 @@ func (c *Client) stepSASL(l *link) {
 		return
 	}
 	c.mu.Unlock()
-	response, done, err := l.sasl.Step(challenge.Token)
+	var response []byte
+	var done bool
+	err := apart(func() (err error) {
+		response, done, err = l.sasl.Step(challenge.Token)
+		return err
+	})
 	c.mu.Lock()
 	now := boottime.Now()
 	if err != nil {

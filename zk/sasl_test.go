@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -270,6 +272,61 @@ func TestSASLMechanismErrors(t *testing.T) {
 				}
 				if again := m.starts.Load() > 1; again != tt.again {
 					t.Errorf("%d attempts", m.starts.Load())
+				}
+			})
+		})
+	}
+}
+
+// exits is a mechanism that ends the goroutine that calls it, as t.FailNow does, in Start or in
+// Step.
+type exits struct{ start bool }
+
+func (e exits) Start(context.Context, string, net.Addr) (zk.SASLExchange, error) {
+	if e.start {
+		runtime.Goexit()
+	}
+	return e, nil
+}
+
+func (exits) Step([]byte) ([]byte, bool, error) {
+	runtime.Goexit()
+	return nil, false, nil
+}
+
+// closeCounter counts its Close calls.
+type closeCounter struct {
+	net.Conn
+	closed func()
+}
+
+func (c closeCounter) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
+
+// TestSASLMechanismMayEndItsGoroutine checks that a mechanism that ends its goroutine fails
+// attempts to connect, which close their connections.
+func TestSASLMechanismMayEndItsGoroutine(t *testing.T) {
+	for _, m := range []exits{{start: true}, {start: false}} {
+		t.Run(fmt.Sprintf("start=%t", m.start), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, saslOnly)
+				o := as(srv, "", "")
+				o.SASL = m
+				var made, closed atomic.Int64
+				dial := o.DialContext
+				o.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+					made.Add(1)
+					conn, err := dial(ctx, network, address)
+					return closeCounter{conn, sync.OnceFunc(func() { closed.Add(1) })}, err
+				}
+				_, err := zk.Dial(t.Context(), srv.Addr(), o)
+				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "ended its goroutine") {
+					t.Error(err)
+				}
+				if made.Load() < 2 || closed.Load() != made.Load() {
+					t.Errorf("closed %d of %d connections", closed.Load(), made.Load())
 				}
 			})
 		})

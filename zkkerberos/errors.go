@@ -10,7 +10,8 @@ import (
 )
 
 // Error is the error type of this package. It matches zk.ErrAuthFailed if the KDC refused the
-// client's principal or key, or the server did not prove its identity. After such an error, also a
+// client's key, does not know its principal, or says that the principal or its password has
+// expired, or if the server did not prove its identity. After such an error, also a
 // client that was connected before ends permanently: Dial a new one. It matches
 // zk.ErrInvalidOptions if the client has no usable file or ticket, or cannot get a ticket for this
 // server.
@@ -53,7 +54,8 @@ var verdicts = []struct {
 	{"KDC_ERR_PREAUTH_FAILED", zk.ErrAuthFailed, "the KDC refused the key; the password of the principal has changed, so export its keytab again"},
 	// Without pre-authentication, the client notices that itself.
 	{"client password/keytab incorrect", zk.ErrAuthFailed, "the key does not decrypt the answer of the KDC; the password of the principal has changed, so export its keytab again"},
-	{"KDC_ERR_CLIENT_REVOKED", zk.ErrAuthFailed, "the KDC has locked this principal; ask the administrator of the realm"},
+	// A stranger can lock a principal for some minutes by wrong passwords.
+	{"KDC_ERR_CLIENT_REVOKED", nil, "the KDC has locked this principal; ask the administrator of the realm"},
 	{"KDC_ERR_NAME_EXP", zk.ErrAuthFailed, "this principal has expired; ask the administrator of the realm"},
 	{"KDC_ERR_KEY_EXPIRED", zk.ErrAuthFailed, "the password of this principal has expired; change it, and export its keytab again"},
 	{"KRB_AP_ERR_TKT_EXPIRED", zk.ErrInvalidOptions, "the ticket has expired; run kinit"},

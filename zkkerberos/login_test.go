@@ -229,3 +229,20 @@ func TestServerNameLookupFails(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLockedPrincipalIsTriedAgain: a KDC locks a principal after wrong passwords of any client,
+// often for some minutes. So that refusal does not end a client, and neither do failures of the KDC.
+func TestLockedPrincipalIsTriedAgain(t *testing.T) {
+	for text, final := range map[string]bool{
+		"KRB Error: (18) KDC_ERR_CLIENT_REVOKED Clients credentials have been revoked":      false,
+		"KRB Error: (29) KDC_ERR_SVC_UNAVAILABLE A service is not available":                false,
+		"KRB Error: (37) KRB_AP_ERR_SKEW Clock skew too great":                              false,
+		"KRB Error: (6) KDC_ERR_C_PRINCIPAL_UNKNOWN Client not found in Kerberos database":  true,
+		"KRB Error: (24) KDC_ERR_PREAUTH_FAILED Pre-authentication information was invalid": true,
+	} {
+		err := kdcError("log in as", "app", errors.New(text))
+		if errors.Is(err, zk.ErrAuthFailed) != final || errors.Is(err, zk.ErrInvalidOptions) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"time"
 
 	"github.com/zklock/zklock/internal/tree"
@@ -107,11 +108,14 @@ func (s *Server) snapshotFromLog(log *wal.Log, index uint64, cancel <-chan struc
 		h.Sum(hash[:0])
 		return err
 	}
-	return log.SnapshotFromFiles(index, write, func(r io.Reader) error { return checkSnapshot(cfg, r, hash) })
+	return log.SnapshotFromFiles(index, write, func(r *io.SectionReader) error { return checkSnapshot(cfg, r, hash) })
 }
 
 // checkSnapshot returns an error unless the snapshot restores the state with the hash.
-func checkSnapshot(cfg tree.Config, r io.Reader, hash [sha256.Size]byte) error {
+func checkSnapshot(cfg tree.Config, r *io.SectionReader, hash [sha256.Size]byte) error {
+	// The state that the snapshot was made from is garbage now. If the bytes of the snapshot
+	// came on top of it at once, the collector would be late, and the loop would have to help it.
+	runtime.GC()
 	t := tree.New(cfg)
 	if err := restore(t, r); err != nil {
 		return err
@@ -186,10 +190,12 @@ func cancelled(c <-chan struct{}) bool {
 	}
 }
 
-// restore sets a new tree to the state of a snapshot.
-func restore(t *tree.Tree, r io.Reader) error {
-	b, err := io.ReadAll(r)
-	if err != nil {
+// restore sets a new tree to the state of a snapshot. It does not read by io.ReadAll, which
+// copies a third of the bytes at once: that cannot be interrupted, so goroutines that wait for
+// the same processor would stop for that long.
+func restore(t *tree.Tree, r *io.SectionReader) error {
+	b := make([]byte, r.Size())
+	if _, err := io.ReadFull(r, b); err != nil {
 		return err
 	}
 	return t.Restore(b)
@@ -198,7 +204,7 @@ func restore(t *tree.Tree, r io.Reader) error {
 // replay sets a new tree to the state at the end of the recovered files. If count is not
 // nil, replay calls it with the size of each record.
 func replay(t *tree.Tree, found *wal.Recovered, cancel <-chan struct{}, count func(size int)) error {
-	return found.Replay(func(r io.Reader) error { return restore(t, r) }, func(index uint64, rec []byte) error {
+	return found.Replay(func(r *io.SectionReader) error { return restore(t, r) }, func(index uint64, rec []byte) error {
 		if cancelled(cancel) {
 			return errCancelled
 		}

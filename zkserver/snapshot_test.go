@@ -1,7 +1,10 @@
 package zkserver
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/zklock/internal/tree"
 	"github.com/zklock/zklock/internal/wal"
 	"github.com/zklock/zklock/internal/wal/memfs"
 	"github.com/zklock/zklock/internal/wire"
@@ -51,6 +55,30 @@ func TestSnapshotFromLogEqualsMemory(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSnapshotIsReadWithoutFurtherCopies: restoring a state allocates the bytes of the snapshot
+// and the state.
+func TestSnapshotIsReadWithoutFurtherCopies(t *testing.T) {
+	opts, _ := onMemory(t, 28)
+	s := start(t, opts)
+	c := login(t, s, time.Hour)
+	data := []byte(strings.Repeat("d", 512<<10))
+	for i := range 32 {
+		c.do(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), Data: data, ACL: openACL()})
+	}
+	var b []byte
+	s.runOnLoop(func() { b = s.loop.tree.AppendSnapshot(nil) })
+	fresh := tree.New(s.treeConfig())
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := restore(fresh, io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b)))); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(len(b))*5/2 {
+		t.Errorf("restoring a snapshot of %d bytes allocated %d bytes", len(b), n)
+	}
 }
 
 // TestSnapshotDoesNotBlockRequests: a snapshot on a disk that blocks forever delays no

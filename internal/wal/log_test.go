@@ -304,7 +304,7 @@ func TestSnapshotIsSyncedInPieces(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []byte
-		err = rec.Replay(func(r io.Reader) (err error) { got, err = io.ReadAll(r); return err }, func(uint64, []byte) error { return nil })
+		err = rec.Replay(func(r *io.SectionReader) (err error) { got, err = io.ReadAll(r); return err }, func(uint64, []byte) error { return nil })
 		if err != nil || !bytes.Equal(got, content) {
 			t.Errorf("%s: %d bytes of %d are left, %v", name, len(got), len(content), err)
 		}
@@ -449,7 +449,7 @@ func TestReplayReturnsCallbackError(t *testing.T) {
 	}
 	_, rec, _ := mustOpen(t, fsys, smallOptions(2))
 	broken := errors.New("broken")
-	if err := rec.Replay(func(io.Reader) error { return broken }, nil); !errors.Is(err, broken) {
+	if err := rec.Replay(func(*io.SectionReader) error { return broken }, nil); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 	if rec.SnapshotIndex == 0 {

@@ -484,7 +484,7 @@ func (r *recovery) endPrevious(first uint64) error {
 // Replay passes on what Open found: first the snapshot to restore, if there is one,
 // then every record after it in order. A record is valid only during the call. An
 // error of a callback ends the replay and is returned.
-func (r *Recovered) Replay(restore func(snapshot io.Reader) error, record func(index uint64, rec []byte) error) error {
+func (r *Recovered) Replay(restore func(snapshot *io.SectionReader) error, record func(index uint64, rec []byte) error) error {
 	if r.SnapshotIndex > 0 {
 		if err := readSnapshot(r.fs, r.dir, r.SnapshotIndex, restore); err != nil {
 			return err

@@ -20,14 +20,14 @@ import (
 // that poison it: the directory could not be synced, or this process has lost its
 // lock.
 func (l *Log) Snapshot(index uint64, write func(w io.Writer) error) error {
-	return l.snapshot(index, write, func(io.Reader) error { return nil })
+	return l.snapshot(index, write, func(*io.SectionReader) error { return nil })
 }
 
 // SnapshotFromFiles is Snapshot for a caller that derives the state from the files.
 // write receives the content of the log up to index, which must be durable. check
 // receives what was written, read back from the disk. An error of check discards the
 // new snapshot and keeps the old ones.
-func (l *Log) SnapshotFromFiles(index uint64, write func(past *Recovered, w io.Writer) error, check func(io.Reader) error) error {
+func (l *Log) SnapshotFromFiles(index uint64, write func(past *Recovered, w io.Writer) error, check func(*io.SectionReader) error) error {
 	return l.snapshot(index, func(w io.Writer) error {
 		past, err := l.recoveredAt(index)
 		if err != nil {
@@ -37,7 +37,7 @@ func (l *Log) SnapshotFromFiles(index uint64, write func(past *Recovered, w io.W
 	}, check)
 }
 
-func (l *Log) snapshot(index uint64, write func(io.Writer) error, check func(io.Reader) error) error {
+func (l *Log) snapshot(index uint64, write func(io.Writer) error, check func(*io.SectionReader) error) error {
 	l.mu.Lock()
 	if err := l.beginSnapshot(index); err != nil || index == l.newestSnapshot() {
 		l.mu.Unlock()
@@ -84,7 +84,7 @@ func (l *Log) newestSnapshot() uint64 {
 
 // saveSnapshot writes the file under a temporary name first, so that a partial file
 // never has the final name.
-func (l *Log) saveSnapshot(index uint64, write func(io.Writer) error, check func(io.Reader) error) error {
+func (l *Log) saveSnapshot(index uint64, write func(io.Writer) error, check func(*io.SectionReader) error) error {
 	if err := l.checkLock(); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (l *Log) flush() error {
 
 // readBack verifies a snapshot that was just written, if possible from the disk,
 // because older snapshots are then removed.
-func readBack(fsys FS, path string, index uint64, seed uint32, check func(io.Reader) error) error {
+func readBack(fsys FS, path string, index uint64, seed uint32, check func(*io.SectionReader) error) error {
 	f, err := fsys.Open(path)
 	if err != nil {
 		return fmt.Errorf("reading back: %w", err)
@@ -174,9 +174,8 @@ func readBack(fsys FS, path string, index uint64, seed uint32, check func(io.Rea
 }
 
 // snapshotBody returns the content of a verified snapshot file.
-func snapshotBody(f io.ReaderAt, size int64) io.Reader {
-	body := io.NewSectionReader(f, snapshotHeaderSize, size-snapshotHeaderSize-snapshotTrailerSize)
-	return bufio.NewReaderSize(body, 256<<10)
+func snapshotBody(f io.ReaderAt, size int64) *io.SectionReader {
+	return io.NewSectionReader(f, snapshotHeaderSize, size-snapshotHeaderSize-snapshotTrailerSize)
 }
 
 // syncDir syncs the directory. A failure poisons the log, because a retry cannot tell
@@ -385,7 +384,7 @@ func checkSnapshotHeader(head []byte, index uint64) error {
 }
 
 // readSnapshot passes the content of a verified snapshot to restore.
-func readSnapshot(fsys FS, dir string, index uint64, restore func(io.Reader) error) error {
+func readSnapshot(fsys FS, dir string, index uint64, restore func(*io.SectionReader) error) error {
 	path := filepath.Join(dir, fileName(snapshotPrefix, index))
 	f, err := fsys.Open(path)
 	if err != nil {

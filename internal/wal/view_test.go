@@ -113,11 +113,11 @@ func TestSnapshotFromFiles(t *testing.T) {
 		return made.snapshot(w)
 	}
 	refuse := errors.New("not as it should be")
-	err := l.SnapshotFromFiles(last.index, write, func(io.Reader) error { return refuse })
+	err := l.SnapshotFromFiles(last.index, write, func(*io.SectionReader) error { return refuse })
 	if !errors.Is(err, refuse) || len(names(t, fsys, "snapshot-")) != 0 || l.Err() != nil {
 		t.Fatalf("a snapshot that is refused: %v, files %q", err, names(t, fsys, ""))
 	}
-	err = l.SnapshotFromFiles(last.index, write, func(r io.Reader) error {
+	err = l.SnapshotFromFiles(last.index, write, func(r *io.SectionReader) error {
 		var s state
 		if err := s.restore(r); err != nil || s != last {
 			return fmt.Errorf("%+v, %w", s, err)
