@@ -331,3 +331,32 @@ func allEnded(t *testing.T, r *os.File) {
 		t.Errorf("a process is left: read %d, %v, %v", n, failed, err)
 	}
 }
+
+// TestSignalReachesCommandThatLeftItsGroup: a command can move to any group of its session.
+// It gets the signals that are forwarded to it; the other processes of that group do not.
+func TestSignalReachesCommandThatLeftItsGroup(t *testing.T) {
+	other := exec.Command("sleep", "1000")
+	other.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- other.Wait() }()
+	t.Cleanup(func() { _ = other.Process.Kill() })
+	t.Setenv("JOIN_GROUP", strconv.Itoa(other.Process.Pid))
+	c, err := StartCommand(Command{Path: os.Args[0], Args: []string{"join"}, Env: os.Environ()}, os.Args[0],
+		func(int) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	settled(t, c.Group(), func(p Process, ok bool) bool { return ok && p.Group == other.Process.Pid })
+	c.Signal(syscall.SIGTERM)
+	if got := awaitExit(t, c); got.Signal != int(syscall.SIGTERM) {
+		t.Errorf("the command ended with %+v, want signal TERM", got)
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("another process of the group ended: %v", err)
+	default:
+	}
+}
