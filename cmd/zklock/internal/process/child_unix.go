@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -254,21 +255,21 @@ func (c *Child) send(sig unix.Signal) {
 	}
 }
 
-// Terminate sends TERM to the whole group, and to the processes that the command has
-// started outside of it.
-func (c *Child) Terminate() {
+// Terminate sends TERM to the whole group, and until a time on the boot clock also to the
+// processes that the command has started outside of it.
+func (c *Child) Terminate(until time.Duration) {
 	c.find() // first, because a process cannot be found after its parent has ended
 	c.Signal(unix.SIGTERM)
-	c.descendants.Terminate()
+	c.descendants.Terminate(until)
 }
 
-// TerminateLeft sends TERM to the processes outside of the group that have not got it. The
-// processes of the group got a signal before; TerminateLeft sends them CONT, so that they
-// can handle it.
-func (c *Child) TerminateLeft() {
+// TerminateLeft sends TERM to the processes outside of the group that have not got it, until
+// a time on the boot clock. The processes of the group got a signal before; TerminateLeft
+// sends them CONT, so that they can handle it.
+func (c *Child) TerminateLeft(until time.Duration) {
 	c.find()
 	c.Signal(unix.SIGCONT)
-	c.descendants.Terminate()
+	c.descendants.Terminate(until)
 }
 
 // Kill sends KILL to the whole group, and to the processes that the command has started
