@@ -32,7 +32,7 @@ func (s *supervisor) limitHold(core *Core) time.Duration {
 	case !m.ended:
 		m.ended, m.killAt = true, now+s.plan.KillAfter
 		s.stopping = true
-		s.cmd.Terminate()
+		s.cmd.Terminate(m.killAt)
 		cli.Warn("the command still runs after %s (--max-hold): ending it", m.limit)
 	case now >= m.killAt:
 		m.killed = true

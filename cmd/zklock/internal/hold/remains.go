@@ -42,9 +42,9 @@ func (s *supervisor) endRemains(core *Core, exit process.Exit) {
 		s.remains.killAt = s.now()
 	case !s.cmd.Left():
 	case s.stopping || core.Ending():
-		s.cmd.TerminateLeft()
+		s.cmd.TerminateLeft(s.remains.killAt)
 	default:
-		s.cmd.Terminate()
+		s.cmd.Terminate(s.remains.killAt)
 	}
 }
 

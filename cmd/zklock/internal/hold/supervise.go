@@ -23,8 +23,8 @@ type runningCommand interface {
 	Exited() <-chan process.Exit
 	Stopped() <-chan int
 	Signal(os.Signal)
-	Terminate()
-	TerminateLeft()
+	Terminate(until time.Duration)
+	TerminateLeft(until time.Duration)
 	Kill()
 	Left() bool
 	ListError() error
@@ -137,7 +137,7 @@ func (s *supervisor) releaseRequested(r zklock.ReleaseRequest) {
 	s.wasRevoked = true
 	if s.onRevoke.term {
 		s.stopping = true
-		s.cmd.Terminate()
+		s.cmd.Terminate(s.now() + s.plan.KillAfter)
 	}
 	s.onRevoke.warn(s.title, r, "ending the command", "the command continues")
 }
@@ -149,7 +149,7 @@ func (s *supervisor) step(core *Core) time.Duration {
 	action, next := core.Step(s.now(), s.readHold())
 	switch action {
 	case Term:
-		s.cmd.Terminate()
+		s.cmd.Terminate(next)
 		s.runHook()
 		cli.Warn("the lock %s: ending the command", s.danger())
 	case Kill:

@@ -108,7 +108,7 @@ func (p *fakeProcess) remaining() int {
 func (p *fakeProcess) Left() bool       { return p.remaining() != 0 }
 func (p *fakeProcess) ListError() error { return p.listErr }
 
-func (p *fakeProcess) TerminateLeft() {
+func (p *fakeProcess) TerminateLeft(time.Duration) {
 	p.note("TERM to what is left")
 	p.asked()
 }
@@ -128,7 +128,7 @@ func (p *fakeProcess) Stopped() <-chan int         { return p.stopped }
 func (p *fakeProcess) Group() int                  { return 77 }
 func (p *fakeProcess) Signal(s os.Signal)          { p.note(s.String()) }
 
-func (p *fakeProcess) Terminate() {
+func (p *fakeProcess) Terminate(time.Duration) {
 	p.note("TERM")
 	p.asked()
 	if p.obeys {

@@ -71,7 +71,7 @@ func TestLeft(t *testing.T) {
 			if got := awaitExit(t, c); got.Signal != int(syscall.SIGTERM) {
 				t.Fatalf("ended by %+v, want TERM", got)
 			}
-			c.TerminateLeft()
+			c.TerminateLeft(BootTime() + childPatience)
 			if !c.Left() {
 				t.Error("nothing is left")
 			}
@@ -92,7 +92,7 @@ func TestLeftWithoutDescriptors(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		c, _, r := leave(t, stubborn["a daemon"])
 		if known {
-			c.Terminate()
+			c.Terminate(BootTime() + childPatience)
 		} else {
 			c.Signal(syscall.SIGTERM)
 		}
@@ -147,7 +147,7 @@ func TestLeftSeesProcessWithoutFirstThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, lines, r := leave(t, `(END_FIRST_THREAD=1 setsid "$EXE" &); exec sleep 1000`, "EXE="+exe)
-	c.Terminate()
+	c.Terminate(BootTime() + childPatience)
 	awaitExit(t, c)
 	if !c.Left() {
 		t.Error("nothing is left")
@@ -175,8 +175,8 @@ func TestTerminateLeftReachesStopped(t *testing.T) {
 			c, lines, _ := leave(t, script+"\ntrue"+up, "DIR="+t.TempDir())
 			c.Signal(syscall.SIGTERM)
 			awaitExit(t, c)
-			c.TerminateLeft()
-			nobody(t, c, c.TerminateLeft)
+			c.TerminateLeft(BootTime() + childPatience)
+			nobody(t, c, func() { c.TerminateLeft(BootTime() + childPatience) })
 			if rest, err := io.ReadAll(lines); string(rest) != "ending\n" || err != nil {
 				t.Errorf("the processes said %q, %v, want that one was told to end", rest, err)
 			}
@@ -210,9 +210,9 @@ func TestEarlierChildrenAreSpared(t *testing.T) {
 		if tt.hidden {
 			c.descendants = Descendants{}
 		}
-		c.Terminate()
+		c.Terminate(BootTime() + childPatience)
 		awaitExit(t, c)
-		c.TerminateLeft()
+		c.TerminateLeft(BootTime() + childPatience)
 		nobody(t, c, c.Kill)
 		if p, ok := FindProcess(earlier.Process.Pid); !ok || p.Group != p.PID {
 			t.Errorf("%s, hidden %v: the earlier child is %+v, %v, want that it runs", tt.script, tt.hidden, p, ok)
@@ -329,5 +329,34 @@ func allEnded(t *testing.T, r *os.File) {
 	})
 	if n != 0 || failed != nil || err != nil {
 		t.Errorf("a process is left: read %d, %v, %v", n, failed, err)
+	}
+}
+
+// TestSignalReachesCommandThatLeftItsGroup: a command can move to any group of its session.
+// It gets the signals that are forwarded to it; the other processes of that group do not.
+func TestSignalReachesCommandThatLeftItsGroup(t *testing.T) {
+	other := exec.Command("sleep", "1000")
+	other.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- other.Wait() }()
+	t.Cleanup(func() { _ = other.Process.Kill() })
+	t.Setenv("JOIN_GROUP", strconv.Itoa(other.Process.Pid))
+	c, err := StartCommand(Command{Path: os.Args[0], Args: []string{"join"}, Env: os.Environ()}, os.Args[0],
+		func(int) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	settled(t, c.Group(), func(p Process, ok bool) bool { return ok && p.Group == other.Process.Pid })
+	c.Signal(syscall.SIGTERM)
+	if got := awaitExit(t, c); got.Signal != int(syscall.SIGTERM) {
+		t.Errorf("the command ended with %+v, want signal TERM", got)
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("another process of the group ended: %v", err)
+	default:
 	}
 }

@@ -5,6 +5,7 @@ package process
 import (
 	"fmt"
 	"os"
+	"time"
 )
 
 // Child is a running command. Its methods may be called from any goroutine.
@@ -58,10 +59,10 @@ func (c *Child) Signal(sig os.Signal) {
 }
 
 // Terminate ends the command, because these systems have no TERM.
-func (c *Child) Terminate() { c.Kill() }
+func (c *Child) Terminate(time.Duration) { c.Kill() }
 
 // TerminateLeft does nothing, because the command's processes cannot be found.
-func (c *Child) TerminateLeft() {}
+func (c *Child) TerminateLeft(time.Duration) {}
 
 // Left is always false, for the same reason as TerminateLeft.
 func (c *Child) Left() bool { return false }

@@ -95,7 +95,7 @@ func TestSignalReachesTheGroup(t *testing.T) {
 	if line, err := lines.ReadString('\n'); line != "up\n" {
 		t.Fatalf("the command said %q, %v", line, err)
 	}
-	c.Terminate()
+	c.Terminate(BootTime() + childPatience)
 	if got := awaitExit(t, c); got.Signal != int(syscall.SIGTERM) {
 		t.Errorf("ended by %+v, want TERM", got)
 	}
@@ -114,10 +114,10 @@ func TestKillReachesBeyondTheGroup(t *testing.T) {
 	}
 	for name, end := range map[string]func(*Child){
 		"Kill":      (*Child).Kill,
-		"Terminate": (*Child).Terminate,
+		"Terminate": func(c *Child) { c.Terminate(BootTime() + childPatience) },
 		// The shell obeys, timeout's command does not, and has lost its parents.
 		"both": func(c *Child) {
-			c.Terminate()
+			c.Terminate(BootTime() + childPatience)
 			<-c.Exited()
 			c.Kill()
 		},

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -231,35 +232,44 @@ func (c *Child) Exited() <-chan Exit { return c.exited }
 // Stopped returns a channel that gets the signal of each stop of the command, such as SIGTSTP.
 func (c *Child) Stopped() <-chan int { return c.stopped }
 
-// Signal sends a signal to the whole process group, if it still exists. It adds CONT to a
-// signal that ends programs, because a stopped command could not handle it.
+// Signal sends a signal to the whole process group, if it still exists, and on Linux to a
+// command that has moved to another group. It adds CONT to a signal that ends programs,
+// because a stopped command could not handle it.
 func (c *Child) Signal(sig os.Signal) {
 	s, ok := sig.(syscall.Signal)
 	if !ok || c.empty {
 		return
 	}
-	_ = unix.Kill(-c.pid, s) // ESRCH: the group has ended
+	c.send(s)
 	switch s {
 	case unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT:
-		_ = unix.Kill(-c.pid, unix.SIGCONT)
+		c.send(unix.SIGCONT)
 	}
 }
 
-// Terminate sends TERM to the whole group, and to the processes that the command has
-// started outside of it.
-func (c *Child) Terminate() {
-	c.find() // first, because a process cannot be found after its parent has ended
-	c.Signal(unix.SIGTERM)
-	c.descendants.Terminate()
+// send is Signal without the CONT.
+func (c *Child) send(sig unix.Signal) {
+	_ = unix.Kill(-c.pid, sig) // ESRCH: the group has ended
+	if now, ok := FindProcess(c.pid); ok && now.Group != c.pid && now.start == c.descendants.Command.start {
+		now.Signal(sig) // it does not lead the group that it is in
+	}
 }
 
-// TerminateLeft sends TERM to the processes outside of the group that have not got it. The
-// processes of the group got a signal before; TerminateLeft sends them CONT, so that they
-// can handle it.
-func (c *Child) TerminateLeft() {
+// Terminate sends TERM to the whole group, and until a time on the boot clock also to the
+// processes that the command has started outside of it.
+func (c *Child) Terminate(until time.Duration) {
+	c.find() // first, because a process cannot be found after its parent has ended
+	c.Signal(unix.SIGTERM)
+	c.descendants.Terminate(until)
+}
+
+// TerminateLeft sends TERM to the processes outside of the group that have not got it, until
+// a time on the boot clock. The processes of the group got a signal before; TerminateLeft
+// sends them CONT, so that they can handle it.
+func (c *Child) TerminateLeft(until time.Duration) {
 	c.find()
 	c.Signal(unix.SIGCONT)
-	c.descendants.Terminate()
+	c.descendants.Terminate(until)
 }
 
 // Kill sends KILL to the whole group, and to the processes that the command has started

@@ -339,3 +339,20 @@ func TestParse(t *testing.T) {
 		t.Errorf("this process is %+v, %v", self, ok)
 	}
 }
+
+// TestTerminateEndsWhenKillIsDue: if there are too many processes, the rest get KILL
+// without a TERM, instead of a late KILL.
+func TestTerminateEndsWhenKillIsDue(t *testing.T) {
+	leader, pids := family(t, 1, `setsid sleep 1000 & echo $!`)
+	settled(t, pids[0], leads)
+	var s Descendants
+	await(t, "the process is found", func() bool { s.Find(leader, leader); return s.Len() == 1 })
+	s.Terminate(BootTime())
+	for p, terminated := range s.known {
+		if terminated {
+			t.Errorf("%+v got TERM when KILL was due", p)
+		}
+	}
+	s.Terminate(BootTime() + descendantsPatience)
+	settled(t, pids[0], gone)
+}

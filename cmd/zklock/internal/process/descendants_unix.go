@@ -4,6 +4,7 @@ package process
 
 import (
 	"cmp"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -59,9 +60,13 @@ func (s *Descendants) forget() {
 func (s *Descendants) Len() int { return len(s.known) }
 
 // Terminate sends TERM to each known process once. It adds CONT, because a stopped process
-// could not handle TERM.
-func (s *Descendants) Terminate() {
+// could not handle TERM. It ends at the time until on the boot clock, when KILL is due: a
+// later call continues.
+func (s *Descendants) Terminate(until time.Duration) {
 	for p, terminated := range s.known {
+		if BootTime() >= until {
+			return
+		}
 		if !terminated {
 			p.Signal(unix.SIGTERM)
 			p.Signal(unix.SIGCONT)

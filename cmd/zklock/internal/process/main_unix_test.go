@@ -5,6 +5,8 @@ package process
 import (
 	"fmt"
 	"os"
+	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,6 +30,17 @@ func init() {
 				return 0, false
 			}
 			return HookMain(os.Args[2:]), true
+		},
+		func() (int, bool) { // moves to another process group, then waits for a signal
+			group, err := strconv.Atoi(os.Getenv("JOIN_GROUP"))
+			if err != nil || os.Args[0] != "join" {
+				return 0, false
+			}
+			if err := unix.Setpgid(0, group); err != nil {
+				return 1, true
+			}
+			time.Sleep(childPatience) // at most; the parent-death signal ends it sooner
+			return 0, true
 		},
 		func() (int, bool) {
 			if os.Getenv("INHERIT_CHILD") == "" {
