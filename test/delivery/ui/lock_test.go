@@ -175,6 +175,10 @@ func TestLockThatCannotBeReadIsNotShownAsFree(t *testing.T) {
 	}
 	b.Shows(".holder", "Cannot be read")
 	b.Shows(".badges", "cannot be read")
+	late := ServeOver(t, srv.Dial(t, func(o *zk.Options) { o.MaxReply = 8 << 10 }))
+	b.Open(late.URL + "lock?path=/zklock/wide")
+	b.Shows(".holder", "No known holder")
+	b.Open(s.URL + "lock?path=/zklock/wide")
 	release(t, hold)
 	for i := range 9 {
 		if err := other.Delete(t.Context(), path(i), -1); err != nil {
