@@ -170,6 +170,9 @@ func (w *collectRun) read(ctx context.Context, n *node) {
 	case errors.Is(err, zk.ErrNoAuth):
 		n.names = 1
 		return
+	case isTooLarge(err):
+		n.names, w.cut = 1, true
+		return
 	case errors.Is(err, zk.ErrInvalidPath) && n.path != w.Prefix:
 		w.refuse(n.path)
 		return

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -395,6 +396,24 @@ func TestBounds(t *testing.T) {
 			if len(found) != want || errors.Is(err, ErrTooMany) != (reads < 6) {
 				p.t.Errorf("%d reads found %d, %v; want %d", reads, len(found), err, want)
 			}
+		}
+	})
+}
+
+// TestParentWithTooLargeListIsSkipped checks that a client cannot keep a collection from the other
+// parents by many or long names in one.
+func TestParentWithTooLargeListIsSkipped(t *testing.T) {
+	inCollectBubble(t, func(p collected) {
+		p.make("/zklock/open", "/zklock/wide")
+		p.use("/zklock/open", "/zklock/wide")
+		for i := range 9 {
+			p.make(fmt.Sprintf("/zklock/wide/%s%d", strings.Repeat("x", 1<<10), i))
+		}
+		s := p.collection(0)
+		s.Client = p.srv.Dial(p.t, func(o *zk.Options) { o.MaxReply = 8 << 10 })
+		all, err := s.Find(p.t.Context())
+		if got := states(all); got != "open" || !errors.Is(err, ErrTooMany) {
+			p.t.Errorf("found %s, %v", got, err)
 		}
 	})
 }

@@ -378,7 +378,7 @@ func (s *Watcher) evict(now time.Time) {
 	s.evicted = now
 	left := maxTracks / 10
 	for path, t := range s.tracks {
-		if t.lock == nil && t.dirty.IsZero() && !t.changed {
+		if t.lock == nil && t.dirty.IsZero() && !t.changed && s.omitted[path] == nil {
 			delete(s.tracks, path)
 			if left--; left == 0 {
 				return

@@ -125,7 +125,8 @@ func (w *lister) outcome() error {
 		return w.err
 	}
 	if len(w.tooWide) > 0 {
-		return fmt.Errorf("%w: %s has more than %d children, or their list is too large", ErrTooMany, legible.Path(slices.Min(w.tooWide)), maxWidth)
+		return fmt.Errorf("%w: %s with more than %d children, or with too large a list of them, first %s; their locks are omitted",
+			ErrTooMany, count(len(w.tooWide), "path"), maxWidth, legible.Path(slices.Min(w.tooWide)))
 	}
 	if w.dropped > 0 {
 		return fmt.Errorf("%w: %s not visited", ErrTooMany, count(w.dropped, "znode"))

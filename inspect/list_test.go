@@ -191,17 +191,17 @@ func TestWalkPastWhatMayNotBeRead(t *testing.T) {
 	}
 }
 
-// A znode whose list of children is too large hides nothing but itself.
+// Znodes whose lists of children are too large hide nothing but themselves, and are counted.
 func TestWalkPastListTooLarge(t *testing.T) {
 	srv := zktest.Start(t)
 	names := []string{"!/a/" + mutexName + "0000000001", "!/c/" + mutexName + "0000000001"}
 	for i := range 9 {
-		names = append(names, fmt.Sprintf("/b/%s%d", strings.Repeat("x", 1<<10), i))
+		names = append(names, fmt.Sprintf("/b/%s%d", strings.Repeat("x", 1<<10), i), fmt.Sprintf("/d/%s%d", strings.Repeat("x", 1<<10), i))
 	}
 	plant(t, srv.Dial(t), names...)
 	z := srv.Dial(t, func(o *zk.Options) { o.MaxReply = 8 << 10 })
 	got, err := reader(t, z, zklock.Layout{}).List(t.Context(), "/", inspect.ListOptions{})
-	if !errors.Is(err, inspect.ErrTooMany) || !strings.Contains(err.Error(), "/b") {
+	if !errors.Is(err, inspect.ErrTooMany) || !strings.Contains(err.Error(), "2 paths") || !strings.Contains(err.Error(), "first /b;") {
 		t.Errorf("the walk ended with %v", err)
 	}
 	if want := []string{"/a queue 1+0", "/c queue 1+0"}; !slices.Equal(outlines(got.Locks), want) {

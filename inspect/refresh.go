@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -128,8 +130,13 @@ func (s *Watcher) hide(t *track, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.replace(t.path, t, nil)
-	s.status.Complete, s.unpublished = false, true
-	s.status.Reason = fmt.Sprintf("%v: %s; its lock is omitted", why, legible.Path(t.path))
+	s.omitted[t.path], s.unpublished = why, true
+}
+
+// omittedReason returns why locks are omitted. The caller holds the mutex.
+func (s *Watcher) omittedReason() string {
+	first := slices.Min(slices.Collect(maps.Keys(s.omitted)))
+	return fmt.Sprintf("%v: %s, first %s; their locks are omitted", s.omitted[first], count(len(s.omitted), "path"), legible.Path(first))
 }
 
 // knownEntries returns the entries that need not be read again.
@@ -216,6 +223,10 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 	if t.since <= since {
 		t.dirty = time.Time{} // this read includes the changes
 	}
+	if s.omitted[path] != nil {
+		delete(s.omitted, path)
+		s.unpublished = true
+	}
 	now := time.Now()
 	t.line.reconcile(l, s.names(), since)
 	t.line.updateHolders(now, l.Kind == KindSemaphore, func(m *member) { s.countGrant(t, m, now) })
@@ -268,6 +279,10 @@ func (s *Watcher) publish() {
 		s.status.LastContact = time.Now()
 	}
 	next := &Snapshot{Version: s.snapshot.Version + 1, At: time.Now(), Locks: s.snapshot.Locks, Status: s.status}
+	if len(s.omitted) > 0 {
+		next.omitted, next.Status.Complete = maps.Clone(s.omitted), false
+		next.Status.Reason = strings.TrimPrefix(next.Status.Reason+"; "+s.omittedReason(), "; ")
+	}
 	if s.status.Listed && s.conn != 0 && s.conn != s.listConn {
 		next.Status.Complete, next.Status.Reason = false, "the connection was lost for some time; a new listing will start soon"
 	}

@@ -65,7 +65,7 @@ func (s *Watcher) roleOf(node string) nodeRole {
 	case name == "leases" && !nameless:
 		return nodeRole{role: roleLeases, lock: parent}
 	}
-	if t := s.tracks[parent]; t != nil && t.lock != nil && !s.semaphores[parent] || !nameless && kazooPermitName(name) {
+	if t := s.tracks[parent]; t != nil && (t.lock != nil || s.omitted[parent] != nil) && !s.semaphores[parent] || !nameless && kazooPermitName(name) {
 		return nodeRole{role: roleStray, lock: parent}
 	}
 	return nodeRole{}

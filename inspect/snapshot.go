@@ -54,6 +54,8 @@ type Snapshot struct {
 	At      time.Time // by the local clock
 	Locks   []*Lock   // locks with a holder or a waiter, sorted by path
 	Status  Status
+
+	omitted map[string]error
 }
 
 // Status tells how current and how complete a [Watcher]'s list is, and what it cost.

@@ -29,7 +29,10 @@ type Watcher struct {
 	status Status
 	conn   uint64            // number of the connection; 0 without a connection
 	tracks map[string]*track // by lock path
-	dirty  []string          // paths of locks to read again, in the order of their changes
+	// omitted are the locks that the last read of them could not read, and why. Each has a
+	// track.
+	omitted map[string]error
+	dirty   []string // paths of locks to read again, in the order of their changes
 	// newNodes are znodes that were created and may be node locks.
 	newNodes     map[string]time.Time
 	missed       int64     // counts the events for which newNodes or tracks had no room
@@ -93,7 +96,7 @@ func NewWatcher(z *zk.Client, opts *WatchOptions) *Watcher {
 	}
 	s := &Watcher{
 		opts: opts.withDefaults(), Reader: NewReader(z, opts.Layout), started: time.Now(), wake: make(chan struct{}, 1),
-		tracks: map[string]*track{}, newNodes: map[string]time.Time{}, semaphores: map[string]bool{}, records: map[string]bool{}, broken: map[string]bool{},
+		tracks: map[string]*track{}, omitted: map[string]error{}, newNodes: map[string]time.Time{}, semaphores: map[string]bool{}, records: map[string]bool{}, broken: map[string]bool{},
 		all: recorder{step: stepOfAll}, changed: make(chan struct{}),
 	}
 	s.budget = budget{rate: float64(s.opts.MaxReadRate)}
@@ -157,6 +160,10 @@ func (s *Snapshot) Lock(path string) *Lock {
 	}
 	return s.Locks[i]
 }
+
+// Omitted returns why the lock at path is not in the snapshot although it may have a holder: the
+// watcher could not read it after a change. It returns nil for other paths.
+func (s *Snapshot) Omitted(path string) error { return s.omitted[path] }
 
 func byPath(l *Lock, path string) int { return strings.Compare(l.Path, path) }
 
@@ -327,13 +334,13 @@ func (s *Watcher) listAll(ctx context.Context) bool {
 	if err != nil {
 		s.status.Reason = err.Error()
 	}
-	// Known locks that the listing did not find may be gone.
+	// Known and omitted locks that the listing did not find may be gone.
 	there := make(map[string]bool, len(found.Locks))
 	for _, l := range found.Locks {
 		there[l.Path] = true
 	}
 	for path, t := range s.tracks {
-		if t.lock != nil && !there[path] {
+		if (t.lock != nil || s.omitted[path] != nil) && !there[path] {
 			s.markDirty(path, t)
 		}
 	}

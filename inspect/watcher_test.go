@@ -626,25 +626,50 @@ func TestLockThatBecomesUnreadableIsOmitted(t *testing.T) {
 	})
 }
 
-// TestLockWhoseListBecomesTooLargeIsOmitted checks that the watcher omits a lock whose children
-// it cannot list any more, and says so.
+// TestLockWhoseListBecomesTooLargeIsOmitted checks that the watcher omits locks whose children
+// it cannot list any more, says how many, and shows them again.
 func TestLockWhoseListBecomesTooLargeIsOmitted(t *testing.T) {
 	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
 		sc.z = sc.way.Dial(t, func(o *zk.Options) { o.MaxReply = 8 << 10 })
 		defer sc.start(inspect.WatchOptions{})()
 		sc.await("the walk", func() bool { return sc.s.Status().Listed })
 		hold, other := sc.take(sc.locks.Mutex("wide")), sc.take(sc.locks.Mutex("open"))
-		sc.shows("/zklock/open queue 1+0", "/zklock/wide queue 1+0")
+		decoy := sc.take(sc.locks.Mutex("decoy"))
+		sc.shows("/zklock/decoy queue 1+0", "/zklock/open queue 1+0", "/zklock/wide queue 1+0")
 		root := sc.srv.Dial(t)
-		for i := range 9 {
-			plant(t, root, fmt.Sprintf("/zklock/wide/%s%d", strings.Repeat("x", 1<<10), i))
+		names := func(lock string) (paths []string) {
+			for i := range 9 {
+				paths = append(paths, fmt.Sprintf("/zklock/%s/%s%d", lock, strings.Repeat("x", 1<<10), i))
+			}
+			return paths
 		}
+		omits := func(reason string, paths ...string) {
+			t.Helper()
+			sc.await("the reason "+reason, func() bool {
+				status := sc.s.Status()
+				return !status.Complete && strings.Contains(status.Reason, inspect.ErrTooMany.Error()) && strings.Contains(status.Reason, reason)
+			})
+			for _, path := range paths {
+				if err := sc.s.Snapshot().Omitted(path); !errors.Is(err, inspect.ErrTooMany) {
+					t.Errorf("%s is omitted because of %v", path, err)
+				}
+			}
+		}
+		plant(t, root, names("wide")...)
+		sc.shows("/zklock/decoy queue 1+0", "/zklock/open queue 1+0")
+		omits("1 path, first /zklock/wide", "/zklock/wide")
+		plant(t, root, names("decoy")...)
 		sc.shows("/zklock/open queue 1+0")
-		sc.await("the reason", func() bool {
-			status := sc.s.Status()
-			return !status.Complete && strings.Contains(status.Reason, inspect.ErrTooMany.Error()) && strings.Contains(status.Reason, "/zklock/wide")
-		})
+		omits("2 paths, first /zklock/decoy", "/zklock/wide", "/zklock/decoy")
+		for _, path := range append(names("wide"), names("decoy")...) {
+			if err := root.Delete(t.Context(), path, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sc.shows("/zklock/decoy queue 1+0", "/zklock/open queue 1+0", "/zklock/wide queue 1+0")
+		sc.await("a complete list", func() bool { return sc.s.Status().Complete && sc.s.Snapshot().Omitted("/zklock/wide") == nil })
 		sc.release(hold)
+		sc.release(decoy)
 		sc.release(other)
 	})
 }

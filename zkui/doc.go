@@ -47,7 +47,8 @@
 //	         "long-hold" (30 s, and twice as long as 99 of 100 of at least 10 earlier holds), "growing-queue"
 //	         (longer every 30 s for 90 s, and at least 10 waiters), "release-requested", or "warning" (a warning of VIEW)
 //	VIEW     {"path", "kind", "layouts"?: ["Curator mutex"...], "permits"?, "holders", "waiting",
-//	          "entries": [ENTRY...], "notes"?: ["..."], "warnings"?: ["..."]}
+//	          "entries": [ENTRY...], "notes"?: ["..."], "warnings"?: ["..."],
+//	          "omitted"?: why the lock, which may be held, can no longer be read}
 //	ENTRY    {"name", "node", "mode", "recipe": {"library"?, "kind"?}, "holder", "position"? (of a waiter, from 1; -1 for a stray), "token",
 //	          "session": "0x1f", "since", "granted"?, "owner": {"host"?, "pid"?, "user"?, "command"?, "since"?,
 //	          "version"?}, "who", "data"?, "value"?, "revoked"?, "revokedBy"?, "revokeReason"?, "ignoresRequests"?: its library does not read release requests,

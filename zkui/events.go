@@ -44,6 +44,8 @@ type stream struct {
 	version     uint64 // of the last snapshot sent
 	troubles    *troubles
 	lock        *inspect.Lock
+	omitted     error     // why lock cannot be read
+	complete    bool      // the list was complete: without lock, it is free
 	lastSent    time.Time // time of the last event
 	lastHistory time.Time // time of the last history event
 	err         error
@@ -190,8 +192,8 @@ func (s *stream) sendLock(snapshot *inspect.Snapshot, always bool) {
 	if s.path == "" {
 		return
 	}
-	if l := snapshot.Lock(s.path); always || l != s.lock {
-		s.lock = l
+	if l, omitted := snapshot.Lock(s.path), snapshot.Omitted(s.path); always || l != s.lock || omitted != s.omitted || snapshot.Status.Complete != s.complete {
+		s.lock, s.omitted, s.complete = l, omitted, snapshot.Status.Complete
 		s.send("lock", 0, func() any { return s.h.lockResponse(snapshot, s.path, s.entries) })
 	}
 }

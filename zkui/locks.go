@@ -90,6 +90,7 @@ type holdDeadline struct {
 type lockView struct {
 	inspect.View
 	Entries []entry `json:"entries"`
+	Omitted string  `json:"omitted,omitempty"` // why the lock cannot be read
 }
 
 // lockResponse is the response for one lock.
@@ -133,6 +134,9 @@ func (h *Handler) lockResponse(snapshot *inspect.Snapshot, path string, most int
 	}
 	if most < 0 {
 		most = len(l.Entries)
+	}
+	if why := snapshot.Omitted(path); why != nil {
+		answer.Lock.Omitted = why.Error()
 	}
 	answer.Lock.Entries = h.entries(answer.Lock.View.Entries[:min(most, len(l.Entries))])
 	answer.Lock.View.Entries = nil

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
 )
 
 // queued are those in the drawn queue, as far as they are in sight.
@@ -154,6 +156,36 @@ func TestFreeLock(t *testing.T) {
 	release(t, hold)
 	b.Shows(".holder", "Not held")
 	b.Until(`[...document.querySelectorAll(".totals div")].some((d) => d.innerText.replace(/\s+/g, " ") === "Grants 1")`)
+}
+
+// TestLockThatCannotBeReadIsNotShownAsFree: a client may make the list of a lock's children so
+// large that the page cannot read it.
+func TestLockThatCannotBeReadIsNotShownAsFree(t *testing.T) {
+	b, srv := StartBrowser(t), zktest.Start(t)
+	s := ServeOver(t, srv.Dial(t, func(o *zk.Options) { o.MaxReply = 8 << 10 }))
+	p, other := NewPeer(t, srv, named("first", 1, "run")), srv.Dial(t)
+	hold := p.Hold(p.Mutex("wide"))
+	b.Open(s.URL + "lock?path=/zklock/wide")
+	b.Shows(".holder h2", "first:1")
+	path := func(i int) string { return fmt.Sprintf("/zklock/wide/%s%d", strings.Repeat("x", 1<<10), i) }
+	for i := range 9 {
+		if _, _, err := other.Create(t.Context(), path(i), nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Shows(".holder", "Cannot be read")
+	b.Shows(".badges", "cannot be read")
+	late := ServeOver(t, srv.Dial(t, func(o *zk.Options) { o.MaxReply = 8 << 10 }))
+	b.Open(late.URL + "lock?path=/zklock/wide")
+	b.Shows(".holder", "No known holder")
+	b.Open(s.URL + "lock?path=/zklock/wide")
+	release(t, hold)
+	for i := range 9 {
+		if err := other.Delete(t.Context(), path(i), -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Shows(".holder", "Not held")
 }
 
 func TestSessions(t *testing.T) {

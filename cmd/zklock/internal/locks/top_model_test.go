@@ -120,6 +120,12 @@ func TestScreens(t *testing.T) {
 			press(m, "down enter")
 			m.Update(&inspect.Snapshot{Version: 2, At: now}, fine(), now)
 		}},
+		{"chain_unknown", func(m *Model) {
+			press(m, "down enter")
+			s := fine()
+			s.Complete, s.Reason = false, "too much"
+			m.Update(&inspect.Snapshot{Version: 2, At: now}, s, now)
+		}},
 		{"semaphore", func(m *Model) {
 			m.History = func(string) inspect.History {
 				return inspect.History{Since: now.Add(-time.Hour), Grants: 7, Losses: 1, Wait: inspect.DurationStats{Count: 7, P50: 1.5, P99: 60}, Hold: inspect.DurationStats{Count: 6, P50: 10, P99: 3600}}

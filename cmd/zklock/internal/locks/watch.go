@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"path"
@@ -19,7 +20,8 @@ import (
 // watchHelp is the part of the long help about --watch.
 const watchHelp = `With --watch, the command keeps running and prints each change until it is
 interrupted. With -o json or yaml, it prints one object for each lock that
-changed; a lock that is now free has no entries. From ZooKeeper 3.6, the servers
+changed; a lock that is now free has no entries. If a lock can no longer be read,
+a warning says so, and nothing is printed for it. From ZooKeeper 3.6, the servers
 report changes, so an idle lock causes no requests. Earlier servers are polled
 every 10 s. The limit is 500 requests per second. Changes that cancel each other
 out within a moment can be omitted.`
@@ -98,6 +100,9 @@ func (w *watcher) run(ctx context.Context, s *inspect.Watcher, ran <-chan error)
 	}
 }
 
+// omitted is the version of a lock that the watcher omits.
+const omitted = math.MaxUint64
+
 // print prints the locks that have changed.
 func (w *watcher) print(snap *inspect.Snapshot) error {
 	var changed []*inspect.Lock
@@ -112,13 +117,24 @@ func (w *watcher) print(snap *inspect.Snapshot) error {
 		}
 	}
 	for gone := range w.known {
-		if now[gone] == 0 {
+		if now[gone] != 0 {
+			continue
+		}
+		why := snap.Omitted(gone)
+		if why == nil {
 			changed = append(changed, &inspect.Lock{Path: gone, Kind: inspect.KindQueue})
+			continue
+		}
+		if now[gone] = omitted; w.known[gone] != omitted {
+			cli.Warn("%s cannot be read any more, and may be held: %v", legible.Path(gone), why)
 		}
 	}
 	w.known = now
 	if len(changed) == 0 && w.begun {
 		return nil
+	}
+	if len(changed) == 0 && w.only != "" && !snap.Status.Complete {
+		return nil // its state is not known
 	}
 	if len(changed) == 0 && w.only != "" {
 		changed = append(changed, &inspect.Lock{Path: w.only, Kind: inspect.KindQueue})
