@@ -20,11 +20,11 @@ import (
 // watchHelp is the part of the long help about --watch.
 const watchHelp = `With --watch, the command keeps running and prints each change until it is
 interrupted. With -o json or yaml, it prints one object for each lock that
-changed; a lock that is now free has no entries. If a lock can no longer be read,
-a warning says so, and nothing is printed for it. From ZooKeeper 3.6, the servers
-report changes, so an idle lock causes no requests. Earlier servers are polled
-every 10 s. The limit is 500 requests per second. Changes that cancel each other
-out within a moment can be omitted.`
+changed; a lock that is now free has no entries. If a lock can no longer be
+read, a warning says so, and nothing is printed for it. From ZooKeeper 3.6, the
+servers report changes, so an idle lock causes no requests. Earlier servers are
+polled every 10 s. The limit is 500 requests per second. Changes that cancel
+each other out within a moment can be omitted.`
 
 // collectTime is how long changes are collected, so that a busy lock does not fill the screen.
 const collectTime = 200 * time.Millisecond
