@@ -121,8 +121,8 @@ func (s *server) readDisk(disk *memfs.FS) (*tree.Tree, bool, error) {
 }
 
 // restoreInto reads a snapshot into a tree.
-func restoreInto(t *tree.Tree) func(r io.Reader) error {
-	return func(r io.Reader) error {
+func restoreInto(t *tree.Tree) func(r *io.SectionReader) error {
+	return func(r *io.SectionReader) error {
 		b, err := io.ReadAll(r)
 		if err != nil {
 			return err
