@@ -215,8 +215,8 @@ func (s *Settings) Reader(ctx context.Context, layout LayoutValue) (*zk.Client, 
 func (s *Settings) explainDial(t *target, err error) error {
 	err = s.Explain(err)
 	if t.Local() && s.Servers == "" && errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("this user's local server did not answer within %s: %w; if its process %d is stopped or hangs, kill it: the next command starts it again",
-			ShortDuration(s.ConnectLimit()), err, t.dialer.Place.PID())
+		err = fmt.Errorf("this user's local server did not answer within %s: %w; see the log in %s; if its process %d is stopped or hangs, kill it: the next command starts it again",
+			ShortDuration(s.ConnectLimit()), err, t.dialer.Place.Dir, t.dialer.Place.PID())
 	}
 	return err
 }

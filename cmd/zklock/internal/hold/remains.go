@@ -36,7 +36,7 @@ func wasEnded(exit process.Exit) bool {
 // got that signal get only CONT, because many programs exit faster, and less cleanly, on
 // a second signal.
 func (s *supervisor) endRemains(core *Core, exit process.Exit) {
-	s.remains = &remains{killAt: s.now() + s.plan.KillAfter, delay: remainsFirst}
+	s.remains = &remains{killAt: s.killDue(core), delay: remainsFirst}
 	switch {
 	case core.Killing() || s.maxHold.killed || exit.Signal == killSignal && s.watchdogDue(): // this process or the watchdog killed it
 		s.remains.killAt = s.now()

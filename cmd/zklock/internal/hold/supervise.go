@@ -105,7 +105,7 @@ func (s *supervisor) run() (process.Exit, bool) {
 		case <-done:
 			done = nil
 		case r := <-s.revoked:
-			s.releaseRequested(r)
+			s.releaseRequested(core, r)
 		case <-s.link.Gone():
 			s.link = nil
 			s.cmd.Kill()
@@ -133,13 +133,29 @@ func (s *supervisor) watchdogDue() bool { return s.overdue || s.now() >= s.watch
 const killSignal = 9
 
 // releaseRequested handles a release request.
-func (s *supervisor) releaseRequested(r zklock.ReleaseRequest) {
+func (s *supervisor) releaseRequested(core *Core, r zklock.ReleaseRequest) {
 	s.wasRevoked = true
 	if s.onRevoke.term {
 		s.stopping = true
-		s.cmd.Terminate(s.now() + s.plan.KillAfter)
+		s.cmd.Terminate(s.killDue(core))
 	}
 	s.onRevoke.warn(s.title, r, "ending the command", "the command continues")
+}
+
+// killDue returns when KILL follows a TERM that is sent now. The KILL of an earlier TERM is
+// due sooner.
+func (s *supervisor) killDue(core *Core) time.Duration {
+	due := s.now() + s.plan.KillAfter
+	if core.Ending() {
+		due = min(due, core.killAt)
+	}
+	if s.maxHold.ended {
+		due = min(due, s.maxHold.killAt)
+	}
+	if s.remains != nil {
+		due = min(due, s.remains.killAt)
+	}
+	return due
 }
 
 // step does what the core decides now and returns when to check again.

@@ -77,6 +77,7 @@ type fakeProcess struct {
 	left    int           // processes that do not end with it: 0 none, else what ends them, see below
 	lasts   time.Duration // how long those that obey take
 	listErr error         // why they cannot be listed
+	until   time.Duration // the last time that TERM may take
 }
 
 // What ends the processes that are left of a command.
@@ -108,7 +109,8 @@ func (p *fakeProcess) remaining() int {
 func (p *fakeProcess) Left() bool       { return p.remaining() != 0 }
 func (p *fakeProcess) ListError() error { return p.listErr }
 
-func (p *fakeProcess) TerminateLeft(time.Duration) {
+func (p *fakeProcess) TerminateLeft(until time.Duration) {
+	p.until = until
 	p.note("TERM to what is left")
 	p.asked()
 }
@@ -128,7 +130,8 @@ func (p *fakeProcess) Stopped() <-chan int         { return p.stopped }
 func (p *fakeProcess) Group() int                  { return 77 }
 func (p *fakeProcess) Signal(s os.Signal)          { p.note(s.String()) }
 
-func (p *fakeProcess) Terminate(time.Duration) {
+func (p *fakeProcess) Terminate(until time.Duration) {
+	p.until = until
 	p.note("TERM")
 	p.asked()
 	if p.obeys {
@@ -284,6 +287,49 @@ func TestBlockedStandardErrorDelaysNoSignal(t *testing.T) {
 	for text := bufio.NewScanner(r); text.Scan() && !strings.Contains(text.Text(), "killing the command"); {
 	}
 	restore()
+}
+
+// TestTerminateMayTakeUntilKill: TERM to many processes must not delay KILL, and must not end
+// before it is due.
+func TestTerminateMayTakeUntilKill(t *testing.T) {
+	const never = time.Hour
+	for name, tt := range map[string]struct {
+		limit, signal, request, exit time.Duration // when they come; limit 0 means none
+	}{
+		"no answer":                                      {0, never, never, never},
+		"no answer, and the command obeys":               {0, never, never, 13500 * time.Millisecond},
+		"no answer, and a release request after TERM":    {0, never, 13500 * time.Millisecond, never},
+		"--max-hold":                                     {time.Second, never, never, never},
+		"--max-hold, and the command obeys":              {time.Second, never, never, 2 * time.Second},
+		"--max-hold, and a release request after TERM":   {time.Second, never, 2 * time.Second, never},
+		"a release request":                              {0, never, 0, time.Second},
+		"a signal":                                       {0, 0, never, time.Second},
+		"a signal, and a release request after the exit": {0, 0, 2 * time.Second, time.Second},
+		"a signal to the command":                        {0, never, never, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
+				if tt.exit != never {
+					cmd.left = leftIgnore
+				}
+				s, _, signals := rig(t, hold, cmd)
+				revoked := make(chan zklock.ReleaseRequest, 1)
+				s.maxHold.limit, s.revoked, s.onRevoke.term = tt.limit, revoked, true
+				for _, timer := range []*time.Timer{
+					time.AfterFunc(tt.signal, func() { signals <- syscall.SIGTERM }),
+					time.AfterFunc(tt.request, func() { revoked <- zklock.ReleaseRequest{} }),
+					time.AfterFunc(tt.exit, func() { cmd.exited <- process.Exit{Code: -1, Signal: int(syscall.SIGTERM)} }),
+				} {
+					defer timer.Stop()
+				}
+				s.run()
+				if want := "KILL@" + cmd.until.String(); !slices.Contains(cmd.log, want) {
+					t.Errorf("the command got %q; TERM was allowed until %v, want until KILL", cmd.log, cmd.until)
+				}
+			})
+		})
+	}
 }
 
 // TestHookOfLossRunsOnce: at TERM, or at KILL if there was no TERM.

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,9 @@ func (p Place) Status(ctx context.Context) (Status, error) {
 	}
 	switch {
 	case errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
+		if running, failed := p.running(); running || failed != nil {
+			return st, fmt.Errorf("process %d refuses connections: %w", p.PID(), cmp.Or(failed, err))
+		}
 		return st, fmt.Errorf("%w: %w", ErrNotRunning, err)
 	case err != nil:
 		return st, err

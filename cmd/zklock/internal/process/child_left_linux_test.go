@@ -360,3 +360,49 @@ func TestSignalReachesCommandThatLeftItsGroup(t *testing.T) {
 	default:
 	}
 }
+
+// TestTerminateSendsOneTERM: many programs exit faster, and less cleanly, on a second TERM.
+func TestTerminateSendsOneTERM(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := exec.Command("sleep", "1000")
+	other.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for start := time.Now(); time.Since(start) < 50*time.Millisecond; { // the kernel counts starts in ticks of 10 ms
+		<-look.C
+	}
+	for name, tt := range map[string]struct {
+		script string
+		count  int
+	}{
+		"members of another group":          {`setsid sh -c 'for i in 1 2 3 4 5 6 7 8; do COUNT_TERM=1 "$EXE" & done; wait'; true`, 8},
+		"a command that has left its group": {`COUNT_TERM=1 JOIN_GROUP=$OTHER exec "$EXE"`, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, lines, _ := leave(t, tt.script, "EXE="+exe, "OTHER="+strconv.Itoa(other.Process.Pid))
+			read := func(want string, n int) {
+				for range n {
+					if line, err := lines.ReadString('\n'); line != want+"\n" {
+						t.Fatalf("a process said %q, %v, want %s", line, err, want)
+					}
+				}
+			}
+			read("up", tt.count-1)
+			c.Terminate(BootTime() + childPatience)
+			read("TERM", tt.count)
+			c.Kill()
+			awaitExit(t, c)
+			nobody(t, c, c.Kill)
+			if rest, err := io.ReadAll(lines); len(rest) > 0 || err != nil {
+				t.Errorf("the processes said %q, %v, after each got TERM", rest, err)
+			}
+		})
+	}
+}

@@ -27,4 +27,4 @@ func (p Process) ended() (bool, error) { return true, nil }
 func (p Process) Replaced() bool { return false }
 
 // Signal does nothing here.
-func (p Process) Signal(unix.Signal) {}
+func (p Process) Signal(unix.Signal) bool { return false }

@@ -259,28 +259,26 @@ func (p Process) Replaced() bool {
 }
 
 // Signal sends a signal to the process, or to its whole group if it leads the group: the
-// group includes the processes that it starts meanwhile. Another process that has its
-// number now does not get the signal.
-func (p Process) Signal(sig unix.Signal) {
+// group includes the processes that it starts meanwhile. It reports whether it has sent the
+// signal to a group. Another process that has its number now does not get the signal.
+func (p Process) Signal(sig unix.Signal) (group bool) {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err == unix.ESRCH {
-		return // it has ended
+		return false // it has ended
 	}
 	// The descriptor always means the same process. If the number means the right process
 	// after the open, so does the descriptor.
 	if err == nil {
 		defer func() { _ = unix.Close(fd) }()
 	}
-	if !p.Same() {
-		return
-	}
-	if p.Group == p.PID {
-		_ = unix.Kill(-p.PID, sig) // the leader exists, so the number is still that of its group
-		return
-	}
-	if err != nil {
+	switch {
+	case !p.Same():
+	case p.Group == p.PID:
+		return unix.Kill(-p.PID, sig) == nil // the leader exists, so the number is still that of its group
+	case err != nil:
 		_ = unix.Kill(p.PID, sig) // a kernel before 5.3, or a seccomp filter
-		return
+	default:
+		_ = unix.PidfdSendSignal(fd, sig, nil, 0) // it may have ended
 	}
-	_ = unix.PidfdSendSignal(fd, sig, nil, 0) // it may have ended
+	return false
 }

@@ -59,18 +59,28 @@ func (s *Descendants) forget() {
 // Len returns the number of known processes.
 func (s *Descendants) Len() int { return len(s.known) }
 
-// Terminate sends TERM to each known process once. It adds CONT, because a stopped process
-// could not handle TERM. It ends at the time until on the boot clock, when KILL is due: a
-// later call continues.
+// Terminate sends TERM to each known process once, except to the command, which the caller
+// signals. It adds CONT, because a stopped process could not handle TERM. It ends at the time
+// until on the boot clock, when KILL is due: a later call continues.
 func (s *Descendants) Terminate(until time.Duration) {
-	for p, terminated := range s.known {
-		if BootTime() >= until {
-			return
-		}
-		if !terminated {
-			p.Signal(unix.SIGTERM)
-			p.Signal(unix.SIGCONT)
+	groups := map[int]bool{} // those that got TERM through their leaders, which come first
+	for _, leaders := range []bool{true, false} {
+		for p, terminated := range s.known {
+			if BootTime() >= until {
+				return
+			}
+			if terminated || leaders != (p.Group == p.PID) {
+				continue
+			}
 			s.known[p] = true
+			if p.PID == s.Command.PID && p.start == s.Command.start {
+				continue
+			}
+			if now, ok := FindProcess(p.PID); ok && groups[now.Group] {
+				continue
+			}
+			groups[p.PID] = p.Signal(unix.SIGTERM)
+			p.Signal(unix.SIGCONT)
 		}
 	}
 }

@@ -5,6 +5,7 @@ package process
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"strconv"
 	"time"
 
@@ -33,13 +34,23 @@ func init() {
 		},
 		func() (int, bool) { // moves to another process group, then waits for a signal
 			group, err := strconv.Atoi(os.Getenv("JOIN_GROUP"))
-			if err != nil || os.Args[0] != "join" {
+			if err != nil {
 				return 0, false
 			}
 			if err := unix.Setpgid(0, group); err != nil {
 				return 1, true
 			}
+			if os.Getenv("COUNT_TERM") != "" {
+				countTERM()
+			}
 			time.Sleep(childPatience) // at most; the parent-death signal ends it sooner
+			return 0, true
+		},
+		func() (int, bool) {
+			if os.Getenv("COUNT_TERM") == "" {
+				return 0, false
+			}
+			countTERM()
 			return 0, true
 		},
 		func() (int, bool) {
@@ -53,4 +64,19 @@ func init() {
 			}
 			return 0, true
 		})
+}
+
+// countTERM writes a line when it is ready, and one for each TERM.
+func countTERM() {
+	signals := make(chan os.Signal, 64)
+	signal.Notify(signals, unix.SIGTERM)
+	fmt.Println("up")
+	for end := time.After(childPatience); ; {
+		select {
+		case <-signals:
+			fmt.Println("TERM")
+		case <-end:
+			return
+		}
+	}
 }
