@@ -278,16 +278,16 @@ func (s *Watcher) publish() {
 	if s.status.Connected {
 		s.status.LastContact = time.Now()
 	}
-	next := &Snapshot{Version: s.snapshot.Version + 1, At: time.Now(), Locks: s.snapshot.Locks, Status: s.status}
+	next := &Snapshot{Version: s.snapshot.Version + 1, At: time.Now(), Locks: s.snapshot.Locks, Status: s.status, unlisted: s.unlisted, partial: s.partial || !s.status.Listed}
 	if len(s.omitted) > 0 {
 		next.omitted, next.Status.Complete = maps.Clone(s.omitted), false
 		next.Status.Reason = strings.TrimPrefix(next.Status.Reason+"; "+s.omittedReason(), "; ")
 	}
 	if s.status.Listed && s.conn != 0 && s.conn != s.listConn {
-		next.Status.Complete, next.Status.Reason = false, "the connection was lost for some time; a new listing will start soon"
+		next.partial, next.Status.Complete, next.Status.Reason = true, false, "the connection was lost for some time; a new listing will start soon"
 	}
 	if s.missedEvents() {
-		next.Status.Complete, next.Status.Reason = false, "too many new znodes to check; a new listing will start soon, or use a longer prefix"
+		next.partial, next.Status.Complete, next.Status.Reason = true, false, "too many new znodes to check; a new listing will start soon, or use a longer prefix"
 	}
 	if len(s.changedPaths) > 0 {
 		next.Locks = s.merged(next.Version)
