@@ -22,7 +22,8 @@ import (
 //
 // If the client loses the permission to read a lock, the servers report no changes of that
 // lock. The watcher shows it as before until the next read, at the latest after the next lost
-// connection, and then omits it.
+// connection, and then omits it. The servers do not report the creation of a znode that the client
+// may not read, either: the watcher does not know of such a lock before the next listing.
 type Watcher struct {
 	*Reader
 	opts    WatchOptions
@@ -176,7 +177,8 @@ func (s *Snapshot) Omitted(path string) error { return s.omitted[path] }
 // Unknown returns why the lock at this path may have a holder or a waiter although the snapshot does
 // not have it: it is outside the watcher's prefix, the watcher could not read it or a znode above
 // it, or has not found all locks. It returns nil for a lock of the snapshot, and for one that is
-// known to have none.
+// known to have none. It cannot know of a lock that was created without permission to read it since
+// the last listing.
 func (s *Snapshot) Unknown(at string) error {
 	prefix := strings.TrimSuffix(s.Status.Prefix, "/")
 	below, inside := strings.CutPrefix(at, prefix)
