@@ -227,6 +227,9 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 		delete(s.omitted, path)
 		s.unpublished = true
 	}
+	if s.unlisted[path] != nil {
+		s.listComplete = false // the next listing may find all locks
+	}
 	now := time.Now()
 	t.line.reconcile(l, s.names(), since)
 	t.line.updateHolders(now, l.Kind == KindSemaphore, func(m *member) { s.countGrant(t, m, now) })

@@ -47,7 +47,7 @@ type Watcher struct {
 	missed       int64     // counts the events for which newNodes or tracks had no room
 	missedBefore int64     // missed at the begin of the last listing
 	evicted      time.Time // when tracks was last searched for some to drop
-	listComplete bool      // the last listing was not interrupted
+	listComplete bool      // the last listing was not interrupted, and all that it could not read is still unread
 	listConn     uint64    // the connection on which that listing began
 	// semaphores are paths that have a child named leases.
 	semaphores   map[string]bool
