@@ -75,15 +75,17 @@ var (
 )
 
 // isTooLarge reports whether a read failed because its answer exceeds the limit of the client or
-// of the server.
+// of the server, or has too many children for a lock.
 func isTooLarge(err error) bool {
-	return errors.Is(err, zk.ErrReplyTooLarge) || errors.Is(err, zk.ErrQuotaExceeded)
+	return errors.Is(err, zk.ErrReplyTooLarge) || errors.Is(err, zk.ErrQuotaExceeded) || errors.Is(err, ErrTooManyChildren)
 }
 
 // A ListResult is what [Reader.List] found.
 type ListResult struct {
 	Locks []*Lock // sorted by path
 	Reads int64   // number of reads
+
+	omitted map[string]error // paths that could not be read, and why; nil if more is missing
 }
 
 // List returns the locks at and below a path that have a holder or a waiter. An error that
@@ -116,7 +118,23 @@ func (r *Reader) list(ctx context.Context, path string, opts listOptions) (ListR
 	}
 	all.Wait()
 	slices.SortFunc(w.found, func(a, b *Lock) int { return strings.Compare(a.Path, b.Path) })
-	return ListResult{Locks: w.found, Reads: w.reads}, w.outcome()
+	return ListResult{Locks: w.found, Reads: w.reads, omitted: w.omitted()}, w.outcome()
+}
+
+// omitted returns the paths that a listing that has ended could not read, and why. It returns nil
+// if more is missing.
+func (w *lister) omitted() map[string]error {
+	if w.err != nil || w.dropped > 0 || len(w.invalid) > 0 {
+		return nil
+	}
+	all := map[string]error{}
+	for _, path := range w.unreadable {
+		all[path] = ErrUnreadable
+	}
+	for _, path := range w.tooWide {
+		all[path] = ErrTooMany
+	}
+	return all
 }
 
 // outcome returns the error of a listing that has ended.

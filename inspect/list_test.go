@@ -191,6 +191,29 @@ func TestWalkPastWhatMayNotBeRead(t *testing.T) {
 	}
 }
 
+// TestLargeGateHidesOnlyItsSemaphore checks that a client cannot end a listing, or keep a former
+// holder in a watcher's list, with many entries at a gate of kazoo's Semaphore.
+func TestLargeGateHidesOnlyItsSemaphore(t *testing.T) {
+	scenes(t, inspect.WatchOptions{Prefix: "/"}, func(t *testing.T, sc *scene) {
+		plant(t, sc.z, "!/a/"+mutexName+"0000000001", "!/s/"+id32, "!/z/"+mutexName+"0000000001")
+		sc.shows("/a queue 1+0", "/s semaphore 1+0", "/z queue 1+0")
+		r := reader(t, sc.z, zklock.Layout{})
+		r.Bound(5, 5)
+		sc.s.Bound(5, 5)
+		for i := range 6 {
+			plant(t, sc.z, fmt.Sprintf("!/s-__lock__/%s__lock__000000000%d", id32, i))
+		}
+		sc.shows("/a queue 1+0", "/z queue 1+0")
+		got, err := r.List(t.Context(), "/", inspect.ListOptions{})
+		if !errors.Is(err, inspect.ErrTooMany) || !strings.Contains(err.Error(), "/s") {
+			t.Errorf("the listing ended with %v", err)
+		}
+		if want := []string{"/a queue 1+0", "/z queue 1+0"}; !slices.Equal(outlines(got.Locks), want) {
+			t.Errorf("found %q, want %q", outlines(got.Locks), want)
+		}
+	})
+}
+
 // Znodes whose lists of children are too large hide nothing but themselves, and are counted.
 func TestWalkPastListTooLarge(t *testing.T) {
 	srv := zktest.Start(t)

@@ -227,6 +227,9 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 		delete(s.omitted, path)
 		s.unpublished = true
 	}
+	if s.unlisted[path] != nil {
+		s.listComplete = false // the next listing may find all locks
+	}
 	now := time.Now()
 	t.line.reconcile(l, s.names(), since)
 	t.line.updateHolders(now, l.Kind == KindSemaphore, func(m *member) { s.countGrant(t, m, now) })
@@ -278,16 +281,16 @@ func (s *Watcher) publish() {
 	if s.status.Connected {
 		s.status.LastContact = time.Now()
 	}
-	next := &Snapshot{Version: s.snapshot.Version + 1, At: time.Now(), Locks: s.snapshot.Locks, Status: s.status}
+	next := &Snapshot{Version: s.snapshot.Version + 1, At: time.Now(), Locks: s.snapshot.Locks, Status: s.status, unlisted: s.unlisted, partial: s.partial || !s.status.Listed}
 	if len(s.omitted) > 0 {
 		next.omitted, next.Status.Complete = maps.Clone(s.omitted), false
 		next.Status.Reason = strings.TrimPrefix(next.Status.Reason+"; "+s.omittedReason(), "; ")
 	}
 	if s.status.Listed && s.conn != 0 && s.conn != s.listConn {
-		next.Status.Complete, next.Status.Reason = false, "the connection was lost for some time; a new listing will start soon"
+		next.partial, next.Status.Complete, next.Status.Reason = true, false, "the connection was lost for some time; a new listing will start soon"
 	}
 	if s.missedEvents() {
-		next.Status.Complete, next.Status.Reason = false, "too many new znodes to check; a new listing will start soon, or use a longer prefix"
+		next.partial, next.Status.Complete, next.Status.Reason = true, false, "too many new znodes to check; a new listing will start soon, or use a longer prefix"
 	}
 	if len(s.changedPaths) > 0 {
 		next.Locks = s.merged(next.Version)

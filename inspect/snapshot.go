@@ -55,7 +55,9 @@ type Snapshot struct {
 	Locks   []*Lock   // locks with a holder or a waiter, sorted by path
 	Status  Status
 
-	omitted map[string]error
+	omitted  map[string]error // as Watcher.omitted
+	unlisted map[string]error // as Watcher.unlisted
+	partial  bool             // more is missing than these
 }
 
 // Status tells how current and how complete a [Watcher]'s list is, and what it cost.

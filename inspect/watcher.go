@@ -1,14 +1,19 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -17,7 +22,8 @@ import (
 //
 // If the client loses the permission to read a lock, the servers report no changes of that
 // lock. The watcher shows it as before until the next read, at the latest after the next lost
-// connection, and then omits it.
+// connection, and then omits it. The servers do not report the creation of a znode that the client
+// may not read, either: the watcher does not know of such a lock before the next listing.
 type Watcher struct {
 	*Reader
 	opts    WatchOptions
@@ -32,13 +38,16 @@ type Watcher struct {
 	// omitted are the locks that the last read of them could not read, and why. Each has a
 	// track.
 	omitted map[string]error
-	dirty   []string // paths of locks to read again, in the order of their changes
+	// unlisted are the paths that the last listing could not read, and why. It is not modified.
+	unlisted map[string]error
+	partial  bool     // the last listing missed more than these
+	dirty    []string // paths of locks to read again, in the order of their changes
 	// newNodes are znodes that were created and may be node locks.
 	newNodes     map[string]time.Time
 	missed       int64     // counts the events for which newNodes or tracks had no room
 	missedBefore int64     // missed at the begin of the last listing
 	evicted      time.Time // when tracks was last searched for some to drop
-	listComplete bool      // the last listing was not interrupted
+	listComplete bool      // the last listing was not interrupted, and all that it could not read is still unread
 	listConn     uint64    // the connection on which that listing began
 	// semaphores are paths that have a child named leases.
 	semaphores   map[string]bool
@@ -104,7 +113,7 @@ func NewWatcher(z *zk.Client, opts *WatchOptions) *Watcher {
 		Prefix: s.opts.Prefix, Started: s.started, MaxReadRate: s.opts.MaxReadRate,
 		MaxListReads: s.opts.List.MaxReads + s.opts.List.MaxLockReads,
 	}
-	s.snapshot = &Snapshot{Version: 1, At: s.started, Locks: []*Lock{}, Status: s.status}
+	s.snapshot = &Snapshot{Version: 1, At: s.started, Locks: []*Lock{}, Status: s.status, partial: true}
 	return s
 }
 
@@ -164,6 +173,41 @@ func (s *Snapshot) Lock(path string) *Lock {
 // Omitted returns why the lock at path is not in the snapshot although it may have a holder: the
 // watcher could not read it after a change. It returns nil for other paths.
 func (s *Snapshot) Omitted(path string) error { return s.omitted[path] }
+
+// Unknown returns why the lock at this path may have a holder or a waiter although the snapshot does
+// not have it: it is outside the watcher's prefix, the watcher could not read it or a znode above
+// it, or has not found all locks. It returns nil for a lock of the snapshot, and for one that is
+// known to have none. It cannot know of a lock that was created without permission to read it since
+// the last listing.
+func (s *Snapshot) Unknown(at string) error {
+	prefix := strings.TrimSuffix(s.Status.Prefix, "/")
+	below, inside := strings.CutPrefix(at, prefix)
+	switch {
+	case s.Lock(at) != nil:
+		return nil
+	case !inside || below != "" && below[0] != '/':
+		return errors.New("it is not below " + legible.Path(s.Status.Prefix))
+	case s.Status.Complete:
+		return nil
+	}
+	// A listing that cannot read the znodes of a semaphore omits the semaphore.
+	for _, from := range []string{queue.LeasesPath(at), queue.GatePath(at)} {
+		for above := from; ; above = path.Dir(above) {
+			for _, paths := range []map[string]error{s.omitted, s.unlisted} {
+				if why := paths[above]; why != nil {
+					return fmt.Errorf("%w: %s", why, legible.Path(above))
+				}
+			}
+			if above == "/" {
+				break
+			}
+		}
+	}
+	if s.partial {
+		return errors.New(cmp.Or(s.Status.Reason, "the locks were not listed yet"))
+	}
+	return nil
+}
 
 func byPath(l *Lock, path string) int { return strings.Compare(l.Path, path) }
 
@@ -331,6 +375,7 @@ func (s *Watcher) listAll(ctx context.Context) bool {
 	s.status.Listing, s.status.Listed, s.unpublished = false, true, true
 	s.status.Reads += found.Reads
 	s.status.Complete, s.status.Reason = err == nil, ""
+	s.unlisted, s.partial = found.omitted, err != nil && found.omitted == nil
 	if err != nil {
 		s.status.Reason = err.Error()
 	}

@@ -610,6 +610,17 @@ func TestLockThatBecomesUnreadableIsOmitted(t *testing.T) {
 		sc.await("a list without the closed lock", func() bool {
 			return slices.Equal(outlines(sc.s.Snapshot().Locks), []string{"/zklock/open queue 1+0"})
 		})
+		sc.await("a listing", func() bool { return sc.s.Snapshot().Unknown("/zklock/free") == nil })
+		for path, unknown := range map[string]error{
+			"/zklock/closed": inspect.ErrUnreadable, "/zklock/closed/below": inspect.ErrUnreadable, "/zklock/closed2": nil, "/zklock/open": nil,
+		} {
+			if err := sc.s.Snapshot().Unknown(path); !errors.Is(err, unknown) {
+				t.Errorf("%s is unknown because of %v, want %v", path, err, unknown)
+			}
+		}
+		if err := sc.s.Snapshot().Unknown("/elsewhere"); err == nil {
+			t.Error("a lock that is not below the prefix is shown as free")
+		}
 		sc.await("the reason", func() bool {
 			status := sc.s.Status()
 			return !status.Complete && strings.Contains(status.Reason, "no permission") && strings.Contains(status.Reason, "/zklock/closed")
@@ -661,6 +672,8 @@ func TestLockWhoseListBecomesTooLargeIsOmitted(t *testing.T) {
 		plant(t, root, names("decoy")...)
 		sc.shows("/zklock/open queue 1+0")
 		omits("2 paths, first /zklock/decoy", "/zklock/wide", "/zklock/decoy")
+		sc.way.CutConnections() // so that the watcher lists all locks again
+		omits("too large a list of them", "/zklock/wide", "/zklock/decoy")
 		for _, path := range append(names("wide"), names("decoy")...) {
 			if err := root.Delete(t.Context(), path, -1); err != nil {
 				t.Fatal(err)

@@ -28,7 +28,7 @@ var (
 	ErrInvalidOptions          = errors.New("zk: invalid options")
 	ErrInvalidOp               = errors.New("zk: invalid operation")
 	ErrTooLarge                = errors.New("zk: the request is larger than servers accept; store less in the znode")
-	ErrReplyTooLarge           = errors.New("zk: the answer is larger than Options.MaxReply; raise it, or delete children of the znode")
+	ErrReplyTooLarge           = errors.New("zk: the answer is larger than the client accepts (Options.MaxReply)")
 	ErrNoWatcher               = errors.New("zk: there is no such watch")
 	ErrRolledBack              = errors.New("zk: not executed, because another operation of the same multi failed")
 	ErrQuotaExceeded           = errors.New("zk: the request would exceed a quota")

@@ -222,7 +222,7 @@ func (s *Server) auditOperation(c *conn, by *requester, op wire.OpCode, req wire
 	s.auditLine(func() []slog.Attr {
 		line := s.auditHead(c, by, name)
 		if path, ok := pathOf(req); ok {
-			line = append(line, slog.String("znode", truncateText(legible.Path(path[:min(len(path), auditValue)]))))
+			line = append(line, slog.Any("znode", auditPath(strings.Clone(path[:min(len(path), auditValue)]))))
 		}
 		line = append(line, auditDetails(op, req)...)
 		return append(line, auditResult(code)...)
@@ -313,6 +313,14 @@ func auditName(op wire.OpCode, req wire.Record) string {
 		return "closeSession"
 	}
 	return ""
+}
+
+// auditPath is a path that the writer makes readable, because that takes long for a thousand paths
+// of one transaction.
+type auditPath string
+
+func (p auditPath) LogValue() slog.Value {
+	return slog.StringValue(truncateText(legible.Path(string(p))))
 }
 
 // auditDetails returns the additional fields of an operation.

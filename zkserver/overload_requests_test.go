@@ -561,6 +561,9 @@ func expensiveMultis() []expensiveRequest {
 		{"multi of changes", nil, multi(func(int) wire.MultiOp {
 			return wire.MultiOp{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/m", Version: -1}}
 		})},
+		{"audited multi of paths that cannot be read", func(o *Options) { o.Audit = true }, multi(func(i int) wire.MultiOp {
+			return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: fmt.Sprintf("/%s%d", strings.Repeat("\u200b", 200), i), ACL: openACL()}}
+		})},
 		{"multi of nodes without ancestors", func(o *Options) { o.EnforceQuota = true }, func(g *overload, c *rawClient, n int) func() {
 			c.create("/zookeeper/quota/q", wire.ModePersistent)
 			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/zookeeper/quota/q/zookeeper_limits", Data: []byte("count=1,bytes=1"), ACL: openACL()})

@@ -23,7 +23,7 @@
 //	lock?path=PATH   one lock: {"version", "now", "boot", "status", "total", "lock": VIEW, "history": HISTORY,
 //	                 "troubles": [TROUBLE...], "deadlocks": [[STEP...]...] with this lock, "log": [EVENT...]}.
 //	                 entries=N selects the first N entries; "total" counts all of them.
-//	                 If the lock has no holder and no waiter, 404 in the same form without entries.
+//	                 If the lock is known to have no holder and no waiter, 404 in the same form without entries.
 //	sessions         {"version", "now", "boot", "total", "sessions": [SESSION...], "deadlocks": [[STEP...]...]},
 //	                 those with the most locks first; q, offset, and limit as above.
 //	session?id=0x1f  {"version", "now", "boot", "session": SESSION, "entries": [{"path", ENTRY...}...]}
@@ -48,7 +48,7 @@
 //	         (longer every 30 s for 90 s, and at least 10 waiters), "release-requested", or "warning" (a warning of VIEW)
 //	VIEW     {"path", "kind", "layouts"?: ["Curator mutex"...], "permits"?, "holders", "waiting",
 //	          "entries": [ENTRY...], "notes"?: ["..."], "warnings"?: ["..."],
-//	          "omitted"?: why the lock, which may be held, can no longer be read}
+//	          "unknown"?: why the lock, which has no entries here, may be held}
 //	ENTRY    {"name", "node", "mode", "recipe": {"library"?, "kind"?}, "holder", "position"? (of a waiter, from 1; -1 for a stray), "token",
 //	          "session": "0x1f", "since", "granted"?, "owner": {"host"?, "pid"?, "user"?, "command"?, "since"?,
 //	          "version"?}, "who", "data"?, "value"?, "revoked"?, "revokedBy"?, "revokeReason"?, "ignoresRequests"?: its library does not read release requests,

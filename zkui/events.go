@@ -44,8 +44,7 @@ type stream struct {
 	version     uint64 // of the last snapshot sent
 	troubles    *troubles
 	lock        *inspect.Lock
-	omitted     error     // why lock cannot be read
-	complete    bool      // the list was complete: without lock, it is free
+	unknown     string    // as lockView.Unknown
 	lastSent    time.Time // time of the last event
 	lastHistory time.Time // time of the last history event
 	err         error
@@ -192,8 +191,12 @@ func (s *stream) sendLock(snapshot *inspect.Snapshot, always bool) {
 	if s.path == "" {
 		return
 	}
-	if l, omitted := snapshot.Lock(s.path), snapshot.Omitted(s.path); always || l != s.lock || omitted != s.omitted || snapshot.Status.Complete != s.complete {
-		s.lock, s.omitted, s.complete = l, omitted, snapshot.Status.Complete
+	unknown := ""
+	if why := snapshot.Unknown(s.path); why != nil {
+		unknown = why.Error()
+	}
+	if l := snapshot.Lock(s.path); always || l != s.lock || unknown != s.unknown {
+		s.lock, s.unknown = l, unknown
 		s.send("lock", 0, func() any { return s.h.lockResponse(snapshot, s.path, s.entries) })
 	}
 }

@@ -90,7 +90,7 @@ type holdDeadline struct {
 type lockView struct {
 	inspect.View
 	Entries []entry `json:"entries"`
-	Omitted string  `json:"omitted,omitempty"` // why the lock cannot be read
+	Unknown string  `json:"unknown,omitempty"` // why the lock may have entries that are not known
 }
 
 // lockResponse is the response for one lock.
@@ -114,7 +114,7 @@ func (h *Handler) lock(r *http.Request) (int, any) {
 		return http.StatusBadRequest, errorResponse{"path is not a lock name: " + err.Error()}
 	}
 	answer := h.lockResponse(h.watcher.Snapshot(), path, number(q, "entries", -1))
-	if answer.Total == 0 {
+	if answer.Total == 0 && answer.Lock.Unknown == "" {
 		return http.StatusNotFound, answer
 	}
 	return http.StatusOK, answer
@@ -135,8 +135,8 @@ func (h *Handler) lockResponse(snapshot *inspect.Snapshot, path string, most int
 	if most < 0 {
 		most = len(l.Entries)
 	}
-	if why := snapshot.Omitted(path); why != nil {
-		answer.Lock.Omitted = why.Error()
+	if why := snapshot.Unknown(path); why != nil {
+		answer.Lock.Unknown = why.Error()
 	}
 	answer.Lock.Entries = h.entries(answer.Lock.View.Entries[:min(most, len(l.Entries))])
 	answer.Lock.View.Entries = nil

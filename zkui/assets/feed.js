@@ -163,7 +163,7 @@ export class Feed {
 
   onLock(message) {
     this.note(message);
-    this.lock = { ...message.lock, total: message.total, complete: message.status.complete, log: message.log ?? [], past: new Past(message.history) };
+    this.lock = { ...message.lock, total: message.total, log: message.log ?? [], past: new Past(message.history) };
     for (const e of this.lock.entries) timed(e);
     this.changed("lock");
   }

@@ -94,8 +94,7 @@ class LockPage {
     const holders = this.holders();
     const all = [];
     const badge = (cls, text) => all.push(el("span", { class: `badge ${cls}`, text }));
-    if (lock.omitted) badge("bad", "cannot be read");
-    else if (holders.length === 0) badge("", lock.complete || lock.waiting ? "not held" : "no known holder");
+    if (holders.length === 0) badge("", lock.unknown ? "no known holder" : "not held");
     else if (holders.some((e) => e.safe?.jeopardy)) badge("bad", "held, in jeopardy");
     else if (lock.kind === "semaphore") badge("share", lock.permits ? `${count(lock.holders)} of ${things(lock.permits, "permit")}` : things(lock.holders, "permit"));
     else if (holders.some((e) => e.mode === "shared")) badge("share", "shared");
@@ -130,13 +129,12 @@ class LockPage {
     const first = holders[0];
     this.one = holders.length === 1 ? first : undefined;
     const jeopardy = holders.some((e) => e.safe?.jeopardy);
-    mark(this.holder, "free", !first && !lock.omitted && (lock.complete || lock.waiting));
+    mark(this.holder, "free", !first && !lock.unknown);
     mark(this.holder, "shared", first && first.mode !== "exclusive");
     mark(this.holder, "bad", jeopardy);
     this.heldFor = el("span");
     this.deadline = el("span");
-    if (lock.omitted) this.holder.replaceChildren(el("h2", { text: "Cannot be read" }), el("p", { class: "under", text: `It may be held: ${lock.omitted}.` }));
-    else if (!first && !lock.complete && !lock.waiting) this.holder.replaceChildren(el("h2", { text: "No known holder" }), el("p", { class: "under", text: "It may be held: the list of locks is not complete." }));
+    if (lock.unknown) this.holder.replaceChildren(el("h2", { text: "No known holder" }), el("p", { class: "under", text: `It may be held: ${lock.unknown}.` }));
     else if (!first) this.holder.replaceChildren(el("h2", { text: "Not held" }), el("p", { class: "under", text: lock.waiting ? "Clients wait for it: see the queue." : "The next acquire gets it at once." }));
     else if (holders.length > 1) this.holder.replaceChildren(...this.several(lock, holders));
     else this.holder.replaceChildren(...this.single(lock, first));

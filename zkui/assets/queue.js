@@ -39,7 +39,7 @@ export class Queue {
     this.asked = lock.entries.length;
     this.oldest = entries.reduce((t, e) => (e.position > 0 ? Math.min(t, e.since) : t), Infinity);
     put(this.about, lock.waiting ? `${things(lock.waiting, "waits", "wait")}, in order of arrival` : "");
-    this.end.hidden = items.length > 0 || !lock.complete;
+    this.end.hidden = items.length > 0 || !!lock.unknown;
     put(this.end, lock.holders ? "No client waits for this lock." : "No client holds this lock or waits for it.");
     this.notes.replaceChildren(...(lock.notes ?? []).map((text) => el("p", { class: "queue-end", text: `Note: ${text}` })));
     this.rows.setTall(items.some((e) => e.revoked));

@@ -207,6 +207,8 @@ func advice(err error) string {
 		return "" // says what to do
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, inspect.ErrUnreadable):
 		return "; give credentials with --auth-file or ZKLOCK_AUTH, a certificate with --tls-cert, or a keytab with --kerberos-keytab"
+	case errors.Is(err, zk.ErrReplyTooLarge):
+		return "; delete the children that are not entries of a lock (zkCli.sh with a larger jute.maxbuffer lists them), and allow only clients of the lock to create znodes there"
 	case errors.Is(err, zk.ErrAuthFailed):
 		return "; see --auth-file, ZKLOCK_AUTH, ZKLOCK_SASL, and --kerberos-keytab"
 	case errors.Is(err, zk.ErrTLSRequired):

@@ -119,6 +119,7 @@ func TestAdvice(t *testing.T) {
 	}{
 		{zk.ErrNoAuth, "--auth-file"},
 		{zk.ErrAuthFailed, "ZKLOCK_SASL"},
+		{zk.ErrReplyTooLarge, "delete the children"},
 		{zk.ErrTLSRequired, "--tls-ca"},
 		{x509.UnknownAuthorityError{}, "--tls-ca"},
 		{x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}, "--tls-server-name"},

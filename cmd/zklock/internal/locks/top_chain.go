@@ -33,11 +33,10 @@ func (m *Model) chain(body int) (head Line, lines []Line) {
 	l := m.current()
 	head = Line{{Text: m.short(m.lock), Style: Bold}}
 	if l == nil {
-		if m.snap != nil && m.snap.Omitted(m.lock) != nil {
-			return head, []Line{nil, m.say("it cannot be read any more, and may be held; esc: back to the list")}
-		}
-		if !m.status.Complete {
-			return head, []Line{nil, m.say("it may be held: the list of locks is not complete; esc: back to the list")}
+		if m.snap != nil {
+			if why := m.snap.Unknown(m.lock); why != nil {
+				return head, []Line{nil, m.say("it may be held: " + why.Error()), m.say("esc: back to the list")}
+			}
 		}
 		return head, []Line{nil, m.say("no client holds it or waits for it now; esc: back to the list")}
 	}

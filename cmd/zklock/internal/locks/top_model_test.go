@@ -122,9 +122,7 @@ func TestScreens(t *testing.T) {
 		}},
 		{"chain_unknown", func(m *Model) {
 			press(m, "down enter")
-			s := fine()
-			s.Complete, s.Reason = false, "too much"
-			m.Update(&inspect.Snapshot{Version: 2, At: now}, s, now)
+			m.Update(&inspect.Snapshot{Version: 2, At: now, Status: inspect.Status{Prefix: "/other"}}, fine(), now)
 		}},
 		{"semaphore", func(m *Model) {
 			m.History = func(string) inspect.History {

@@ -100,8 +100,11 @@ func (w *watcher) run(ctx context.Context, s *inspect.Watcher, ran <-chan error)
 	}
 }
 
-// omitted is the version of a lock that the watcher omits.
-const omitted = math.MaxUint64
+// Versions of a lock that the watcher omits, after and before the warning.
+const (
+	omitted = math.MaxUint64
+	unread  = omitted - 1
+)
 
 // print prints the locks that have changed.
 func (w *watcher) print(snap *inspect.Snapshot) error {
@@ -116,6 +119,9 @@ func (w *watcher) print(snap *inspect.Snapshot) error {
 			changed = append(changed, l)
 		}
 	}
+	if w.only != "" && w.known[w.only] == 0 && snap.Omitted(w.only) != nil {
+		w.known[w.only] = unread
+	}
 	for gone := range w.known {
 		if now[gone] != 0 {
 			continue
@@ -126,14 +132,14 @@ func (w *watcher) print(snap *inspect.Snapshot) error {
 			continue
 		}
 		if now[gone] = omitted; w.known[gone] != omitted {
-			cli.Warn("%s cannot be read any more, and may be held: %v", legible.Path(gone), why)
+			cli.Warn("%s cannot be read, and may be held: %v", legible.Path(gone), why)
 		}
 	}
 	w.known = now
 	if len(changed) == 0 && w.begun {
 		return nil
 	}
-	if len(changed) == 0 && w.only != "" && !snap.Status.Complete {
+	if len(changed) == 0 && w.only != "" && snap.Unknown(w.only) != nil {
 		return nil // its state is not known
 	}
 	if len(changed) == 0 && w.only != "" {
@@ -143,9 +149,11 @@ func (w *watcher) print(snap *inspect.Snapshot) error {
 	return w.form.Write(w.out, w.result(changed, time.Now()))
 }
 
-// statusWarner prints a warning, once, if the shown data is old or incomplete.
+// statusWarner prints a warning if the shown data is old or incomplete, once for each reason in
+// a row.
 type statusWarner struct {
-	silent, incomplete bool
+	silent bool
+	reason string // of the last warning
 }
 
 // warn checks the status of the watcher.
@@ -158,9 +166,10 @@ func (t *statusWarner) warn(s inspect.Status) {
 		cli.Warn("the servers answer again")
 		t.silent = false
 	}
-	if s.Listed && !s.Complete && s.Reason != "" && !t.incomplete {
-		cli.Warn("%s", s.Reason)
-		t.incomplete = true
+	if s.Listed && s.Reason != t.reason {
+		if t.reason = s.Reason; s.Reason != "" {
+			cli.Warn("%s", s.Reason)
+		}
 	}
 }
 

@@ -112,9 +112,16 @@ func watchOmittedLock(t *testing.T, only string) {
 	shows(w)
 	shows(w)
 	shows(late)
-	if n := strings.Count(messages.String(), "/zklock/held cannot be read any more, and may be held"); n != 1 {
-		t.Errorf("%d warnings: %q", n, &messages)
+	warned := func(each int) {
+		t.Helper()
+		if only != "" { // late shows no other lock
+			each++
+		}
+		if n := strings.Count(messages.String(), "/zklock/held cannot be read, and may be held"); n != each {
+			t.Errorf("of %q: %d warnings, want %d: %q", only, n, each, &messages)
+		}
 	}
+	warned(1)
 	for i := range 9 {
 		if err := other.Delete(t.Context(), path(i), -1); err != nil {
 			t.Fatal(err)
@@ -125,6 +132,17 @@ func watchOmittedLock(t *testing.T, only string) {
 		t.Fatal(err)
 	}
 	shows(w, 0)
+	hold, err = locks.Mutex("held").Acquire(t.Context())
+	for i := range 9 {
+		if _, _, failed := other.Create(t.Context(), path(i), nil, nil, zk.ModePersistent); failed != nil || err != nil {
+			t.Fatal(failed, err)
+		}
+	}
+	shows(w)
+	if only != "" { // a list shows no free lock
+		warned(2)
+	}
+	_ = hold.Release(t.Context())
 	cancel()
 	<-ended
 }
