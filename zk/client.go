@@ -78,7 +78,7 @@ type Client struct {
 // server, without a chroot.
 //
 // If a host has several addresses, and the server at one of them accepts the connection but
-// does not answer, the next attempt at this host uses another address.
+// does not answer, or stops answering, the next attempt at this host uses another address.
 //
 // Dial tries the servers in turn until ctx ends. If ctx has no deadline, Dial tries
 // for one session timeout. It returns earlier if no server can ever work: because it

@@ -356,6 +356,54 @@ func TestDialLeavesSilentAddress(t *testing.T) {
 	<-connected
 }
 
+// TestReconnectLeavesAddressThatBecameSilent checks that a client whose server stops answering
+// connects to another address of the host at once: the session may not survive a second wait.
+func TestReconnectLeavesAddressThatBecameSilent(t *testing.T) {
+	resolve(t, [4]byte{127, 0, 0, 1}, [4]byte{127, 0, 0, 2})
+	var accepted [2]atomic.Int64
+	port := "0"
+	for i, ip := range []string{"127.0.0.1", "127.0.0.2"} {
+		ln, err := net.Listen("tcp", net.JoinHostPort(ip, port))
+		if err != nil {
+			t.Skip("this system has no address ", ip, ": ", err)
+		}
+		t.Cleanup(func() { ln.Close() })
+		_, port, _ = net.SplitHostPort(ln.Addr().String())
+		go func() { // ends when the listener is closed
+			for {
+				conn, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				t.Cleanup(func() { conn.Close() })
+				if n := accepted[i].Add(1); i == 0 && n > 1 {
+					continue // silent
+				}
+				go func() { // ends with the connection
+					c := &fakeConn{Conn: conn, t: t, br: bufio.NewReader(conn)}
+					if _, err := wire.ReadFrame(c.br, nil, 0); err != nil {
+						return
+					}
+					granted := wire.ConnectResponse{Timeout: 1000, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true}
+					if c.send(wire.AppendRecord(nil, &granted)) && i == 1 {
+						c.serveRequests()
+					}
+				}()
+			}
+		}()
+	}
+	c, err := Dial(within(t, 30*time.Second), "zk.example:"+port, &Options{SessionTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	for c.Sync(within(t, 30*time.Second), "/") != nil {
+	}
+	if first, second := accepted[0].Load(), accepted[1].Load(); first != 1 || second == 0 {
+		t.Errorf("%d connections to the silent address, %d to the other one, want 1 and at least 1", first, second)
+	}
+}
+
 // resolve lets host names have these addresses, until the test ends.
 func resolve(t *testing.T, addrs ...[4]byte) {
 	old := net.DefaultResolver

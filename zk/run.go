@@ -254,6 +254,10 @@ func (c *Client) skip(l *link, br *bufio.Reader) error {
 func (c *Client) lost(l *link, err error) {
 	now := boottime.Now()
 	c.mu.Lock()
+	if c.core.Live() != l.gen {
+		// The client has ended the connection, probably because the server was silent.
+		c.silent.Add(l.raw.RemoteAddr())
+	}
 	// Some errors of reading explain why writing failed, such as a TLS alert.
 	if l.writeErr != nil && !permanent(err) && !errors.Is(err, errNoAnswer) {
 		err = l.writeErr

@@ -11,18 +11,29 @@ import (
 // failed.
 const afterWriteError = time.Second
 
+// A yield of longYield or more means that goroutines computed meanwhile. The writer then does
+// not yield for yieldPause times as long, because it may have a heartbeat to write.
+const (
+	longYield  = 5 * time.Millisecond
+	yieldPause = 100
+)
+
 // write writes the core's output that flush does not write, with one Write for all that
 // is pending. It is the client's writer goroutine, and ends when the core has ended.
 func (c *Client) write() {
 	c.mu.Lock()
+	var noYieldUntil time.Duration
 	for {
 		c.awaitOutput()
-		if c.core.Unanswered() > 1 {
+		if began := boottime.Recent(); c.core.Unanswered() > 1 && began >= noYieldUntil {
 			// Goroutines that the last answers woke up probably have requests for the same
 			// transaction.
 			c.mu.Unlock()
 			runtime.Gosched()
 			c.mu.Lock()
+			if now := boottime.Recent(); now-began >= longYield {
+				noYieldUntil = now + yieldPause*(now-began)
+			}
 			c.awaitOutput()
 		}
 		if c.core.Ended() {

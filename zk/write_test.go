@@ -4,8 +4,12 @@ import (
 	"bufio"
 	"context"
 	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/zklock/zklock/internal/wire"
 )
@@ -84,6 +88,55 @@ func TestPartialWriteIsContinued(t *testing.T) {
 		if got := <-results; got != i {
 			t.Fatalf("result %d is of request %d", i, got)
 		}
+	}
+}
+
+// TestWriterDoesNotWaitForBusyGoroutines checks that requests are sent soon while other requests
+// are unanswered and other goroutines use every processor: a heartbeat may be among them.
+func TestWriterDoesNotWaitForBusyGoroutines(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	f := newFake(t)
+	received := make(chan struct{})
+	f.serve(func(c *fakeConn) { // answers no request
+		c.greet(7)
+		for r, ok := c.read(); ok && r.Op != wire.OpCloseSession; r, ok = c.read() {
+			received <- struct{}{}
+		}
+	})
+	c := f.client(&Options{SessionTimeout: time.Hour})
+	send := func() {
+		c.Go(GetOp("/a", false), nil)
+		<-received
+	}
+	send()
+	send()
+	var turns atomic.Int64 // of busy goroutines
+	var busy sync.WaitGroup
+	end := make(chan struct{})
+	const goroutines = 20
+	for range goroutines {
+		busy.Go(func() {
+			for {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				turns.Add(1)
+				for began := time.Now(); time.Since(began) < time.Millisecond; {
+				}
+				runtime.Gosched()
+			}
+		})
+	}
+	const requests = 100
+	for range requests {
+		send()
+	}
+	close(end)
+	busy.Wait()
+	if n := turns.Load(); n > requests*goroutines/4 {
+		t.Errorf("%d busy goroutines had %d turns before %d requests were sent", goroutines, n, requests)
 	}
 }
 
