@@ -451,6 +451,7 @@ func TestJeopardy(t *testing.T) {
 		}
 		defer c.Close()
 		h := acquire(t, c.Mutex("jeopardy"))
+		time.Sleep(timeout / 4) // a heartbeat is answered
 		srv.Delay(timeout / 4)
 		if err := <-told; err == nil {
 			t.Error("recovered first")
