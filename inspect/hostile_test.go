@@ -53,7 +53,7 @@ func lie(nc net.Conn, children func(path string) []string) {
 	if _, err := wire.ReadFrame(br, nil, 1<<20); err != nil {
 		return
 	}
-	nc.Write(wire.AppendRecord(nil, &wire.ConnectResponse{Timeout: 30_000, SessionID: 1, Password: make([]byte, 16)}))
+	nc.Write(wire.AppendRecord(nil, &wire.ConnectResponse{Timeout: 300_000, SessionID: 1, Password: make([]byte, 16)}))
 	for {
 		frame, err := wire.ReadFrame(br, nil, 1<<20)
 		if err != nil {
@@ -116,7 +116,7 @@ func TestWalkOfALiarIsBounded(t *testing.T) {
 			}
 		}
 	}()
-	walked, err := reader(t, z, zklock.Layout{}).List(t.Context(), "/zklock", inspect.ListOptions{MaxReads: 500})
+	walked, err := reader(t, z, zklock.Layout{}).List(t.Context(), "/zklock", inspect.ListOptions{MaxReads: 300})
 	close(done)
 	<-sampled
 	if !errors.Is(err, inspect.ErrTooMany) || len(walked.Locks) != 0 {
