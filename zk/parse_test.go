@@ -49,7 +49,7 @@ func TestParseServersErrors(t *testing.T) {
 		"": 0, "  ": 0, "host:0": 0, "host:99999": 0, "host:-1": 0, "host:x": 0, "host:": 0, ":2181": 0, "a,": 2, ",a": 0,
 		"a:1,,b": 4, "a:1,b:0": 4, "/chroot": 0, "a/chroot/..": 1, "a/x//y": 1, "a/x/": 1, "zk://u:p@host": 2,
 		"user:hunter2@host:1": 12, "a,u:hunter2@b": 11, "[::1": 0, "[::1]2181": 0, "[host]:1": 0, "1:2:3": 0, "a b:1": 0, "a?b": 0,
-		"unix:run": 5, "unix:": 5, "unix:/a\x00b": 5, "a\x00b": 0, "host:18446744073709551617": 0, "host:4294967297": 0,
+		"unix:run": 5, "unix:": 5, "unix": 0, "a,unix:2181": 2, "unix:/a\x00b": 5, "a\x00b": 0, "host:18446744073709551617": 0, "host:4294967297": 0,
 	} {
 		_, _, err := parseServers(in)
 		if !errors.Is(err, ErrInvalidServers) {
@@ -69,6 +69,7 @@ func TestParseServersErrors(t *testing.T) {
 func FuzzParseServers(f *testing.F) {
 	f.Add("a:1,b:2/chroot")
 	f.Add("[::1]:2181,unix:/x")
+	f.Add("unix")
 	f.Fuzz(func(t *testing.T, s string) {
 		list, root, err := parseServers(s)
 		if err != nil {

@@ -165,6 +165,9 @@ func parseHost(s string) (a address, why string) {
 	if why := checkHost(host); why != "" {
 		return a, why
 	}
+	if host == "unix" {
+		return a, "a host cannot be named unix; a socket is written unix:/path"
+	}
 	n, err := strconv.ParseUint(port, 10, 32)
 	if err != nil || n < 1 || n > 65535 {
 		return a, "the port is not a number from 1 to 65535"

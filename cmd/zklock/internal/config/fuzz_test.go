@@ -45,7 +45,7 @@ func FuzzFiles(f *testing.F) {
 // or an error, and nothing of it reaches a terminal unescaped. It is a target of its own
 // because it is much slower: it searches for keys that are similar to an unknown one.
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"tickTime=2000\ndataDir=/x\n", "a\\u12=b", "server.1=x", "\x1b[31m=\x1b", "ssl.protocol=\x1b", "x\\\ny=1", "clientPort:0x10"} {
+	for _, seed := range []string{"tickTime=2000\ndataDir=/x\n", "a\\u12=b", "server.1=x", "\x1b[31m=\x1b", "ssl.protocol=\x1b", "x\\\ny=1", "clientPort:0x10", "tickTime=5\u00b1"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, in string) {

@@ -34,7 +34,7 @@ func ClientAuth(value string) (tls.ClientAuthType, error) {
 	case "need":
 		return tls.RequireAndVerifyClientCert, nil
 	}
-	return 0, fmt.Errorf("%w: %q is not none, want, or need", ErrTLSFiles, value)
+	return 0, fmt.Errorf("%w: %+q is not none, want, or need", ErrTLSFiles, value)
 }
 
 // Set handles one key, without the prefix "zookeeper.", and reports whether it is known. A
@@ -71,7 +71,7 @@ func (j *JavaTLS) Set(key, value string) (known bool, err error) {
 		err = errors.New("this server cannot load Java classes: name PEM files with ssl.keyStore.location and ssl.trustStore.location")
 	case "ssl.authProvider":
 		if value != "" && value != "x509" {
-			err = fmt.Errorf("%q is not supported: this server checks clients' certificates with the scheme x509", value)
+			err = fmt.Errorf("%+q is not supported: this server checks clients' certificates with the scheme x509", value)
 		}
 	case "ssl.hostnameVerification", "ssl.clientHostnameVerification":
 		if strings.EqualFold(value, "true") {
@@ -96,7 +96,7 @@ func (j *JavaTLS) protocols(value string) (versions []string, err error) {
 		case "SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1":
 			j.warnings = append(j.warnings, v+" is too old to be safe, and is not supported")
 		default:
-			return nil, fmt.Errorf("%q is not a TLS version: give TLSv1.2 or TLSv1.3", v)
+			return nil, fmt.Errorf("%+q is not a TLS version: give TLSv1.2 or TLSv1.3", v)
 		}
 	}
 	if len(versions) == 0 {
@@ -116,7 +116,7 @@ func cipherSuites(value string) (ids []uint16, err error) {
 	for name := range strings.SplitSeq(value, ",") {
 		s := byName[strings.TrimSpace(name)]
 		if s == nil {
-			return nil, fmt.Errorf("%q is not a known and safe cipher suite", strings.TrimSpace(name))
+			return nil, fmt.Errorf("%+q is not a known and safe cipher suite", strings.TrimSpace(name))
 		}
 		if s.SupportedVersions[0] < tls.VersionTLS13 {
 			ids = append(ids, s.ID)
@@ -196,7 +196,7 @@ func (s store) pem(key, advice string) error {
 	case kind == "PKCS12" && advice == keyAdvice:
 		advice = keyAdvice12
 	case kind != "JKS" && kind != "PKCS12" && kind != "BCFKS":
-		return fmt.Errorf("%w: %s.type is %q: only PEM is supported", ErrTLSFiles, key, s.kind)
+		return fmt.Errorf("%w: %s.type is %+q: only PEM is supported", ErrTLSFiles, key, s.kind)
 	}
 	command := fmt.Sprintf(advice, s.location, base)
 	return fmt.Errorf("%w: %s.location is %s, a %s store, which only Java can read: convert it with %s, set %s.location=%s.pem, and remove %s.type",

@@ -18,7 +18,7 @@ func number(value string, least, most int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(digits, base, 64)
 	if err != nil || strings.HasPrefix(digits, "+") && base == 16 || n < least || n > most {
-		return 0, fmt.Errorf("%.100q is not a whole number from %d to %d", value, least, most)
+		return 0, fmt.Errorf("%+.100q is not a whole number from %d to %d", value, least, most)
 	}
 	return n, nil
 }
@@ -41,13 +41,13 @@ func boolean(value string) (bool, error) {
 	case "false", "no":
 		return false, nil
 	}
-	return false, fmt.Errorf("%.100q is not true or false", value)
+	return false, fmt.Errorf("%+.100q is not true or false", value)
 }
 
 // absolute makes a path independent of the working directory.
 func absolute(value string) (string, error) {
 	if value == "" || strings.ContainsRune(value, 0) {
-		return "", fmt.Errorf("%.200q is not a path", value)
+		return "", fmt.Errorf("%+.200q is not a path", value)
 	}
 	return filepath.Abs(value)
 }
@@ -56,7 +56,7 @@ func absolute(value string) (string, error) {
 func host(value string) (string, error) {
 	value = strings.TrimSuffix(strings.TrimPrefix(value, "["), "]")
 	if strings.ContainsAny(value, " \t\x00/[]") {
-		return "", fmt.Errorf("%.100q is not an address: give an IP address or a name, without a port", value)
+		return "", fmt.Errorf("%+.100q is not an address: give an IP address or a name, without a port", value)
 	}
 	return value, nil
 }
