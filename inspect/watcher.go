@@ -413,6 +413,14 @@ func (s *Watcher) show(over <-chan struct{}) {
 	}
 }
 
+// mustList reports whether the watcher must list all locks again, after a listing on the
+// connection conn.
+func (s *Watcher) mustList(conn uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn != conn && s.conn != 0 || !s.status.Watching || !s.listComplete || s.missedEvents()
+}
+
 // follow reads changed locks until the watcher must list all again, but at least for this
 // duration.
 func (s *Watcher) follow(ctx context.Context, conn uint64, least time.Duration) error {
@@ -421,19 +429,17 @@ func (s *Watcher) follow(ctx context.Context, conn uint64, least time.Duration) 
 	for {
 		s.mu.Lock()
 		current := s.conn
-		other := current != conn && current != 0
-		again := other || !s.status.Watching || !s.listComplete || s.missedEvents()
 		s.mu.Unlock()
-		if other && asked != current {
+		if current != conn && current != 0 && asked != current {
 			asked = current
 			s.addWatch(ctx)
 		}
-		if again && time.Since(walked) >= least {
+		if s.mustList(conn) && time.Since(walked) >= least {
 			return nil
 		}
 		wait := s.work(ctx)
 		s.publish()
-		if again {
+		if s.mustList(conn) { // also because of what work has read
 			wait = min(wait, least-time.Since(walked))
 		}
 		if state := s.z.State(); state == zk.Closed || state == zk.AuthFailed {

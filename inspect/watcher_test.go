@@ -687,6 +687,36 @@ func TestLockWhoseListBecomesTooLargeIsOmitted(t *testing.T) {
 	})
 }
 
+// TestSemaphoreWhoseListBecomesReadableIsComplete checks that the watcher lists again after it could
+// read a semaphore whose permits the last listing could not list.
+func TestSemaphoreWhoseListBecomesReadableIsComplete(t *testing.T) {
+	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+		sc.z = sc.way.Dial(t, func(o *zk.Options) { o.MaxReply = 8 << 10 })
+		defer sc.start(inspect.WatchOptions{})()
+		sc.await("the walk", func() bool { return sc.s.Status().Listed })
+		hold := sc.take(sc.locks.Semaphore("sem", 2))
+		sc.shows("/zklock/sem semaphore 1+0")
+		root := sc.srv.Dial(t)
+		var names []string
+		for i := range 9 {
+			names = append(names, fmt.Sprintf("/zklock/sem/leases/%s%d", strings.Repeat("x", 1<<10), i))
+		}
+		plant(t, root, names...)
+		sc.way.CutConnections() // so that the watcher lists all locks again
+		sc.await("a listing without the permits", func() bool { return strings.Contains(sc.s.Status().Reason, "too large a list of them") })
+		for _, path := range names {
+			if err := root.Delete(t.Context(), path, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next := sc.take(sc.locks.Semaphore("sem", 2))
+		sc.shows("/zklock/sem semaphore 2+0")
+		sc.await("a complete list", func() bool { return sc.s.Status().Complete })
+		sc.release(hold)
+		sc.release(next)
+	})
+}
+
 // TestOtherWatchesOfTheSessionAreIgnored checks that the watcher handles only the events of its
 // own watch if other code uses the same client: it shows no lock outside the prefix, and another
 // watch that is removed does not make it list again.
