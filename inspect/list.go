@@ -268,7 +268,7 @@ func (w *lister) visit(ctx context.Context, at listNode) error {
 		return err
 	case stat.NumChildren == 0:
 		return nil
-	case stat.NumChildren > maxWidth:
+	case int(stat.NumChildren) > w.maxChildren:
 		return errWide
 	}
 	if !w.spend(1, &w.searchReads, w.limits.MaxReads) {

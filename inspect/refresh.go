@@ -131,6 +131,7 @@ func (s *Watcher) hide(t *track, why error) {
 	defer s.mu.Unlock()
 	s.replace(t.path, t, nil)
 	s.omitted[t.path], s.unpublished = why, true
+	delete(s.relisted, t.path)
 }
 
 // omittedReason returns why locks are omitted. The caller holds the mutex.
@@ -227,7 +228,8 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 		delete(s.omitted, path)
 		s.unpublished = true
 	}
-	if s.unlisted[path] != nil {
+	if s.unlisted[path] != nil && !s.relisted[path] {
+		s.relisted[path] = true
 		s.listComplete = false // the next listing may find all locks
 	}
 	now := time.Now()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -40,7 +41,10 @@ type Watcher struct {
 	omitted map[string]error
 	// unlisted are the paths that the last listing could not read, and why. It is not modified.
 	unlisted map[string]error
-	partial  bool     // the last listing missed more than these
+	partial  bool // the last listing missed more than these
+	// relisted are those of unlisted that were read meanwhile, and whose locks were therefore listed
+	// again. They do not cause another listing until a read of them fails.
+	relisted map[string]bool
 	dirty    []string // paths of locks to read again, in the order of their changes
 	// newNodes are znodes that were created and may be node locks.
 	newNodes     map[string]time.Time
@@ -105,7 +109,7 @@ func NewWatcher(z *zk.Client, opts *WatchOptions) *Watcher {
 	}
 	s := &Watcher{
 		opts: opts.withDefaults(), Reader: NewReader(z, opts.Layout), started: time.Now(), wake: make(chan struct{}, 1),
-		tracks: map[string]*track{}, omitted: map[string]error{}, newNodes: map[string]time.Time{}, semaphores: map[string]bool{}, records: map[string]bool{}, broken: map[string]bool{},
+		tracks: map[string]*track{}, omitted: map[string]error{}, relisted: map[string]bool{}, newNodes: map[string]time.Time{}, semaphores: map[string]bool{}, records: map[string]bool{}, broken: map[string]bool{},
 		all: recorder{step: stepOfAll}, changed: make(chan struct{}),
 	}
 	s.budget = budget{rate: float64(s.opts.MaxReadRate)}
@@ -376,6 +380,7 @@ func (s *Watcher) listAll(ctx context.Context) bool {
 	s.status.Reads += found.Reads
 	s.status.Complete, s.status.Reason = err == nil, ""
 	s.unlisted, s.partial = found.omitted, err != nil && found.omitted == nil
+	maps.DeleteFunc(s.relisted, func(path string, _ bool) bool { return s.unlisted[path] == nil })
 	if err != nil {
 		s.status.Reason = err.Error()
 	}

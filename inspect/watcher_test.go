@@ -717,6 +717,34 @@ func TestSemaphoreWhoseListBecomesReadableIsComplete(t *testing.T) {
 	})
 }
 
+// TestLockThatOnlyListingsOmitIsListedAgainOnce checks that a lock with more children than a listing
+// accepts, but which the watcher can read, does not make it list all locks again and again.
+func TestLockThatOnlyListingsOmitIsListedAgainOnce(t *testing.T) {
+	scenes(t, inspect.WatchOptions{Prefix: "/zklock"}, func(t *testing.T, sc *scene) {
+		hold := sc.take(sc.locks.Mutex("/w/lock"))
+		root := sc.srv.Dial(t)
+		for i := range 6 {
+			plant(t, root, fmt.Sprintf("/w/lock/x%d", i))
+		}
+		defer sc.start(inspect.WatchOptions{Prefix: "/w"})()
+		sc.shows("/w/lock queue 1+0")
+		sc.await("a complete list", func() bool { return sc.s.Status().Complete })
+		sc.s.Bound(5, 5)
+		sc.way.CutConnections() // so that the watcher lists all locks again
+		sc.await("an incomplete listing", func() bool { return !sc.s.Status().Complete && strings.Contains(sc.s.Status().Reason, "first /w/lock") })
+		next := sc.queue(sc.locks.Mutex("/w/lock"))
+		sc.shows("/w/lock queue 1+1")
+		time.Sleep(2 * time.Minute)
+		before := sc.s.Status().Reads
+		time.Sleep(5 * time.Minute)
+		if after := sc.s.Status().Reads; after != before {
+			t.Errorf("%d reads without any change", after-before)
+		}
+		sc.release(hold)
+		sc.release(<-next)
+	})
+}
+
 // TestOtherWatchesOfTheSessionAreIgnored checks that the watcher handles only the events of its
 // own watch if other code uses the same client: it shows no lock outside the prefix, and another
 // watch that is removed does not make it list again.
