@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
-	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
@@ -132,12 +130,6 @@ func (s *Watcher) hide(t *track, why error) {
 	s.replace(t.path, t, nil)
 	s.omitted[t.path], s.unpublished = why, true
 	delete(s.relisted, t.path)
-}
-
-// omittedReason returns why locks are omitted. The caller holds the mutex.
-func (s *Watcher) omittedReason() string {
-	first := slices.Min(slices.Collect(maps.Keys(s.omitted)))
-	return fmt.Sprintf("%v: %s, first %s; their locks are omitted", s.omitted[first], count(len(s.omitted), "path"), legible.Path(first))
 }
 
 // knownEntries returns the entries that need not be read again.

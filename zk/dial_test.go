@@ -292,33 +292,18 @@ func TestDialLeavesSilentAddress(t *testing.T) {
 	answering <- "127.0.0.3"
 	var listeners []net.Listener
 	serve := func(ip, port string) string {
-		ln, err := net.Listen("tcp", net.JoinHostPort(ip, port))
-		if err != nil {
-			t.Skip("this system has no address ", ip, ": ", err)
-		}
-		t.Cleanup(func() { ln.Close() })
-		listeners = append(listeners, ln)
-		go func() { // ends when the listener is closed
-			for {
-				conn, err := ln.Accept()
-				if err != nil {
-					return
-				}
-				t.Cleanup(func() { conn.Close() })
-				which := <-answering
-				answering <- which
-				if which != ip {
-					continue
-				}
-				go func() { // ends with the connection
-					c := &fakeConn{Conn: conn, t: t, br: bufio.NewReader(conn)}
-					if c.greet(7) {
-						c.serveRequests()
-					}
-				}()
+		ln, port := listenAt(t, ip, port, func(conn net.Conn) {
+			which := <-answering
+			answering <- which
+			if which != ip {
+				return
 			}
-		}()
-		_, port, _ = net.SplitHostPort(ln.Addr().String())
+			c := &fakeConn{Conn: conn, t: t, br: bufio.NewReader(conn)}
+			if c.greet(7) {
+				c.serveRequests()
+			}
+		})
+		listeners = append(listeners, ln)
 		return port
 	}
 	port := serve("127.0.0.1", "0")
@@ -366,34 +351,19 @@ func TestReconnectLeavesAddressThatBecameSilent(t *testing.T) {
 	var accepted [2]atomic.Int64
 	port := "0"
 	for i, ip := range []string{"127.0.0.1", "127.0.0.2"} {
-		ln, err := net.Listen("tcp", net.JoinHostPort(ip, port))
-		if err != nil {
-			t.Skip("this system has no address ", ip, ": ", err)
-		}
-		t.Cleanup(func() { ln.Close() })
-		_, port, _ = net.SplitHostPort(ln.Addr().String())
-		go func() { // ends when the listener is closed
-			for {
-				conn, err := ln.Accept()
-				if err != nil {
-					return
-				}
-				t.Cleanup(func() { conn.Close() })
-				if n := accepted[i].Add(1); i == 0 && n > 1 {
-					continue // silent
-				}
-				go func() { // ends with the connection
-					c := &fakeConn{Conn: conn, t: t, br: bufio.NewReader(conn)}
-					if _, err := wire.ReadFrame(c.br, nil, 0); err != nil {
-						return
-					}
-					granted := wire.ConnectResponse{Timeout: 1000, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true}
-					if c.send(wire.AppendRecord(nil, &granted)) && i == 1 {
-						c.serveRequests()
-					}
-				}()
+		_, port = listenAt(t, ip, port, func(conn net.Conn) {
+			if n := accepted[i].Add(1); i == 0 && n > 1 {
+				return // silent
 			}
-		}()
+			c := &fakeConn{Conn: conn, t: t, br: bufio.NewReader(conn)}
+			if _, err := wire.ReadFrame(c.br, nil, 0); err != nil {
+				return
+			}
+			granted := wire.ConnectResponse{Timeout: 1000, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true}
+			if c.send(wire.AppendRecord(nil, &granted)) && i == 1 {
+				c.serveRequests()
+			}
+		})
 	}
 	c, err := Dial(within(t, 30*time.Second), "zk.example:"+port, &Options{SessionTimeout: time.Second})
 	if err != nil {
@@ -405,6 +375,28 @@ func TestReconnectLeavesAddressThatBecameSilent(t *testing.T) {
 	if first, second := accepted[0].Load(), accepted[1].Load(); first != 1 || second == 0 {
 		t.Errorf("%d connections to the silent address, %d to the other one, want 1 and at least 1", first, second)
 	}
+}
+
+// listenAt accepts connections at ip until the test ends, and calls handle with each of them on a
+// goroutine of its own. It returns the port.
+func listenAt(t *testing.T, ip, port string, handle func(net.Conn)) (net.Listener, string) {
+	ln, err := net.Listen("tcp", net.JoinHostPort(ip, port))
+	if err != nil {
+		t.Skip("this system has no address ", ip, ": ", err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() { // ends when the listener is closed
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { conn.Close() })
+			go handle(conn) // ends with the connection
+		}
+	}()
+	_, port, _ = net.SplitHostPort(ln.Addr().String())
+	return ln, port
 }
 
 // resolve lets host names have these addresses, until the test ends.

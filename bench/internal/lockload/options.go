@@ -18,8 +18,6 @@ type Options struct {
 	// Rows and Columns, unless empty, select the rows and contenders whose names contain
 	// one of these texts.
 	Rows, Columns []string
-	// Short omits the jobs that kazoo cannot do within a short Turn.
-	Short bool
 }
 
 // Defaults returns options for a comparison of about half an hour.
@@ -33,7 +31,6 @@ func Defaults() Options {
 // Quick returns options for a rough comparison of about two minutes.
 func (o Options) Quick() Options {
 	o.Rounds, o.Turn, o.Warm, o.Many, o.Locks, o.Retries = 1, 300*time.Millisecond, 2*time.Second, 200, 1000, 0
-	o.Short = true
 	return o
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zklock/zklock/bench/internal/lockwork"
 	"github.com/zklock/zklock/bench/internal/rounds"
@@ -47,9 +48,9 @@ func (o *Options) jobs() []job {
 	// time makes this part small.
 	long := func(w lockwork.Work) lockwork.Work { w.Time *= 4; return w }
 	held := func(n int, w lockwork.Work) lockwork.Work { w.Held = n; return w }
-	// Before 64 clients of kazoo complete a first cycle, a short turn is over, and some of
-	// them then wait for a minute.
-	shared := func(c *contender) bool { return single(c) && !(o.Short && c.library == "kazoo") }
+	// Before 64 clients of kazoo complete a first cycle, a turn of less than a second is over,
+	// and some of them then wait for a minute.
+	shared := func(c *contender) bool { return single(c) && (c.library != "kazoo" || o.Turn >= time.Second) }
 	async := w(1, 1, 1)
 	async.Async = true
 	local := w(1, 100, 1)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/zk"
 )
@@ -372,7 +373,7 @@ func TestWords(t *testing.T) {
 func TestWordsOfAnyServer(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 5_000 {
-		text := pieces(r, "Zookeeper version: ", "Mode: ", "Outstanding: ", "tickTime=", "syncLimit=", "minSessionTimeout=",
+		text := clitest.Text(r, "Zookeeper version: ", "Mode: ", "Outstanding: ", "tickTime=", "syncLimit=", "minSessionTimeout=",
 			"zk_synced_followers\t", "3.8", "-7", "99999999999", "leader", "\x1b", "世", "\xff", " ", "\n")
 		var s Server
 		s.srvr(text)

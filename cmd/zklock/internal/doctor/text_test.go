@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 )
 
 // TestLike: reports are told apart by what is wrong, and not by how long.
@@ -63,20 +65,11 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// pieces joins up to 19 pieces at random.
-func pieces(r *rand.Rand, of ...string) string {
-	text := ""
-	for range r.IntN(20) {
-		text += of[r.IntN(len(of))]
-	}
-	return text
-}
-
 // TestWrapKeepsText wraps random texts: no line is too long, and no character is lost.
 func TestWrapKeepsText(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 5_000 {
-		text, width := pieces(r, "a", "世", "e\u0301", "abcdefghi", " ", "\n", "\u3000"), 1+r.IntN(9)
+		text, width := clitest.Text(r, "a", "世", "e\u0301", "abcdefghi", " ", "\n", "\u3000"), 1+r.IntN(9)
 		lines := wrap(text, width)
 		for _, line := range lines {
 			if utf8.RuneCountInString(line) > width {

@@ -146,13 +146,13 @@ func (s *lockSpec) setPaths(first string) error {
 	if len(s.names) > maxLocks {
 		return cli.UsageError("--lock: at most %d locks can be acquired together, not %d", maxLocks, len(s.names))
 	}
-	bytes := 0
+	total := 0
 	for _, name := range s.names {
 		path, err := zklock.PathOf(name)
 		if err != nil {
 			return err
 		}
-		if bytes += len(path); bytes > maxPaths {
+		if total += len(path); total > maxPaths {
 			return cli.UsageError("--lock: the paths of the locks have more than %d bytes together; give shorter names, or fewer", maxPaths)
 		}
 		if slices.Contains(s.paths, path) {

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 )
 
 func TestKeys(t *testing.T) {
@@ -40,21 +41,12 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// pieces joins up to 9 pieces at random.
-func pieces(r *rand.Rand, of ...string) string {
-	text := ""
-	for range r.IntN(10) {
-		text += of[r.IntN(len(of))]
-	}
-	return text
-}
-
 // TestKeysOfAnyBytes parses random bytes: each is part of a key, or the beginning of a
 // character.
 func TestKeysOfAnyBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
-		b := []byte(pieces(r, "\x1b", "\x1b[5", "[", "O", "5", ";", "~", "A", "q", "\n", "\x08", "世", "\xe4", "\xb8", "\xf0\x9f", "\xff"))
+		b := []byte(clitest.Text(r, "\x1b", "\x1b[5", "[", "O", "5", ";", "~", "A", "q", "\n", "\x08", "世", "\xe4", "\xb8", "\xf0\x9f", "\xff"))
 		keys, rest := Keys(b)
 		if len(rest) >= utf8.UTFMax || len(keys) > len(b) || len(keys) == 0 && len(rest) != len(b) {
 			t.Fatalf("%q: %d, rest %q", b, keys, rest)
@@ -89,7 +81,7 @@ func TestFit(t *testing.T) {
 func TestFitIsExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
-		text, width := pieces(r, "a", " ", "世", "e\u0301", "\u0301", "😀", "\x1b", "\xff", "\u202e"), r.IntN(12)
+		text, width := clitest.Text(r, "a", " ", "世", "e\u0301", "\u0301", "😀", "\x1b", "\xff", "\u202e"), r.IntN(12)
 		if got := cli.Columns(cli.Fit(text, width, "~")); got != width {
 			t.Fatalf("%q in %d has %d", text, width, got)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/signal"
 	"path"
@@ -40,9 +39,9 @@ type watcher struct {
 	form   *cli.Output
 	only   string // the path of the only lock to show; "" for all
 	result func(changed []*inspect.Lock, now time.Time) cli.Result
-	line   *cli.Progress     // until the first listing
-	known  map[string]uint64 // versions of the locks that have entries
-	begun  bool              // the first output was printed
+	line   *cli.Progress    // until the first listing
+	known  map[string]shown // what was printed of the locks that have entries or are omitted
+	begun  bool             // the first output was printed
 }
 
 // follow watches the locks below prefix, and lets w print them, until a signal arrives.
@@ -73,7 +72,7 @@ func follow(a *cli.App, f *readFlags, prefix string, w *watcher) error {
 // run prints until the watcher ends.
 func (w *watcher) run(ctx context.Context, s *inspect.Watcher, ran <-chan error) error {
 	status := statusWarner{}
-	w.known = map[string]uint64{}
+	w.known = map[string]shown{}
 	for {
 		changed := s.Changed()
 		snap := s.Snapshot()
@@ -100,30 +99,30 @@ func (w *watcher) run(ctx context.Context, s *inspect.Watcher, ran <-chan error)
 	}
 }
 
-// Versions of a lock that the watcher omits, after and before the warning.
-const (
-	omitted = math.MaxUint64
-	unread  = omitted - 1
-)
+// shown is what was last printed of a lock: a version of it, or a warning that it is omitted.
+type shown struct {
+	version uint64
+	omitted bool
+}
 
 // print prints the locks that have changed.
 func (w *watcher) print(snap *inspect.Snapshot) error {
 	var changed []*inspect.Lock
-	now := map[string]uint64{}
+	now := map[string]shown{}
 	for _, l := range snap.Locks {
 		if w.only != "" && l.Path != w.only {
 			continue
 		}
-		now[l.Path] = l.Version
-		if w.known[l.Path] != l.Version {
+		now[l.Path] = shown{version: l.Version}
+		if w.known[l.Path] != now[l.Path] {
 			changed = append(changed, l)
 		}
 	}
-	if w.only != "" && w.known[w.only] == 0 && snap.Omitted(w.only) != nil {
-		w.known[w.only] = unread
+	if _, printed := w.known[w.only]; w.only != "" && !printed && snap.Omitted(w.only) != nil {
+		w.known[w.only] = shown{}
 	}
-	for gone := range w.known {
-		if now[gone] != 0 {
+	for gone, was := range w.known {
+		if _, there := now[gone]; there {
 			continue
 		}
 		why := snap.Omitted(gone)
@@ -131,7 +130,7 @@ func (w *watcher) print(snap *inspect.Snapshot) error {
 			changed = append(changed, &inspect.Lock{Path: gone, Kind: inspect.KindQueue})
 			continue
 		}
-		if now[gone] = omitted; w.known[gone] != omitted {
+		if now[gone] = (shown{omitted: true}); !was.omitted {
 			cli.Warn("%s cannot be read, and may be held: %v", legible.Path(gone), why)
 		}
 	}
