@@ -163,9 +163,10 @@ func (h *Hold) Remaining() (d time.Duration) {
 //
 // If the hold was lost, Release returns the error of the loss, because the lock did not
 // guard the work to its end. This includes a loss that the client did not know of: if the
-// release finds that the znode is gone, the error wraps ErrLost and ErrDeleted. If the
-// connection was lost during the release, the client cannot tell who deleted the znode,
-// and Release returns nil.
+// release finds that the znode is gone, the error wraps ErrLost and ErrDeleted, and if the
+// session ended before its deadline, ErrLost and zk.ErrSessionExpired. If the connection was
+// lost during the release, the client cannot tell who deleted the znode, and Release returns
+// nil.
 //
 // If a hold was re-entered, each of the holds is released, in any order. The last Release
 // deletes the znode.

@@ -438,6 +438,43 @@ func TestServerForgets(t *testing.T) {
 	})
 }
 
+// TestReleaseReportsEndedSession checks that a release reports the loss if another client has
+// ended the session while the client was disconnected, and another client holds the lock.
+func TestReleaseReportsEndedSession(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		mine := srv.Route(t)
+		c := dialWith(t, srv, zklock.Options{DialContext: mine.DialContext})
+		other := dial(t, srv).Mutex("ended")
+		disconnect := func(h *zklock.Hold) *zklock.Hold {
+			mine.Refuse(true)
+			if err := mine.ExpireSession(h.Session()); err != nil {
+				t.Fatal(err)
+			}
+			next := acquire(t, other)
+			synctest.Wait() // the client notices that the connection is lost
+			if h.Err() != nil {
+				t.Fatalf("reported before the release: %v", h.Err())
+			}
+			time.AfterFunc(100*time.Millisecond, func() { mine.Refuse(false) })
+			return next
+		}
+		ended := func(what string, err error) {
+			if !errors.Is(err, zklock.ErrLost) || !errors.Is(err, zk.ErrSessionExpired) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		h := acquire(t, c.Mutex("ended"))
+		next := disconnect(h)
+		ended("Release", h.Release(t.Context()))
+		release(t, next)
+		ended("Do", zklock.Do(t.Context(), c.Mutex("ended"), func(_ context.Context, h *zklock.Hold) error {
+			next = disconnect(h)
+			return nil
+		}))
+		release(t, next)
+	})
+}
+
 // TestJeopardy checks that an overdue heartbeat is reported, and its recovery.
 func TestJeopardy(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {

@@ -315,7 +315,7 @@ func (c *Client) finishRelease(s queue.Signal) {
 	delete(c.grants, s.ID)
 	tell := c.opts.OnRelease
 	switch {
-	case errors.Is(s.Err, queue.ErrGone):
+	case errors.Is(s.Err, queue.ErrGone), errors.Is(s.Err, queue.ErrExpired):
 		p.releaseErr, tell = lostError("release", p.lock.path, s.Err), c.opts.OnLost
 		c.warn("lock was lost before its release", "lock", p.lock.path, "token", p.token, "error", s.Err)
 	case s.Err != nil:

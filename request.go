@@ -19,8 +19,12 @@ func (c *Client) toOp(r *queue.Request) zk.Op {
 		return zk.MultiOp(c.createOps(r)...)
 	case queue.Swap, queue.Renew, queue.MarkedDelete:
 		ops := c.createOps(r)
-		for _, p := range r.Paths {
-			ops = append(ops, zk.DeleteOp(p, -1))
+		for i, p := range r.Paths {
+			version := int32(-1)
+			if r.Kind == queue.Swap {
+				version = r.Versions[i]
+			}
+			ops = append(ops, zk.DeleteOp(p, version))
 		}
 		return zk.MultiOp(ops...)
 	case queue.List:

@@ -265,6 +265,37 @@ func TestRevokedDowngraded(t *testing.T) {
 	})
 }
 
+// TestDowngradeKeepsReleaseRequest checks that a downgrade loses neither a release request nor
+// its reason, whether the holder waits for one or not.
+func TestDowngradeKeepsReleaseRequest(t *testing.T) {
+	reusable := zklock.Layout{Prefix: "host", Exclusive: "-W-", Shared: "-R-"}
+	for _, layout := range []zklock.Layout{{}, zklock.KazooLayout(), zklock.MixedLayout(), reusable} {
+		for _, waits := range []bool{false, true} {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				o := zklock.Options{Layout: layout}
+				h := acquire(t, dialWith(t, srv, o).RWMutex("a").Writer())
+				if waits && asked(h) {
+					t.Error("revoked from the first")
+				}
+				asker := dialWith(t, srv, o).RWMutex("a").Writer()
+				if told, err := asker.RequestRelease(t.Context(), h.Token(), zklock.ReleaseRequest{Reason: "maintenance"}); err != nil || len(told) == 0 {
+					t.Fatalf("%s: %+v, %v", layout, told, err)
+				}
+				if err := h.Downgrade(t.Context()); err != nil {
+					t.Fatalf("%s: %v", layout, err)
+				}
+				if r, err := h.ReleaseRequest(t.Context()); err != nil || r.Reason != "maintenance" || !asked(h) {
+					t.Errorf("%s, waits for a request: %t: %+v, %v, asked %t", layout, waits, r, err, asked(h))
+				}
+				if found := inspect(t, asker)[0]; !found.Revoked || found.Request.Reason != "maintenance" || found.Token != h.Token() {
+					t.Errorf("%s: shown as %+v", layout, found)
+				}
+				release(t, h)
+			})
+		}
+	}
+}
+
 // TestRevokeRaces checks that simultaneous release requests all succeed, and that a
 // request that meets a release reaches no holder.
 func TestRevokeRaces(t *testing.T) {

@@ -286,7 +286,7 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 	switch s.State {
 	case Connected:
 		if former.Session != s.Session {
-			c.over(ErrExpired, nil)
+			c.over(now, ErrExpired, nil)
 		} else {
 			s.Timeout = min(s.Timeout, former.Timeout) // as in Deadline.Handshake
 		}
@@ -299,7 +299,7 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 		s.Session, s.Timeout = former.Session, former.Timeout
 		c.session = s
 	case Expired:
-		c.over(ErrExpired, nil)
+		c.over(now, ErrExpired, nil)
 		c.session = SessionChange{State: Disconnected}
 	case Closed:
 		c.closed = s.Err
@@ -307,7 +307,7 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 			c.closed = ErrClosed
 		}
 		c.session = SessionChange{State: Disconnected}
-		c.over(c.closed, s.Left)
+		c.over(now, c.closed, s.Left)
 	}
 }
 
@@ -484,11 +484,19 @@ func (c *Core) resume(now time.Duration) {
 // again in the next session. Pending deletes are gone with the session, unless left says
 // why they may still exist. The records of acquires that were not lost are persistent, so
 // they are still to be deleted.
-func (c *Core) over(why, left error) {
+//
+// A session that expires before the deadline was ended by another client, or its server lost
+// its data. That may have happened before a release whose delete has no answer yet, so that
+// release reports the loss.
+func (c *Core) over(now time.Duration, why, left error) {
+	early := why == ErrExpired && c.deadline.Ahead(now) > 0
 	for _, n := range slices.Clone(c.pendingDeletes) {
-		if n.named == forever && c.closed == nil {
+		switch {
+		case n.named == forever && c.closed == nil:
 			n.state = alive
-		} else {
+		case early && n.due:
+			c.finish(n, why)
+		default:
 			c.finish(n, left)
 		}
 	}

@@ -221,12 +221,19 @@ func (e *ensemble) change(r Request, session int64, q Reply, fail func(int, Code
 		q.Made = append(q.Made, made)
 	}
 	for i, p := range r.Paths {
-		if e.nodes[p] == nil {
+		code := OK
+		switch n := e.nodes[p]; {
+		case n == nil:
+			code = NoNode
+		case r.Kind == Swap && r.Versions[i] >= 0 && r.Versions[i] != n.version:
+			code = BadVersion
+		}
+		if code != OK {
 			e.nodes = before
 			for p, n := range counts {
 				*e.nodes[p] = n
 			}
-			return fail(len(r.Creates)+i, NoNode)
+			return fail(len(r.Creates)+i, code)
 		}
 	}
 	for _, p := range q.Made {

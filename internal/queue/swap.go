@@ -8,6 +8,9 @@ import (
 // A swap is a writer's downgrade: one multi creates a reader's entry with the writer's
 // sequence number and deletes the writer's entry. So no other writer can come between,
 // and a waiter that lists again after the writer's entry is deleted finds the reader's.
+//
+// The multi deletes only the version of the writer's entry whose data the core knows. So no
+// downgrade loses a release request, which is in those data: see [dataUpdate].
 type swap struct {
 	call       uint64
 	data       []byte
@@ -18,6 +21,7 @@ type swap struct {
 	underWay   bool
 	missed     bool // an entry was reported missing or replaced meanwhile
 	replaced   bool // another client has deleted an entry: see [Core.identify]
+	rounds     int  // how often another client had changed the data
 }
 
 // Downgrade turns a writer's hold into a reader's. data goes into the new znode. A
@@ -81,13 +85,20 @@ func (c *Core) sendSwap(now time.Duration, acq *acquire) {
 		if n.named == byData {
 			data = withID(data, n.id)
 		}
+		if acq.revoked && n.named != forever {
+			data = WithRequest(data, acq.request)
+		}
 		r.Creates = append(r.Creates, Creation{Path: n.path(), Data: data, Persistent: n.named == forever, Access: acq.positions[0].access})
 	}
 	for _, n := range s.olds {
-		r.Paths = append(r.Paths, n.path())
+		version := n.version
+		if n.named == forever {
+			version = -1
+		}
+		r.Paths, r.Versions = append(r.Paths, n.path()), append(r.Versions, version)
 	}
 	s.underWay = true
-	c.identify(s)
+	c.identify(acq)
 	c.send(r, func(now time.Duration, r Reply) {
 		s.underWay = false
 		if acq.swap != s {
@@ -123,6 +134,13 @@ func (c *Core) sendSwap(now time.Duration, acq *acquire) {
 		case SessionOver: // the session change follows, and ends the hold
 		case NoNode:
 			c.swapMissed(now, acq, r.Failed)
+		case BadVersion: // the read before the multi shows the present data
+			if s.rounds++; s.rounds == maxUpdateRounds {
+				c.unswap(acq, r.Err)
+				return
+			}
+			s.undone()
+			c.advanceSwap(now, acq)
 		default:
 			c.unswap(acq, r.Err)
 		}
@@ -136,14 +154,18 @@ func (c *Core) sendSwap(now time.Duration, acq *acquire) {
 // If another client has deleted an entry and created a znode with its name, the multi deletes
 // that znode, and another writer may hold the lock. No later check shows this, because the
 // reader's entry is new. The deletion event does not show it either: it can be late, and the
-// multi's own delete triggers the same event.
-func (c *Core) identify(s *swap) {
+// multi's own delete triggers the same event. The data may contain a release request.
+func (c *Core) identify(acq *acquire) {
+	s := acq.swap
 	for _, n := range s.olds {
 		if n.named == forever {
 			continue
 		}
 		c.send(Request{Kind: Get, Path: n.path()}, func(_ time.Duration, r Reply) {
 			s.replaced = s.replaced || r.Code == NoNode || n.replaced(r)
+			if acq.swap == s && r.Code == OK && !s.replaced && (n.named != byData || n.same(r)) {
+				c.read(n, r)
+			}
 		})
 	}
 }
@@ -362,6 +384,9 @@ func (c *Core) readSwap(acq *acquire) {
 			if r.Code == OK && n.same(r) {
 				n.czxid = r.Czxid
 				found = append(found, n)
+				if acq.swap == s {
+					c.read(n, r)
+				}
 			}
 		})
 	}

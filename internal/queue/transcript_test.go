@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -341,9 +342,13 @@ func show(r Request) string {
 	case r.Kind == Set:
 		kind += fmt.Sprintf(" %s version=%d", r.Data, r.Version)
 	}
+	changed := r.Kind == Swap && slices.ContainsFunc(r.Versions, func(v int32) bool { return v > 0 })
 	out := kind
 	for _, made := range r.Creates {
 		out += " " + made.Path
+		if changed {
+			out += fmt.Sprintf(" %s versions=%v", made.Data, r.Versions)
+		}
 		if !made.Sequential {
 			out += " (as is)"
 		}

@@ -226,6 +226,32 @@ func grantMutants() []Mutant {
 			Says: `while .* is held`,
 		},
 		{
+			Name:   "BlindDowngrade",
+			Reason: "A downgrade deletes only the version of the writer's entry whose data the client knows; the mutant deletes any version, and loses a release request.",
+			Edits: []Edit{
+				{File: "internal/queue/swap.go",
+					Before: `		version := n.version
+`,
+					After: `		version := int32(-1)
+`},
+			},
+			Suite: bubble, Test: "TestDowngradeKeepsReleaseRequest",
+			Says: `waits for a request`,
+		},
+		{
+			Name:   "EarlyEnd",
+			Reason: "A release reports a session that ended before its deadline; the mutant takes the end for an expiry after the work.",
+			Edits: []Edit{
+				{File: "internal/queue/core.go",
+					Before: `c.deadline.Ahead(now) > 0
+	for`,
+					After: `false
+	for`},
+			},
+			Suite: bubble, Test: "TestReleaseReportsEndedSession",
+			Says: `Release: <nil>`,
+		},
+		{
 			Name:   "Herd",
 			Reason: "A release notifies one other session; the mutant has every waiter watch the head of the queue too.",
 			Edits: []Edit{

@@ -195,6 +195,12 @@ func (c *client) released(a *actor, s queue.Signal) {
 		}
 		return
 	}
+	if errors.Is(s.Err, queue.ErrExpired) {
+		if !w.closedByOperator[h.session] {
+			w.fail("%s: release of %s: %v, although nothing ended the session", c.name, h.node(), s.Err)
+		}
+		return
+	}
 	// The delete of a node lock may have found the znode of another client.
 	if s.Err == nil && h.brokenAt != 0 && h.parts[0].lock.Family != nodeLocks && w.disturbed <= h.brokenAt && c.undisturbed() {
 		w.fail("%s: %s is said to be released, and was taken away before that", c.name, h.node())

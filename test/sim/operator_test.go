@@ -73,6 +73,7 @@ func (w *World) closeSession(c *client) {
 	if c == nil || c.sessionID == 0 {
 		return
 	}
+	w.closedByOperator[c.sessionID] = true
 	w.asOperatorOf(&wire.ConnectRequest{SessionID: c.sessionID, Password: c.password, Timeout: int32(w.cfg.Timeout.Milliseconds())},
 		request(wire.OpCloseSession, nil))
 }

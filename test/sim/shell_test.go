@@ -248,8 +248,12 @@ func multi(r queue.Request) session.Op {
 	if r.Kind != queue.Check && r.Kind != queue.Guard {
 		code = wire.OpDelete
 	}
-	for _, p := range r.Paths {
-		op.Sub = append(op.Sub, session.Op{Code: code, Path: p, Version: -1})
+	for i, p := range r.Paths {
+		version := int32(-1)
+		if r.Kind == queue.Swap {
+			version = r.Versions[i]
+		}
+		op.Sub = append(op.Sub, session.Op{Code: code, Path: p, Version: version})
 	}
 	return op
 }
@@ -308,6 +312,8 @@ func code(res *session.Result) queue.Code {
 		return queue.NoNode
 	case wire.ErrNodeExists:
 		return queue.NodeExists
+	case wire.ErrBadVersion:
+		return queue.BadVersion
 	case wire.ErrUnimplemented:
 		return queue.Unimplemented
 	case wire.ErrSessionExpired, wire.ErrUnknownSession:

@@ -26,8 +26,10 @@ type World struct {
 	// and czxid, and the records that went with them.
 	operated map[string]bool
 	revoked  map[string]bool // the znodes that a release request was written into
-	records  map[string]*record
-	strays   []string // znodes that are no contenders, which no client may delete
+	// closedByOperator are the sessions that an operator has asked the server to close.
+	closedByOperator map[int64]bool
+	records          map[string]*record
+	strays           []string // znodes that are no contenders, which no client may delete
 	// disturbed is when a fault last began, ended, or had an effect.
 	disturbed time.Duration
 	healing   bool
@@ -110,7 +112,7 @@ func (s *Stats) Add(o *Stats) {
 func New(cfg Config) *World {
 	w := &World{
 		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x776f726c64+cfg.Salt<<40)), hist: newHistory(),
-		operated: map[string]bool{}, revoked: map[string]bool{}, records: map[string]*record{},
+		operated: map[string]bool{}, revoked: map[string]bool{}, closedByOperator: map[int64]bool{}, records: map[string]*record{},
 	}
 	for i, l := range cfg.Locks {
 		w.locks = append(w.locks, newLock(l, i))
