@@ -89,13 +89,13 @@ func TestGuardFailures(t *testing.T) {
 			"watch":       {[]zk.Op{write("x"), zk.GetOp("/ledger", true)}, zk.ErrInvalidOp},
 			"children":    {[]zk.Op{zk.ChildrenOp("/", false)}, zk.ErrInvalidOp},
 			"exists":      {[]zk.Op{zk.ExistsOp("/ledger", false)}, zk.ErrInvalidOp},
-			"zero":        {[]zk.Op{{}}, nil},
-			"nested":      {[]zk.Op{zk.MultiOp(write("x"))}, nil},
+			"zero":        {[]zk.Op{{}}, zk.ErrInvalidOp},
+			"nested":      {[]zk.Op{zk.MultiOp(write("x"))}, zk.ErrInvalidOp},
 			"path":        {[]zk.Op{zk.SetOp("ledger", nil, -1)}, zk.ErrInvalidPath},
 			"large":       {[]zk.Op{write(strings.Repeat("x", 2<<20))}, zk.ErrTooLarge},
 		} {
 			err := h.Guard(t.Context(), failing.ops...)
-			if err == nil || failing.want != nil && !errors.Is(err, failing.want) || zk.Applied(err) != zk.AppliedNo {
+			if !errors.Is(err, failing.want) || zk.Applied(err) != zk.AppliedNo {
 				t.Errorf("%s: %v, applied: %v", index, err, zk.Applied(err))
 			}
 			if strings.HasPrefix(index, "operation") != strings.Contains(err.Error(), "operation ") || strings.HasPrefix(index, "operation") && !strings.Contains(err.Error(), index) {
