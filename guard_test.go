@@ -89,13 +89,13 @@ func TestGuardFailures(t *testing.T) {
 			"watch":       {[]zk.Op{write("x"), zk.GetOp("/ledger", true)}, zk.ErrInvalidOp},
 			"children":    {[]zk.Op{zk.ChildrenOp("/", false)}, zk.ErrInvalidOp},
 			"exists":      {[]zk.Op{zk.ExistsOp("/ledger", false)}, zk.ErrInvalidOp},
-			"zero":        {[]zk.Op{{}}, nil},
-			"nested":      {[]zk.Op{zk.MultiOp(write("x"))}, nil},
+			"zero":        {[]zk.Op{{}}, zk.ErrInvalidOp},
+			"nested":      {[]zk.Op{zk.MultiOp(write("x"))}, zk.ErrInvalidOp},
 			"path":        {[]zk.Op{zk.SetOp("ledger", nil, -1)}, zk.ErrInvalidPath},
 			"large":       {[]zk.Op{write(strings.Repeat("x", 2<<20))}, zk.ErrTooLarge},
 		} {
 			err := h.Guard(t.Context(), failing.ops...)
-			if err == nil || failing.want != nil && !errors.Is(err, failing.want) || zk.Applied(err) != zk.AppliedNo {
+			if !errors.Is(err, failing.want) || zk.Applied(err) != zk.AppliedNo {
 				t.Errorf("%s: %v, applied: %v", index, err, zk.Applied(err))
 			}
 			if strings.HasPrefix(index, "operation") != strings.Contains(err.Error(), "operation ") || strings.HasPrefix(index, "operation") && !strings.Contains(err.Error(), index) {
@@ -312,6 +312,51 @@ func TestOncePerTakeover(t *testing.T) {
 		ended.Wait()
 		j.mustHave(t, "a", "b", "a", "b")
 	})
+}
+
+// TestOncePerRecordsRunAfterCancel checks that a run is recorded if its context ends while f
+// finishes, unless the hold is lost, and that DoOncePer does not wait long for the servers.
+func TestOncePerRecordsRunAfterCancel(t *testing.T) {
+	for _, row := range []struct {
+		during bool // the context ends while the run is recorded
+		fault  func(t *testing.T, srv *zktest.Server, h *zklock.Hold)
+		took   time.Duration // at most
+		want   error
+	}{
+		{},
+		{during: true, took: time.Second},
+		{fault: func(t *testing.T, srv *zktest.Server, h *zklock.Hold) { remove(t, srv.Dial(t), h.Node()) }, want: zklock.ErrLost},
+		{fault: func(_ *testing.T, srv *zktest.Server, _ *zklock.Hold) { srv.Blackhole(true) }, took: 10 * time.Second, want: context.Canceled},
+		{during: true, fault: func(_ *testing.T, srv *zktest.Server, _ *zklock.Hold) { srv.Blackhole(true) }, took: 11 * time.Second, want: context.Canceled},
+	} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			c := dialWith(t, srv, zklock.Options{SessionTimeout: 40 * time.Second})
+			ctx, cancel := context.WithCancel(t.Context())
+			var began time.Time
+			ran, err := zklock.DoOncePer(ctx, c.Mutex("job"), time.Hour, func(_ context.Context, h *zklock.Hold) error {
+				if row.during {
+					srv.Delay(100 * time.Millisecond)
+					time.AfterFunc(time.Second/8, cancel)
+				} else {
+					cancel()
+				}
+				if row.fault != nil {
+					row.fault(t, srv, h)
+				}
+				began = time.Now()
+				return nil
+			})
+			if took := time.Since(began); !ran || !errors.Is(err, row.want) || took > row.took {
+				t.Errorf("%+v: %t, %v after %v", row, ran, err, took)
+			}
+			srv.Blackhole(false)
+			srv.Delay(0)
+			last, err := c.LastRun(t.Context(), "job")
+			if err != nil || last.Began.IsZero() != (row.want != nil) {
+				t.Errorf("%+v: the last run is %+v, %v", row, last, err)
+			}
+		})
+	}
 }
 
 // TestRunOfBrokenHoldIsNotRecorded checks that the record depends on the hold.

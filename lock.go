@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
@@ -318,10 +319,10 @@ func (a *acquisition) position() string {
 	case !entry:
 		return fmt.Sprintf("position 1%s, after the lock-delay of the lost holder %s", which, blocker.Name)
 	case w.ahead == 1 && of.mode != Permit:
-		return fmt.Sprintf("position 1%s, held by %s", which, blocker.ownerName())
+		return fmt.Sprintf("position 1%s, held by %s", which, blocker.shortName())
 	}
 	// How many of them hold is not known, so the position among the waiters is not either.
-	return fmt.Sprintf("%d entries ahead in the queue%s, the last of %s", w.ahead, which, blocker.ownerName())
+	return fmt.Sprintf("%d entries ahead in the queue%s, the last of %s", w.ahead, which, blocker.shortName())
 }
 
 // holderTimeout bounds the read by which a failed TryAcquire names the holder.
@@ -329,6 +330,15 @@ const holderTimeout = time.Second
 
 // maxHolderName bounds the name of a holder in an error, in bytes.
 const maxHolderName = 100
+
+// shortName returns the name of the owner for an error, or if that is too long, the name of
+// the znode.
+func (e Entry) shortName() string {
+	if name := e.ownerName(); len(name) <= maxHolderName {
+		return name
+	}
+	return legible.Path(e.Name)
+}
 
 // holderError returns the error of a try that failed because of the holder with this
 // znode: ErrLocked, with the name of the holder if one read returns it.

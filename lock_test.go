@@ -795,5 +795,20 @@ func TestEndedWaitSaysForWhat(t *testing.T) {
 				t.Errorf("%v: %v, want %s", wait, err, want)
 			}
 		}
+		// Data that are too long for a name, and a long name.
+		for prefix, want := range map[string]string{
+			"/zklock/b/_c_01234567-89ab-cdef-0123-456789abcdef-lock-": "position 1, held by _c_01234567-89ab-cdef-0123-456789abcdef-lock-0000000001)",
+			"/zklock/c/" + strings.Repeat("x", 5000) + "-lock-":       "position 1, held by xxx",
+		} {
+			l := other.Mutex(path.Dir(prefix))
+			free(t, l)
+			foreign(t, srv.Dial(t), prefix, strings.Repeat("\x1b", 1_000_000))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := l.Acquire(ctx)
+			cancel()
+			if wants(t, "a wait for long data", err, context.DeadlineExceeded); err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 1000 {
+				t.Errorf("%.1000v, want %s", err, want)
+			}
+		}
 	})
 }

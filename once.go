@@ -44,7 +44,8 @@ const maxRunBegan = 253402000000000
 //
 // If f fails, or its client ends before f returns, no run is recorded, and the next client
 // that acquires the lock calls its f. So a client that waits for the lock takes over from
-// a client that failed, and a client that comes late does not call f.
+// a client that failed, and a client that comes late does not call f. If ctx ends before f
+// returns nil, DoOncePer still records the run: an f that stops early must return an error.
 func DoOncePer(ctx context.Context, l *Lock, period time.Duration, f func(ctx context.Context, h *Hold) error) (ran bool, err error) {
 	err = Do(ctx, l, func(ctx context.Context, h *Hold) error {
 		_, done, err := h.RanWithin(ctx, period)
@@ -55,9 +56,21 @@ func DoOncePer(ctx context.Context, l *Lock, period time.Duration, f func(ctx co
 		if err := f(ctx, h); err != nil {
 			return err
 		}
+		// The job is done, so its record is worth a short wait even if ctx ends.
+		ctx, stop := outlasting(ctx, releaseWait)
+		defer stop()
 		return h.RecordRun(ctx)
 	})
 	return ran, err
+}
+
+// outlasting returns a copy of ctx that ends a while after ctx has ended, with its cause.
+func outlasting(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		time.AfterFunc(while, func() { cancel(context.Cause(ctx)) })
+	})
+	return longer, func() { stop(); cancel(nil) }
 }
 
 // RanWithin returns the last recorded run of the lock, and reports whether it began less

@@ -114,6 +114,9 @@ func (h *Hold) ReleaseRequest(ctx context.Context) (ReleaseRequest, error) {
 // ZooKeeper's WriteLock, and Curator's LeaderLatch and semaphores. Revoke needs the
 // permission to set the data of the holders' znodes; if it is missing for some, Revoke
 // still asks the others. If Revoke fails, it still returns the holders that it asked.
+//
+// If a client keeps changing the data of a holder's znode, Revoke asks the other holders,
+// and then tries again until ctx ends, or for 30 s if ctx has no deadline.
 func (l *Lock) Revoke(ctx context.Context) ([]Entry, error) {
 	return l.RequestRelease(ctx, 0, ReleaseRequest{})
 }
@@ -146,20 +149,30 @@ func (l *Lock) RequestRelease(ctx context.Context, token int64, r ReleaseRequest
 		r.By = l.client.identity
 	}
 	request := r.encode()
+	_, bounded := ctx.Deadline()
+	giveUp := time.Now().Add(revokeTimeout)
 	var asked []Entry
 	var refused error // the first one
-	for _, f := range found {
+	var changed error // the last write that another client's write prevented
+	for i := 0; i < len(found); i++ {
+		f := found[i]
 		if !f.Holder || token != 0 && f.Token != token || f.readErr == nil && !f.ReadsRequests() {
 			continue
 		}
 		there, err := false, f.readErr
 		if err == nil {
-			there, err = l.client.requestRelease(ctx, f, request)
+			there, err = l.client.requestRelease(ctx, &f, request)
 		}
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):
 			refused = cmp.Or(refused, err)
+		case errors.Is(err, zk.ErrBadVersion) && (bounded || time.Now().Before(giveUp)):
+			changed = err
+			found = append(found, f)
 		case err != nil:
+			if changed != nil && ctx.Err() != nil {
+				err = fmt.Errorf("%w; %w", contextError(ctx), changed)
+			}
 			return asked, &Error{Op: "revoke", Path: l.path, Err: publicError(err)}
 		case there:
 			f.Revoked = true
@@ -183,12 +196,19 @@ func (e Entry) ReadsRequests() bool {
 	return e.Owner != (Owner{}) || e.Revoked || e.Mode != Permit && curatorMutex.MatchString(e.Name)
 }
 
+// revokeTimeout bounds how long Revoke repeats writes to znodes that another client keeps
+// changing, if its context has no deadline.
+const revokeTimeout = 30 * time.Second
+
 // requestRelease writes the request into one znode, unless it is there already. It
-// reports false if the znode is gone. The data can change in the meantime by the request
-// of another client, and a write whose answer was lost may have been applied, so
-// requestRelease reads again. If the name is not unique, the znode can have become
+// reports false if the znode is gone. The data can change in the meantime by a write of
+// another client, and a write whose answer was lost may have been applied, so
+// requestRelease reads again, into f. If the name is not unique, the znode can have become
 // another client's, which is not asked.
-func (c *Client) requestRelease(ctx context.Context, f znodeEntry, request []byte) (there bool, err error) {
+//
+// After several rounds, requestRelease fails with the error of the last write, such as
+// ErrBadVersion, so that the caller can ask other holders before it tries again.
+func (c *Client) requestRelease(ctx context.Context, f *znodeEntry, request []byte) (there bool, err error) {
 	const rounds = 8
 	known := true // whether f.data are the data of the znode
 	var why error // why the last write failed

@@ -1,8 +1,10 @@
 package zklock_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -355,6 +357,58 @@ func TestRevokeRepliesLost(t *testing.T) {
 				t.Errorf("reply %v: not told", reply)
 			}
 			release(t, h)
+		})
+	}
+}
+
+// TestRevokeWhileValuesChange checks that Revoke asks a holder that publishes values faster
+// than Revoke reads and writes, as soon as the holder pauses, and the other holders before.
+func TestRevokeWhileValuesChange(t *testing.T) {
+	for _, row := range []struct {
+		changes, limit time.Duration // 0 means no limit of the context
+		ends           time.Duration // when Revoke returns at the latest
+		want           error
+		asked          int
+	}{
+		{changes: 5 * time.Second, limit: time.Minute, ends: 6 * time.Second, asked: 2},
+		{changes: 5 * time.Second, ends: 6 * time.Second, asked: 2},
+		{changes: time.Minute, limit: 10 * time.Second, ends: 10 * time.Second, want: context.DeadlineExceeded, asked: 1},
+		{changes: 2 * time.Minute, ends: 31 * time.Second, want: zk.ErrBadVersion, asked: 1},
+	} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			far := srv.Route(t)
+			asker, err := zklock.Dial(t.Context(), far.Servers(), &zklock.Options{SessionTimeout: timeout, DialContext: far.DialContext})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer asker.Close()
+			busy, quiet := acquire(t, dial(t, srv).RWMutex("a").Reader()), acquire(t, dial(t, srv).RWMutex("a").Reader())
+			far.Delay(25 * time.Millisecond)
+			began := time.Now()
+			var changes sync.WaitGroup
+			changes.Go(func() {
+				for n := 0; time.Since(began) < row.changes; n++ {
+					setValue(t, busy, strconv.Itoa(n))
+					time.Sleep(10 * time.Millisecond)
+				}
+			})
+			ctx := t.Context()
+			if row.limit > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, row.limit)
+				defer cancel()
+			}
+			told, err := asker.Mutex("a").Revoke(ctx)
+			if took := time.Since(began); !errors.Is(err, row.want) || len(told) != row.asked || took > row.ends {
+				t.Errorf("%+v: asked %+v, %v after %v", row, told, err, took)
+			}
+			if !asked(quiet) || asked(busy) != (row.asked == 2) {
+				t.Errorf("%+v: the busy holder was asked: %v, the other one: %v", row, asked(busy), asked(quiet))
+			}
+			changes.Wait()
+			far.Delay(0)
+			release(t, busy)
+			release(t, quiet)
 		})
 	}
 }

@@ -84,7 +84,7 @@ type Client struct {
 // for one session timeout. It returns earlier if no server can ever work: because it
 // is not a ZooKeeper server, its certificate is not trusted, its name ends in
 // .invalid, or the files of a SASL mechanism are not usable. The error has the failure
-// of each server. ctx bounds only Dial, not the client.
+// of each server that was tried. ctx bounds only Dial, not the client.
 func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	o, err := opts.check()
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *Client) awaitReady(ctx context.Context) error {
 		case c.core.Ended():
 			return stateError(c.core.Reason())
 		case ctx.Err() != nil:
-			return dialError(ctx.Err(), c.core.Failures())
+			return dialError(ctx.Err(), c.core.Unfinished())
 		// A server that speaks another protocol will not change.
 		case allPermanent(c.core.Failures()):
 			return dialError(nil, c.core.Failures())

@@ -105,14 +105,16 @@ func TestInvalidRequestsAreNotSent(t *testing.T) {
 			op   Op
 			want error
 		}{
-			{"zero", Op{}, ErrInvalidPath},
+			{"zero", Op{}, ErrInvalidOp},
+			{"zero in multi", MultiOp(DeleteOp("/a", -1), Op{}), ErrInvalidOp},
 			{"path", GetOp("a", false), ErrInvalidPath},
 			{"check alone", CheckOp("/a", 1), ErrInvalidOp},
 			{"ttl mode", CreateOp("/a", nil, nil, ModePersistentTTL), ErrInvalidOp},
 			{"unknown mode", CreateOp("/a", nil, nil, 9), ErrInvalidOp},
 			{"no ttl", CreateTTLOp("/a", nil, nil, ModePersistentTTL, time.Microsecond), ErrInvalidOp},
 			{"ttl without mode", CreateTTLOp("/a", nil, nil, ModePersistent, time.Hour), ErrInvalidOp},
-			{"nested", MultiOp(MultiOp()), ErrInvalidPath},
+			{"nested", MultiOp(MultiOp()), ErrInvalidOp},
+			{"nested read", MultiOp(MultiOp(GetOp("/a", false))), ErrInvalidOp},
 			{"mixed", MultiOp(GetOp("/a", false), DeleteOp("/a", -1)), ErrInvalidOp},
 			{"watch in multi", MultiOp(GetOp("/a", true)), ErrInvalidOp},
 			{"exists in multi", MultiOp(ExistsOp("/a", false)), ErrInvalidOp},

@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/zklock/internal/memnet"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -169,6 +170,44 @@ func TestDialNamesEachServerOnce(t *testing.T) {
 			_, err := Dial(t.Context(), servers, &Options{DialContext: refuse, KeepOrder: true, SessionTimeout: 4 * time.Second})
 			if err == nil || err.Error() != want || !errors.Is(err, syscall.ECONNREFUSED) {
 				t.Errorf("%v, want %s", err, want)
+			}
+		})
+	}
+}
+
+// TestDialNamesSilentServer checks that the error of a Dial whose context ends during an attempt
+// says which server the attempt waited for, and in which step.
+func TestDialNamesSilentServer(t *testing.T) {
+	silent := func(c *fakeConn) { c.read(); c.read() }
+	refused := func(ctx context.Context, network, addr string, n *memnet.Network) (net.Conn, error) {
+		if addr == "down:1" {
+			return nil, syscall.ECONNREFUSED
+		}
+		return n.DialContext(ctx, network, "127.0.0.1:2181")
+	}
+	black := func(ctx context.Context, _, _ string, _ *memnet.Network) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	for _, row := range []struct {
+		servers, want string
+		answer        func(*fakeConn)
+		dial          func(context.Context, string, string, *memnet.Network) (net.Conn, error)
+	}{
+		{"zk1:1", "zk: dial zk1:1: context deadline exceeded; the server did not answer the connect request", silent, refused},
+		{"down:1,zk1:1", "zk: dial down:1,zk1:1: context deadline exceeded; down:1: connection refused; zk1:1: the server did not answer the connect request", silent, refused},
+		{"zk1:1,zk2:1", "zk: dial zk1:1,zk2:1: context deadline exceeded; zk1:1: the server did not connect", silent, black},
+		{"zk1:1", "zk: dial zk1:1: context deadline exceeded; the server did not answer the credentials", func(c *fakeConn) { c.greet(7); c.read(); c.read() }, refused},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(t)
+			f.serve(row.answer)
+			dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+				return row.dial(ctx, network, addr, f.net)
+			}
+			_, err := Dial(within(t, time.Second), row.servers, &Options{DialContext: dial, KeepOrder: true, Auth: []Auth{{"digest", []byte("a:b")}}})
+			if err == nil || err.Error() != row.want || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v, want %s", err, row.want)
 			}
 		})
 	}

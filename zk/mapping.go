@@ -2,6 +2,7 @@ package zk
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/zklock/zklock/internal/session"
 	"github.com/zklock/zklock/internal/wire"
@@ -84,8 +85,22 @@ func outcome(o session.Outcome) Outcome {
 	return AppliedUnknown
 }
 
+// opError returns the error for a server's error code to an operation. It names the chroot if
+// that is the znode that does not exist, because the path of the error is below the chroot.
+func opError(root chroot, o *session.Op, code wire.ErrCode) error {
+	err := codeError(code)
+	if root == "" || code != wire.ErrNoNode {
+		return err
+	}
+	parent := o.Path[:strings.LastIndexByte(o.Path, '/')+1]
+	if o.Path == string(root) || opName(o.Code) == "create" && parent == string(root)+"/" {
+		return fmt.Errorf("%w: the chroot %s does not exist", err, string(root))
+	}
+	return err
+}
+
 // callError returns the *Error of a finished call, or nil.
-func callError(o *session.Op, path string, r *session.Result) error {
+func callError(root chroot, o *session.Op, path string, r *session.Result) error {
 	if r.Fault == nil && r.Code == wire.ErrOK {
 		return nil
 	}
@@ -93,7 +108,7 @@ func callError(o *session.Op, path string, r *session.Result) error {
 	if r.Fault != nil {
 		e.Err = faultError(r.Fault)
 	} else {
-		e.Err = codeError(r.Code)
+		e.Err = opError(root, o, r.Code)
 		if o.Code == wire.OpReconfig && r.Code == wire.ErrBadArguments {
 			e.Err = ErrInvalidMembers
 		}
@@ -104,7 +119,7 @@ func callError(o *session.Op, path string, r *session.Result) error {
 // convert returns the user's form of the result of a finished call.
 func convert(root chroot, o *session.Op, path string, r *session.Result) Result {
 	res := Result{
-		Err: callError(o, path, r), Zxid: r.Zxid, Stat: Stat(r.Stat), Data: r.Data,
+		Err: callError(root, o, path, r), Zxid: r.Zxid, Stat: Stat(r.Stat), Data: r.Data,
 		Children: r.Strings, Sent: r.Sent, Received: r.Received, Conn: r.Conn,
 	}
 	if r.Path != "" {
@@ -122,6 +137,9 @@ func convert(root chroot, o *session.Op, path string, r *session.Result) Result 
 		if res.Err != nil {
 			e := res.Err.(*Error)
 			e.Path = root.strip(o.Sub[r.Failed].Path)
+			if r.Fault == nil {
+				e.Err = opError(root, &o.Sub[r.Failed], r.Code)
+			}
 		}
 	}
 	return res
@@ -134,7 +152,7 @@ func convertSub(res *Result, root chroot, o *session.Op, r *session.SubResult) {
 		res.Path = root.strip(r.Path)
 	}
 	if r.Code != wire.ErrOK {
-		res.Err = &Error{Op: opName(o.Code), Path: root.strip(o.Path), Err: codeError(r.Code), applied: AppliedNo}
+		res.Err = &Error{Op: opName(o.Code), Path: root.strip(o.Path), Err: opError(root, o, r.Code), applied: AppliedNo}
 	}
 }
 

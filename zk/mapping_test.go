@@ -37,7 +37,7 @@ func TestEveryFaultHasAnError(t *testing.T) {
 		session.ErrAuthFailed: ErrAuthFailed, session.ErrTooLarge: ErrTooLarge, session.ErrReplyTooLarge: ErrReplyTooLarge, session.ErrInvalidOp: ErrInvalidOp,
 	} {
 		r := session.Result{Fault: fault, Applied: session.No}
-		err := callError(&session.Op{Code: wire.OpGetData}, "/a", &r)
+		err := callError("", &session.Op{Code: wire.OpGetData}, "/a", &r)
 		if !errors.Is(err, want) || Applied(err) != AppliedNo || !strings.HasPrefix(err.Error(), "zk: get /a: ") {
 			t.Errorf("%v becomes %v, want %v", fault, err, want)
 		}

@@ -200,9 +200,11 @@ func (o *Op) check() error {
 	return checkOne(&o.op)
 }
 
-// checkOne checks the path of one operation, and the mode of a create.
+// checkOne checks the path of one operation that is not a multi, and the mode of a create.
 func checkOne(o *session.Op) error {
 	switch o.Code {
+	case 0, wire.OpMulti, wire.OpMultiRead: // 0 is the zero Op
+		return ErrInvalidOp
 	case wire.OpWhoAmI, wire.OpAuth, wire.OpReconfig:
 		return nil
 	case wire.OpSetWatches:

@@ -115,3 +115,31 @@ func TestBatchableOpWithChroot(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// TestErrorNamesMissingChroot checks that the error of a request that fails because the chroot
+// does not exist names the chroot, and that no other error does.
+func TestErrorNamesMissingChroot(t *testing.T) {
+	s := zktest.Start(t)
+	c, err := zk.Dial(t.Context(), s.Servers()+"/apps", &zk.Options{DialContext: s.DialContext})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	create := func(path string) zk.Op { return zk.CreateOp(path, nil, nil, zk.ModePersistent) }
+	const missing = "no such znode: the chroot /apps does not exist"
+	for want, op := range map[string]zk.Op{
+		"zk: create /a: " + missing:       create("/a"),
+		"zk: multi /a: " + missing:        zk.MultiOp(create("/a"), create("/b")),
+		"zk: children /: " + missing:      zk.ChildrenOp("/", false),
+		"zk: create /a/b: no such znode":  create("/a/b"),
+		"zk: get /a: no such znode":       zk.GetOp("/a", false),
+		"zk: delete /apps: no such znode": zk.DeleteOp("/apps", -1),
+	} {
+		if r := do(c, op); r.Err == nil || r.Err.Error() != want || !errors.Is(r.Err, zk.ErrNoNode) {
+			t.Errorf("%v, want %s", r.Err, want)
+		}
+	}
+	if _, there, err := c.Exists(t.Context(), "/"); there || err != nil {
+		t.Errorf("the chroot exists: %v, %v", there, err)
+	}
+}

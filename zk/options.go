@@ -27,7 +27,8 @@ type Options struct {
 	// SASL, if not nil, authenticates each connection before anything else is sent:
 	// a *[SASL] by user and password, other mechanisms by other means. If a server
 	// refuses the client, or cannot prove its own identity, the client ends
-	// permanently without another attempt, see [AuthFailed]. Nil means no SASL.
+	// permanently without another attempt, see [AuthFailed]. Nil means no SASL. A nil
+	// *SASL is an error.
 	SASL SASLMechanism
 	// TLS, if not nil, enables TLS for the connections. An empty ServerName means the
 	// host in the connection string. A unix socket has no host, so it needs a
@@ -90,7 +91,7 @@ func (o *Options) check() (*Options, error) {
 		filled.MaxReply = defaultMaxReply
 	}
 	if s, ok := filled.SASL.(*SASL); ok && s == nil {
-		filled.SASL = nil
+		return nil, fmt.Errorf("%w: SASL is a nil *SASL; for no SASL, leave the field nil", ErrInvalidOptions)
 	} else if ok {
 		if err := s.check(); err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package zk
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/zklock/zklock/internal/session"
@@ -43,7 +44,7 @@ func (c *Client) Exists(ctx context.Context, path string) (Stat, bool, error) {
 
 // existsOf returns whether a znode exists, from the error of an exists request.
 func existsOf(err error) (bool, error) {
-	if e, ok := err.(*Error); ok && e.Err == ErrNoNode {
+	if errors.Is(err, ErrNoNode) {
 		return false, nil
 	}
 	return err == nil, err

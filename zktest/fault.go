@@ -235,7 +235,12 @@ func (l *link) inspectReply(xid int32, f Frame, frame []byte) inspection {
 		return inspection{frame: f}
 	}
 	p := l.pending[i]
-	l.pending = slices.Delete(l.pending, i, i+1)
+	if i == 0 { // nearly always, and then the others need not move
+		l.pending[0] = pending{}
+		l.pending = l.pending[1:]
+	} else {
+		l.pending = slices.Delete(l.pending, i, i+1)
+	}
 	f.Op, f.Path = p.op, p.path
 	switch {
 	case p.malformed:

@@ -229,3 +229,25 @@ func TestOtherBytesPass(t *testing.T) {
 		t.Errorf("ruok was answered %q, %v", answer, err)
 	}
 }
+
+// TestManyRequestsInFlight checks that the time for a reply does not depend on the number of
+// requests in flight. If it did, the replies would take minutes.
+func TestManyRequestsInFlight(t *testing.T) {
+	const requests = 100_000
+	l := &link{relay: new(Relay)}
+	for xid := range int32(requests) {
+		l.inspectRequest(xid, Frame{Op: "exists"})
+	}
+	began := time.Now()
+	for xid := range int32(requests) {
+		if got := l.inspectReply(xid, Frame{}, nil); got.frame.Op != "exists" {
+			t.Fatalf("reply %d belongs to %+v", xid, got.frame)
+		}
+		if time.Since(began) > 20*time.Second {
+			t.Fatalf("%d of %d replies took %v", xid, requests, time.Since(began))
+		}
+	}
+	if len(l.pending) != 0 {
+		t.Errorf("%d requests are left", len(l.pending))
+	}
+}

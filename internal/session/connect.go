@@ -96,6 +96,16 @@ type Failure struct {
 // tried. The slice belongs to the core: read it before the next step.
 func (c *Core) Failures() []Failure { return c.failures }
 
+// Unfinished returns a copy of Failures, in which the server of the present attempt has what
+// it has not done yet, unless it failed before.
+func (c *Core) Unfinished() []Failure {
+	list := slices.Clone(c.failures)
+	if f := &list[c.current]; f.Err == nil {
+		f.Err = c.awaited()
+	}
+	return list
+}
+
 // minDialTimeout is the minimum time for one server, however long the list is, and however
 // short the timeout that a server granted.
 const minDialTimeout = 100 * time.Millisecond

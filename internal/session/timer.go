@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -45,18 +46,27 @@ func (c *Core) Tick(now time.Duration) {
 	switch c.phase {
 	case dialing, handshaking, authenticating:
 		if now >= c.deadline {
-			what := "connect"
-			switch c.phase {
-			case handshaking:
-				what = "answer the connect request"
-			case authenticating:
-				what = "authenticate by SASL"
-			}
-			c.dropConnection(fmt.Errorf("%w: the server did not %s within %v", ErrTimeout, what, c.dialTimeout()), now)
+			c.dropConnection(fmt.Errorf("%w: %v within %v", ErrTimeout, c.awaited(), c.dialTimeout()), now)
 		}
 	case connected:
 		c.tickConnected(now)
 	}
+}
+
+// awaited returns what the server of the present attempt has not done yet. It returns nil
+// if there is no attempt.
+func (c *Core) awaited() error {
+	switch {
+	case c.phase == dialing:
+		return errors.New("the server did not connect")
+	case c.phase == handshaking:
+		return errors.New("the server did not answer the connect request")
+	case c.phase == authenticating:
+		return errors.New("the server did not authenticate by SASL")
+	case c.phase == connected && !c.Ready():
+		return errors.New("the server did not answer the credentials")
+	}
+	return nil
 }
 
 // tickConnected finishes closing, drops a silent connection, or sends a ping.
