@@ -1,7 +1,6 @@
 package hold
 
 import (
-	"os"
 	"runtime"
 	"time"
 
@@ -253,7 +252,7 @@ func run(a *cli.App, c *cobra.Command, f *runFlags, name string, argv []string) 
 	}
 	cmd := process.Command{Args: argv}
 	if err == nil {
-		cmd.Path, err = process.FindCommand(argv[0], os.Getenv("PATH"))
+		cmd.Path, err = process.FindCommand(argv[0], process.SearchPath())
 	}
 	exe := ""
 	if err == nil {
