@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -157,6 +158,10 @@ func Executable() (string, error) {
 	const self = "/proc/self/exe"
 	if _, again := os.Stat(self); again == nil {
 		return self, nil
+	}
+	// Without /proc, only the name by which this program was called leads to its file.
+	if path, failed := process.FindCommand(os.Args[0], process.SearchPath()); failed == nil {
+		return filepath.Abs(path)
 	}
 	return "", fmt.Errorf("find the file of this program: %w", err)
 }
