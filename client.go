@@ -283,7 +283,8 @@ type Health struct {
 	State zk.State
 	// Session is the id of the session; 0 before the first one.
 	Session int64
-	// Timeout is the negotiated session timeout; 0 before the first session.
+	// Timeout is the negotiated session timeout: if servers granted the session different
+	// timeouts, the shortest. It is 0 before the first session.
 	Timeout time.Duration
 	// Heartbeat is how long ago the servers last answered a heartbeat; one is sent
 	// every eighth of Timeout. From a third of it on, holds are in jeopardy. 0 while
@@ -308,6 +309,9 @@ func (c *Client) Health() Health {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := now()
+	if timeout := c.core.SessionTimeout(); timeout > 0 {
+		h.Timeout = timeout
+	}
 	if heard, ok := c.core.Heard(); ok {
 		h.Heartbeat = max(0, at-heard)
 	}

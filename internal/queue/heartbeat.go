@@ -133,6 +133,10 @@ func (c *Core) Heard() (at time.Duration, ok bool) {
 	return c.beat.answeredAt, c.beat.answeredAt != 0
 }
 
+// SessionTimeout returns the shortest timeout that the servers granted to the session, 0
+// without a session.
+func (c *Core) SessionTimeout() time.Duration { return c.session.Timeout }
+
 // HalfTick takes an upper bound of half the tick of the servers behind connection
 // conn. Without one, the proof of the deadline takes longer.
 func (c *Core) HalfTick(now time.Duration, conn uint64, bound time.Duration) {

@@ -30,3 +30,26 @@ func TestRequestsSayForWhichSession(t *testing.T) {
 	c.Session(time.Second, SessionChange{State: Connected, Session: 8, Timeout: time.Second, Conn: 2})
 	asked(8)
 }
+
+// TestSessionTimeoutIsTheShortest: servers that grant one session different timeouts make the
+// leader count with any of them.
+func TestSessionTimeoutIsTheShortest(t *testing.T) {
+	c := New(Config{})
+	for i, step := range []struct {
+		change SessionChange
+		want   time.Duration
+	}{
+		{SessionChange{State: Connected, Session: 7, Timeout: 40 * time.Second}, 40 * time.Second},
+		{SessionChange{State: Disconnected}, 40 * time.Second},
+		{SessionChange{State: Connected, Session: 7, Timeout: 4 * time.Second}, 4 * time.Second},
+		{SessionChange{State: Connected, Session: 7, Timeout: 40 * time.Second}, 4 * time.Second},
+		{SessionChange{State: Expired}, 0},
+		{SessionChange{State: Connected, Session: 8, Timeout: 40 * time.Second}, 40 * time.Second},
+	} {
+		step.change.Conn = uint64(i + 1)
+		c.Session(time.Duration(i)*time.Second, step.change)
+		if got := c.SessionTimeout(); got != step.want {
+			t.Errorf("step %d: %v, want %v", i, got, step.want)
+		}
+	}
+}

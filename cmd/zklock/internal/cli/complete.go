@@ -14,6 +14,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/local"
+	"github.com/zklock/zklock/cmd/zklock/internal/process"
 	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/zk"
 )
@@ -94,7 +95,7 @@ func (a *App) CompleteRun(c *cobra.Command, args []string, typed string) ([]cobr
 	case !dashes:
 		return a.CompleteLocks(c, args, typed)
 	case len(args) == c.ArgsLenAtDash() && !strings.Contains(typed, "/"):
-		return executables(typed, os.Getenv("PATH")), cobra.ShellCompDirectiveNoFileComp
+		return executables(typed, process.SearchPath()), cobra.ShellCompDirectiveNoFileComp
 	}
 	return nil, cobra.ShellCompDirectiveDefault
 }

@@ -159,6 +159,9 @@ func (s *Settings) Locks(ctx context.Context, opts zklock.Options) (*zklock.Clie
 	if err != nil {
 		return nil, nil, s.explainDial(t, err)
 	}
+	if granted := c.Health().Timeout; s.sessionGiven && granted < s.Session.D {
+		Warn("the servers granted a session timeout of %v instead of %v, because of their maxSessionTimeout", granted, s.Session.D)
+	}
 	return c, t, nil
 }
 

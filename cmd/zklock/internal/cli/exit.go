@@ -74,12 +74,18 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
+// outputError returns the error of a write to standard output, or nil if err is another error.
+func outputError(err error) error {
+	var write *fs.PathError
+	if errors.As(err, &write) && write.Path == os.Stdout.Name() {
+		return write
+	}
+	return nil
+}
+
 // outputClosed reports whether err is a write to standard output whose reader has ended, as
 // head does. A connection whose peer has ended is another error.
-func outputClosed(err error) bool {
-	var write *fs.PathError
-	return errors.As(err, &write) && write.Path == os.Stdout.Name() && errors.Is(write, syscall.EPIPE)
-}
+func outputClosed(err error) bool { return errors.Is(outputError(err), syscall.EPIPE) }
 
 // report prints an error for the user. If the exit code is 0 (-E 0), it prints the error
 // only on a terminal, because cron sends a mail for each line.

@@ -53,9 +53,9 @@ variables, as in the manual page.`,
 }
 
 // setHelp sets the help screen of root and all commands below it.
-func setHelp(root *cobra.Command) {
+func (a *App) setHelp(root *cobra.Command) {
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		_ = WriteHelp(c.OutOrStdout(), c, false) // cobra's help function returns no error
+		a.helpErr = WriteHelp(c.OutOrStdout(), c, false) // cobra's help function returns no error
 	})
 }
 

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -60,13 +62,13 @@ func Main(args []string, commands func(*App) []Group) int {
 	// main exits with the returned code. Nothing below calls os.Exit, so the deferred
 	// releases run.
 	c, err := root.ExecuteC()
-	if err == nil {
+	if err = cmp.Or(err, app.helpErr); err == nil {
 		return 0
 	}
 	err = withSources(c.Flags(), err)
 	report(err, term.IsTerminal(2))
-	// Errors of cobra itself are always usage errors.
-	if !app.began && !isExit(err) {
+	// Other errors of cobra itself are usage errors.
+	if !app.began && !isExit(err) && outputError(err) == nil {
 		return ExitUsage
 	}
 	return ExitCode(err)
@@ -78,6 +80,7 @@ type App struct {
 	Link     *process.Link // to the front process, nil without one
 	Keeper   bool          // a front process started this process
 	began    bool          // the command line was accepted
+	helpErr  error         // of writing the help of --help
 	Settings Settings
 }
 
@@ -119,7 +122,7 @@ func (a *App) Root(commands func(*App) []Group) *cobra.Command {
 	}
 	root.AddCommand(a.versionCommand(), a.manCommand())
 	root.SetHelpCommand(a.helpCommand())
-	setHelp(root)
+	a.setHelp(root)
 	a.addCompletion(root)
 	return root
 }
@@ -155,6 +158,10 @@ func Executable() (string, error) {
 	const self = "/proc/self/exe"
 	if _, again := os.Stat(self); again == nil {
 		return self, nil
+	}
+	// Without /proc, only the name by which this program was called leads to its file.
+	if path, failed := process.FindCommand(os.Args[0], process.SearchPath()); failed == nil {
+		return filepath.Abs(path)
 	}
 	return "", fmt.Errorf("find the file of this program: %w", err)
 }

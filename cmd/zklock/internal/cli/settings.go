@@ -40,6 +40,8 @@ type Settings struct {
 	Try      bool
 	Wait     Duration
 	Conflict int
+
+	sessionGiven bool // --session-timeout is not the default
 }
 
 // Environment returns the variables that set flags that were not given. The variables for a
@@ -265,6 +267,7 @@ func (s *Settings) Check(f *pflag.FlagSet) error {
 		return err
 	}
 	s.Try = s.Try || s.Wait.D == 0 && f.Changed("timeout")
+	s.sessionGiven = f.Changed("session-timeout")
 	return nil
 }
 

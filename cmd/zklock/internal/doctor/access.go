@@ -115,7 +115,9 @@ func (f *Facts) above(ctx context.Context, z *zk.Client) ([]string, error) {
 		return paths, nil // other programs may own these znodes
 	}
 	children, _, err := z.Children(ctx, f.Prefix)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
+	// If the list is too large, the walk reports that.
+	tooLarge := errors.Is(err, zk.ErrReplyTooLarge) || errors.Is(err, zk.ErrQuotaExceeded)
+	if !answered(err) && !errors.Is(err, zk.ErrNoNode) && !tooLarge {
 		return nil, err
 	}
 	for _, child := range children {

@@ -229,6 +229,30 @@ func TestManyParents(t *testing.T) {
 	}
 }
 
+// TestPrefixTooLargeToList: the servers answer, although the list of the prefix's children exceeds
+// a limit of the servers or of the client.
+func TestPrefixTooLargeToList(t *testing.T) {
+	for _, limit := range []struct {
+		side           string
+		server, client int
+	}{{"server", 64 << 10, 0}, {"client", 0, 64 << 10}} {
+		srv := zktest.Start(t, func(o *zkserver.Options) { o.MaxReply = limit.server })
+		z := srv.Dial(t)
+		ops := []zk.Op{zk.CreateOp("/big", nil, nil, zk.ModePersistent)}
+		for i := range 100 {
+			ops = append(ops, zk.CreateOp(fmt.Sprintf("/big/%d%s", i, strings.Repeat("x", 1000)), nil, nil, zk.ModePersistent))
+		}
+		if _, err := z.Multi(t.Context(), ops...); err != nil {
+			t.Fatal(err)
+		}
+		r := look(t, srv, func(c *Config) { c.Prefix, c.Zk.MaxReply = "/big", limit.client })
+		wantOne(t, r, "locks", Unknown, "too large a list")
+		if len(r.of("servers")) != 0 || len(r.Findings) < 8 {
+			t.Errorf("limit of the %s: %+v", limit.side, r.Findings)
+		}
+	}
+}
+
 // TestHostile: what others wrote into names and data can't move the cursor.
 func TestHostile(t *testing.T) {
 	srv := zktest.Start(t)

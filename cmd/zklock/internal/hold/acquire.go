@@ -199,9 +199,9 @@ func chroot(s *cli.Settings) string {
 }
 
 // releaseError returns the error of a release that failed, and says when the lock is free
-// nevertheless.
-func releaseError(s *cli.Settings, spec *lockSpec, err error) error {
-	free := "; the lock is free when its session expires, which takes at most " + cli.ShortDuration(s.Session.D) + " while the servers are up"
+// nevertheless: timeout is the session timeout that the servers granted.
+func releaseError(s *cli.Settings, spec *lockSpec, timeout time.Duration, err error) error {
+	free := "; the lock is free when its session expires, which takes at most " + cli.ShortDuration(timeout) + " while the servers are up"
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("release %s: no answer from the servers%s%s", spec.title(), s.ServersSuffix(), free)
 	}

@@ -139,12 +139,12 @@ func TestReleaseErrorSaysWhenLockIsFree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const free = "; the lock is free when its session expires, which takes at most 20s while the servers are up"
+	const free = "; the lock is free when its session expires, which takes at most 40s while the servers are up"
 	for failed, want := range map[error]string{
 		&zklock.Error{Op: "release", Path: "/zklock/demo", Err: context.DeadlineExceeded}: "release demo: no answer from the servers",
 		&zklock.Error{Op: "release", Path: "/zklock/demo", Err: zk.ErrNoAuth}:             "release /zklock/demo: ",
 	} {
-		got := releaseError(s, k, failed).Error()
+		got := releaseError(s, k, 40*time.Second, failed).Error()
 		if !strings.HasPrefix(got, want) || !strings.HasSuffix(got, free) || strings.Contains(got, "deadline") {
 			t.Errorf("%v gives %q, want %q and %q", failed, got, want, free)
 		}

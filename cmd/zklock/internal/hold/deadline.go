@@ -11,7 +11,7 @@ import (
 // The decision is a step function of the time and of the state of the hold, so that
 // tables can test timings that no machine reproduces.
 
-// Limits of the margin, see newPlan.
+// Limits of the margin, see defaultPlan.
 const (
 	minMargin = 20 * time.Millisecond
 	maxMargin = 500 * time.Millisecond
@@ -34,12 +34,10 @@ type Plan struct {
 }
 
 // newPlan returns the plan for a session timeout. killAfter 0 means the default.
-// The margin covers delays of the scheduler and of the kernel that kills the processes: a
-// fortieth of the session timeout, at least 20 and at most 500 milliseconds.
 func newPlan(session, killAfter time.Duration) (Plan, error) {
 	most := session / killAfterShare
 	if killAfter == 0 {
-		killAfter = min(DefaultKillAfter, most)
+		return defaultPlan(session), nil
 	}
 	if killAfter < 0 {
 		return Plan{}, fmt.Errorf("kill-after is %v: give a time from 0 on", killAfter)
@@ -48,11 +46,34 @@ func newPlan(session, killAfter time.Duration) (Plan, error) {
 		return Plan{}, fmt.Errorf("kill-after %v is more than an eighth of the session timeout %v: give at most %v, or raise the session timeout",
 			killAfter, session, most)
 	}
+	plan := defaultPlan(session)
+	plan.KillAfter = killAfter
+	return plan, nil
+}
+
+// defaultPlan returns the plan for a session timeout without --kill-after.
+// The margin covers delays of the scheduler and of the kernel that kills the processes: a
+// fortieth of the session timeout, at least 20 and at most 500 milliseconds.
+func defaultPlan(session time.Duration) Plan {
 	return Plan{
-		KillAfter: killAfter,
+		KillAfter: min(DefaultKillAfter, session/killAfterShare),
 		Margin:    min(max(session/40, minMargin), maxMargin),
 		Interval:  min(session/16, time.Second),
-	}, nil
+	}
+}
+
+// within returns the plan after a server granted the session a timeout: it can be shorter
+// than before. 0 means that there is no session.
+func (p Plan) within(session time.Duration) Plan {
+	if session <= 0 {
+		return p
+	}
+	limit := defaultPlan(session)
+	return Plan{
+		KillAfter: min(p.KillAfter, session/killAfterShare),
+		Margin:    min(p.Margin, limit.Margin),
+		Interval:  min(p.Interval, limit.Interval),
+	}
 }
 
 // Action is what the caller of Step must do now.

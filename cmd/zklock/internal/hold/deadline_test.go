@@ -47,6 +47,24 @@ func TestNew(t *testing.T) {
 	}
 }
 
+// TestPlanWithinShorterTimeout checks the plan after the client moved to a server that grants
+// less, and after that server's session has ended.
+func TestPlanWithinShorterTimeout(t *testing.T) {
+	long := Plan{5 * s, 500 * ms, s} // --kill-after 5s
+	for granted, want := range map[time.Duration]Plan{
+		40 * s: long,
+		4 * s:  {500 * ms, 100 * ms, 250 * ms},
+		0:      long,
+	} {
+		if got := long.within(granted); got != want {
+			t.Errorf("after %v was granted: %+v, want %+v", granted, got, want)
+		}
+	}
+	if now := (Plan{0, 500 * ms, s}).within(4 * s); now.KillAfter != 0 {
+		t.Errorf("--kill-after 0 became %v", now.KillAfter)
+	}
+}
+
 // look is one step of a scenario: at now the hold looks so, and Step is to
 // answer with action and next.
 type look struct {

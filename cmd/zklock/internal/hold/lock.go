@@ -168,7 +168,7 @@ func lock(a *cli.App, f *lockFlags) error {
 		return &cli.ExitError{Code: cli.ExitLost, Err: fmt.Errorf("%w%s", lost, a.Settings.ServersSuffix())}
 	}
 	if err != nil {
-		err = releaseError(&a.Settings, &f.spec, err)
+		err = releaseError(&a.Settings, &f.spec, c.Health().Timeout, err)
 	}
 	if writeErr != nil {
 		// Not %w: a closed pipe is no reason to end silently here, because the lock was held for nobody.

@@ -1,7 +1,6 @@
 package hold
 
 import (
-	"os"
 	"runtime"
 	"time"
 
@@ -233,13 +232,16 @@ func run(a *cli.App, c *cobra.Command, f *runFlags, name string, argv []string) 
 	if err == nil {
 		err = a.Settings.Check(c.Flags())
 	}
-	plan := Plan{}
-	if err == nil {
-		if plan, err = newPlan(a.Settings.Session.D, f.killAfter.D); err != nil {
-			err = cli.UsageError("--kill-after: %w", err)
-		}
+	makePlan := func(session time.Duration) (Plan, error) {
+		plan, err := newPlan(session, f.killAfter.D)
 		if c.Flags().Changed("kill-after") {
 			plan.KillAfter = f.killAfter.D // also 0
+		}
+		return plan, err
+	}
+	if err == nil {
+		if _, err = makePlan(a.Settings.Session.D); err != nil {
+			err = cli.UsageError("--kill-after: %w", err)
 		}
 	}
 	// An earlier error has priority. A bad descriptor then only means that there is no
@@ -250,7 +252,7 @@ func run(a *cli.App, c *cobra.Command, f *runFlags, name string, argv []string) 
 	}
 	cmd := process.Command{Args: argv}
 	if err == nil {
-		cmd.Path, err = process.FindCommand(argv[0], os.Getenv("PATH"))
+		cmd.Path, err = process.FindCommand(argv[0], process.SearchPath())
 	}
 	exe := ""
 	if err == nil {
@@ -265,7 +267,7 @@ func run(a *cli.App, c *cobra.Command, f *runFlags, name string, argv []string) 
 	}
 	closeOnExec(out, f.statusFD)
 	if err == nil {
-		r := &runner{app: a, spec: &f.spec, onRevoke: f.onRevoke, plan: plan, cmd: cmd, exe: process.RunningProgram(exe), status: status, metrics: &f.metrics,
+		r := &runner{app: a, spec: &f.spec, onRevoke: f.onRevoke, makePlan: makePlan, cmd: cmd, exe: process.RunningProgram(exe), status: status, metrics: &f.metrics,
 			oncePer: f.oncePer.D, atLeast: f.atLeast.D, maxHold: f.maxHold.D, onLost: f.onLost, passAuth: f.passAuth}
 		defer func() { r.hook.Close() }() // after the status line, because a hook can take long
 		err = r.run()

@@ -19,7 +19,9 @@ type runner struct {
 	app      *cli.App
 	spec     *lockSpec
 	onRevoke onRevoke
-	plan     Plan
+	makePlan func(session time.Duration) (Plan, error)
+	plan     Plan                 // for the session of the hold
+	timeout  func() time.Duration // returns the session timeout that the servers granted
 	cmd      process.Command
 	exe      string
 	status   *statusLine
@@ -57,6 +59,11 @@ func (r *runner) run() error {
 		return cli.Interrupted(ctx, err)
 	}
 	defer c.Close()
+	r.timeout = func() time.Duration { return c.Health().Timeout }
+	if err := r.planHold(); err != nil {
+		stop()
+		return err
+	}
 	hold, err := acquire(ctx, set, c, r.spec, newWaitLine(r.app.Link, me, set.ServersSuffix()), began)
 	if err != nil {
 		defer stop()
@@ -78,6 +85,12 @@ func (r *runner) run() error {
 	if skipped != nil {
 		return skipped
 	}
+	if err := r.planHold(); err != nil { // the wait may have had several sessions
+		if failed := r.release(hold); failed != nil {
+			cli.Warn("%v", failed)
+		}
+		return err
+	}
 	lock := lockEnvironment{locks: r.status.Locks, mode: r.spec.mode(), session: hold.Session(), servers: t.Current()}
 	lock.identity = set.Identity.CommandEnvironment(r.passAuth)
 	r.cmd.Env = lock.environ(os.Environ())
@@ -88,6 +101,16 @@ func (r *runner) run() error {
 		}
 	}
 	return r.runUnder(hold, signals, events)
+}
+
+// planHold makes the plan for the session timeout that the servers granted.
+func (r *runner) planHold() (err error) {
+	granted, requested := r.timeout(), r.app.Settings.Session.D
+	if r.plan, err = r.makePlan(granted); err != nil {
+		return &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("--kill-after: %w; the servers granted %v instead of %v, because of their maxSessionTimeout",
+			err, granted, requested)}
+	}
+	return nil
 }
 
 // notAcquired records why the lock was not acquired.
@@ -104,7 +127,7 @@ func (r *runner) notAcquired(ctx context.Context, err error) {
 // runUnder runs the command while the lock is held, then releases the lock.
 func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-chan zklock.Event) error {
 	began := time.Now()
-	s, err := newSupervisor(hold, r.plan, r.cmd, r.exe, r.app.Link)
+	s, err := newSupervisor(hold, r.plan, r.timeout, r.cmd, r.exe, r.app.Link)
 	if err != nil {
 		return r.notStarted(err, r.release(hold))
 	}
@@ -135,7 +158,7 @@ func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-
 	case errors.Is(err, zklock.ErrLost): // the release found that the znode is gone
 		lost = err
 	default:
-		cli.Warn("%v", releaseError(&r.app.Settings, r.spec, err))
+		cli.Warn("%v", releaseError(&r.app.Settings, r.spec, r.timeout(), err))
 	}
 	switch {
 	case lost != nil:

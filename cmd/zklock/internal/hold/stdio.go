@@ -33,6 +33,7 @@ type stdio struct {
 	signals  <-chan os.Signal
 	events   <-chan zklock.Event // jeopardy begins or ends
 	plan     Plan
+	timeout  func() time.Duration // returns the session timeout that the servers granted
 	now      func() time.Duration
 	promise  *promise // nil while the lock is not held
 }
@@ -46,15 +47,11 @@ type acquired struct {
 
 // lockStdio acquires the lock and holds it for the program at standard input and output.
 func lockStdio(a *cli.App, f *lockFlags) error {
-	plan, err := newPlan(a.Settings.Session.D, 0)
-	if err != nil {
-		return err
-	}
 	signals := catchSignals()
 	events := make(chan zklock.Event, 16)
 	s := &stdio{
-		out: newEventLines(os.Stdout), releases: readReleases(os.Stdin), orphaned: process.ParentEnded(plan.Interval),
-		signals: signals, events: events, plan: plan, now: process.BootTime,
+		out: newEventLines(os.Stdout), releases: readReleases(os.Stdin), orphaned: process.ParentEnded(defaultPlan(a.Settings.Session.D).Interval),
+		signals: signals, events: events, now: process.BootTime,
 	}
 	defer s.out.close()
 	ctx, stop := cli.Interruptible(signals, nil)
@@ -103,6 +100,8 @@ func lockStdio(a *cli.App, f *lockFlags) error {
 		}
 		return s.end(event{Event: eventFailed}, got.err)
 	}
+	s.timeout = func() time.Duration { return c.Health().Timeout }
+	s.plan = defaultPlan(s.timeout())
 	return s.hold(got, releaseTimeout(&a.Settings), a.Settings.ServersSuffix())
 }
 
@@ -199,6 +198,7 @@ func (s *stdio) keep(hold stdioHold) (reason, lost string) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		s.promise.plan = s.promise.plan.within(s.timeout())
 		told, next := s.promise.step(s.now(), s.read(hold), s.out.ready())
 		switch told {
 		case noticeExtended:
@@ -242,7 +242,7 @@ func (s *stdio) lossReason(hold holding) string {
 	if err := hold.Err(); err != nil {
 		return lossReason(err)
 	}
-	if hold.Remaining() > s.plan.Margin {
+	if hold.Remaining() > s.promise.plan.Margin {
 		return "the program does not read standard output"
 	}
 	return "no answer from the servers"

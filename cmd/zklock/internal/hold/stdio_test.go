@@ -73,7 +73,7 @@ func newProgram(t *testing.T, d time.Duration) *program {
 	}
 	began := time.Now()
 	p.s = &stdio{out: newEventLines(out), releases: readReleases(in), orphaned: p.orphaned, signals: p.signals, events: p.events,
-		plan: plan, now: func() time.Duration { return time.Since(began) }}
+		plan: plan, timeout: func() time.Duration { return 20 * time.Second }, now: func() time.Duration { return time.Since(began) }}
 	t.Cleanup(func() {
 		stdin.Close()
 		stdout.Close()
@@ -180,6 +180,25 @@ func TestStdioExtendsPromise(t *testing.T) {
 		}
 		if e := p.next(t); e.Event != eventLost || time.Now().Before(last) || time.Since(last) > time.Millisecond {
 			t.Errorf("%+v at %v, want the loss at %v", e, time.Now(), last)
+		}
+		<-p.result
+	})
+}
+
+// TestStdioFollowsShorterTimeout: the client has moved to a server that grants a shorter session
+// timeout. The margin of the old one would end the hold between two heartbeats.
+func TestStdioFollowsShorterTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProgram(t, 15*time.Second)
+		p.s.timeout = func() time.Duration { return 400 * time.Millisecond }
+		began := time.Now()
+		p.start()
+		p.next(t)
+		if e := p.next(t); e.Event != eventExtended {
+			t.Errorf("%+v, want the extension by the shorter margin", e)
+		}
+		if e := p.next(t); e.Event != eventLost || time.Since(began) < 15*time.Second-minMargin {
+			t.Errorf("%+v after %v, want the loss %v before the deadline", e, time.Since(began), minMargin)
 		}
 		<-p.result
 	})

@@ -48,6 +48,7 @@ type supervisor struct {
 	hold          holding
 	cmd           runningCommand
 	plan          Plan
+	timeout       func() time.Duration // returns the session timeout that the servers granted
 	signals       <-chan os.Signal
 	link          *process.Link
 	watchdog      watchdog
@@ -161,6 +162,8 @@ func (s *supervisor) killDue(core *Core) time.Duration {
 // step does what the core decides now and returns when to check again.
 func (s *supervisor) step(core *Core) time.Duration {
 	s.overdue = s.overdue || s.watchdogUntil != 0 && s.now() >= s.watchdogUntil
+	s.plan = s.plan.within(s.timeout())
+	core.plan = s.plan
 	warned := core.Ending()
 	action, next := core.Step(s.now(), s.readHold())
 	switch action {
@@ -278,12 +281,12 @@ func (noWatchdog) Bye()                      {}
 func (noWatchdog) Kill()                     {}
 
 // newSupervisor starts a watchdog, and the command under the hold.
-func newSupervisor(hold holding, plan Plan, cmd process.Command, exe string, link *process.Link) (*supervisor, error) {
+func newSupervisor(hold holding, plan Plan, timeout func() time.Duration, cmd process.Command, exe string, link *process.Link) (*supervisor, error) {
 	w, err := process.StartWatchdog(exe)
 	if err != nil {
 		return nil, err
 	}
-	s := &supervisor{hold: hold, plan: plan, watchdog: w, link: link, now: process.BootTime}
+	s := &supervisor{hold: hold, plan: plan, timeout: timeout, watchdog: w, link: link, now: process.BootTime}
 	started, err := process.StartCommand(cmd, exe, func(group int) error {
 		// From here on, the watchdog can end the command without this process.
 		s.watchdogUntil = s.now() + hold.Remaining() - plan.Margin/2

@@ -205,7 +205,7 @@ func rig(t *testing.T, hold *fakeHold, cmd *fakeProcess) (*supervisor, *fakeGuar
 	guard := newFakeGuard()
 	signals := make(chan os.Signal)
 	began := time.Now()
-	return &supervisor{hold: hold, cmd: cmd, plan: plan, watchdog: guard, signals: signals,
+	return &supervisor{hold: hold, cmd: cmd, plan: plan, timeout: func() time.Duration { return 20 * time.Second }, watchdog: guard, signals: signals,
 		now: func() time.Duration { return time.Since(began) }}, guard, signals
 }
 
@@ -259,6 +259,35 @@ func TestSupervise(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestShorterTimeoutShortensPlan: the client moves to a server that grants a shorter session
+// timeout. Heartbeats keep the command running, and the signals and the watchdog's time follow
+// the shorter timeout.
+func TestShorterTimeoutShortensPlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
+		s, guard, _ := rig(t, hold, cmd)
+		var granted atomic.Int64
+		granted.Store(int64(20 * time.Second))
+		s.timeout = func() time.Duration { return time.Duration(granted.Load()) }
+		go func() { // ends when the servers fall silent
+			time.Sleep(time.Second)
+			granted.Store(int64(4 * time.Second))
+			for range 20 {
+				hold.extend(2500 * time.Millisecond)
+				time.Sleep(500 * time.Millisecond)
+			}
+		}()
+		s.run()
+		// The last heartbeat is at 10.5 s, so the deadline is at 13 s.
+		if want := []string{"TERM@12.4s", "KILL@12.9s"}; !slices.Equal(cmd.log, want) {
+			t.Errorf("the command got %q, want %q", cmd.log, want)
+		}
+		if want := 12950 * time.Millisecond; guard.until != want {
+			t.Errorf("the watchdog kills at %v, want %v", guard.until, want)
+		}
+	})
 }
 
 // TestBlockedStandardErrorDelaysNoSignal: nothing reads standard error, which is full, as on

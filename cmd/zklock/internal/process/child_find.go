@@ -7,6 +7,15 @@ import (
 	"strings"
 )
 
+// SearchPath returns the PATH variable. If it is not set, SearchPath returns the default of
+// execvp.
+func SearchPath() string {
+	if path, set := os.LookupEnv("PATH"); set {
+		return path
+	}
+	return "/bin:/usr/bin"
+}
+
 // FindCommand returns the executable of a name: the name itself if it contains a slash,
 // otherwise the first match in path, a PATH variable. Like a shell, it skips files that
 // are not executable, and reports one only if no other file matches. The error wraps

@@ -193,6 +193,21 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
+// TestScriptWithoutInterpreterLine: sh runs such a script, as execvp does, with the arguments.
+func TestScriptWithoutInterpreterLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(path, []byte(`test "$*" = "one two" && exit 42`), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c, err := StartCommand(Command{Path: path, Args: []string{"x", "one", "two"}}, os.Args[0], func(int) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := awaitExit(t, c); got.Code != 42 {
+		t.Errorf("the script ended with %+v, want code 42", got)
+	}
+}
+
 func TestBeginRefusesNonsense(t *testing.T) {
 	for _, args := range [][]string{nil, {"3"}, {"x", "/bin/true", "true"}, {"1", "/bin/true", "true"}, {"999", "/bin/true", "true"}} {
 		if got := ChildMain(args); got != 125 {

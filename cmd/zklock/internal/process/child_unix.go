@@ -3,6 +3,7 @@
 package process
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -153,11 +154,30 @@ func ChildMain(args []string) int {
 		return failed // the parent has died, or ready failed
 	}
 	err = syscall.Exec(args[1], args[2:], os.Environ())
+	if errors.Is(err, unix.ENOEXEC) && isText(args[1]) { // as execvp does
+		err = syscall.Exec(shell, append([]string{shell, args[1]}, args[3:]...), os.Environ())
+	}
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		_, _ = gate.WriteString(strconv.Itoa(int(errno))) // the parent may be gone
 	}
 	return failed
+}
+
+// shell runs scripts that do not name an interpreter, and hooks.
+const shell = "/bin/sh"
+
+// isText reports whether a file begins like a script. Otherwise it is a program for another
+// system, about which the shell would print many errors.
+func isText(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	first := make([]byte, 128)
+	n, err := f.Read(first)
+	return (err == nil || err == io.EOF) && !bytes.Contains(first[:n], []byte{0})
 }
 
 // execError returns the error for a failed exec in the terms of FindCommand. Only exec

@@ -26,7 +26,7 @@ func waitForFile(t *testing.T, name string) string {
 
 func TestHookRunsOnceWithReason(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	h, err := NewHook(os.Args[0], `echo "$ZKLOCK_LOST_REASON $OTHER" >>"$OUT"`, []string{"PATH=" + os.Getenv("PATH"), "OUT=" + out, "OTHER=kept"}, HookTime)
+	h, err := NewHook(os.Args[0], `echo "$ZKLOCK_LOST_REASON $OTHER" >>"$OUT"`, []string{"OUT=" + out, "OTHER=kept"}, HookTime)
 	if err != nil {
 		t.Fatal(err)
 	}
