@@ -85,6 +85,22 @@ func TestSessionEndWithLongPathsIsDoneInParts(t *testing.T) {
 	}
 }
 
+// A session expires at its timeout also while another one ends in parts.
+func TestExpiryDoesNotWaitForBacklog(t *testing.T) {
+	w := newWorld(t, Config{})
+	p, other := w.owner(), w.dial()
+	other.mk("/lock", wire.ModeEphemeral)
+	w.advance(10 * time.Second)
+	p.sendFrame(wire.AppendRequest(nil, 7, wire.OpCloseSession, nil)[4:])
+	w.tick()
+	if got := w.lives("/lock"); len(got) > 0 || !w.tree.backlog.pending() {
+		t.Errorf("%v is left, backlog pending: %v", got, w.tree.backlog.pending())
+	}
+	if w.parts(); !p.closed {
+		t.Error("the other session's end is not complete")
+	}
+}
+
 // The end of a session with many nodes takes several calls. Its client is answered
 // after the last of them. Other clients are served in between.
 func TestLongCloseSessionIsDoneInParts(t *testing.T) {

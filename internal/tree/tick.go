@@ -18,7 +18,7 @@ import (
 func (t *Tree) Tick(now Now, out *Out) {
 	t.beginCall(now)
 	defer t.closeOverflowed(out)
-	t.runBacklog(now, out)
+	// A session that is due does not wait for the backlog, which may take long.
 	// An entry whose key is before its deadline gets its deadline as its key. That
 	// accounts for all touches since then.
 	for s := t.expiry.first(); s != nil && s.heapTime <= now.Mono && !t.exhausted(); s = t.expiry.first() {
@@ -30,6 +30,7 @@ func (t *Tree) Tick(now Now, out *Out) {
 		}
 		t.expire(s, now, out)
 	}
+	t.runBacklog(now, out)
 	if now.Mono >= t.nextSweep && !t.readOnly && !t.exhausted() {
 		// If more is left to sweep, the next call is due at once.
 		if t.sweep(now, out); len(t.sweeping) == 0 {
