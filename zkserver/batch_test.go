@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -174,6 +175,34 @@ func TestSlowDiskThrottlesWriters(t *testing.T) {
 		for _, c := range writers {
 			wantAnswer(t, c)
 		}
+	})
+}
+
+// TestSlowDiskThrottlesSessionEnd ends a session with long paths during a blocked sync: the
+// server removes only a part of the nodes until the disk has caught up.
+func TestSlowDiskThrottlesSessionEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := behindGate(t)
+		const each, all = 400_000, 30
+		g.fs.SetFault(nil)
+		owner := login(t, g.Server, time.Hour)
+		for i := range all {
+			owner.create(fmt.Sprint("/", i, strings.Repeat("x", each)), wire.ModeEphemeral)
+		}
+		g.shut()
+		g.writer.send(wire.OpCreate, &wire.CreateRequest{Path: "/a", ACL: openACL()})
+		synctest.Wait()
+		before := g.loop.snapshotBytes
+		owner.send(wire.OpCloseSession, nil)
+		time.Sleep(time.Second) // of the bubble: the parts are due at once
+		synctest.Wait()
+		// The loop waits for the disk: no other goroutine uses its state.
+		if wrote := g.loop.snapshotBytes - before; wrote > roundBytes+3*each {
+			t.Errorf("%d bytes wait for a sync, want no more than %d and a part's", wrote, roundBytes)
+		}
+		g.open()
+		wantAnswer(t, g.writer)
+		wantAnswer(t, owner)
 	})
 }
 

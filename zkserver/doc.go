@@ -34,7 +34,8 @@
 // read-only server. A restart recovers: every session then gets its full timeout, and a
 // change with an unknown outcome may turn out to have been made. On a full or
 // read-only disk, New fails, and the error says what to do: New cannot tell which data
-// is durable. See [ErrStorage].
+// is durable. See [ErrStorage]. A snapshot that does not fit on the disk has no such
+// effect: on Linux, the server discards it while the log still has space.
 //
 // On Unix, the server refuses a data directory if it belongs to a user other than root
 // and the process's user, if every user may write to it, or if its path leads through

@@ -86,8 +86,7 @@ func (s *Server) round() {
 		calls = s.extendRound(&r)
 	}
 	s.keepWaitingSessions()
-	s.tick()
-	l.filling.size += r.size
+	l.filling.size += r.size + s.tick()
 	// A function may read any state, so all of it must be durable first.
 	s.commit(len(calls) > 0)
 	s.rescheduleAll(r.conns)
@@ -121,19 +120,24 @@ func (s *Server) callAll(calls []func()) {
 // tick lets the tree act on passed deadlines. After a pause of the process, by SIGSTOP or
 // on an overloaded machine, sessions are past their deadlines although their pings wait in
 // the sockets. The readers get a moment to read these pings before any session expires. A
-// session that ends later harms no lock.
-func (s *Server) tick() {
+// session that ends later harms no lock. It returns the size of the tree's output in bytes.
+func (s *Server) tick() (size int) {
 	l, now := &s.loop, s.now()
 	due, ok := l.tree.NextTick()
 	if ok && now.Mono-due > pauseThreshold && l.tickNotBefore <= due {
 		l.tickNotBefore = now.Mono + pauseGrace
 	}
 	if now.Mono < l.tickNotBefore {
-		return
+		return 0
 	}
+	before := len(l.out.Records)
 	l.tree.Tick(now, &l.out)
-	s.stageSends(now)
+	size = s.stageSends(now)
+	for _, rec := range l.out.Records[before:] {
+		size += len(rec)
+	}
 	l.longestTurn = max(l.longestTurn, s.elapsed()-now.Mono)
+	return size
 }
 
 // keepWaitingSessions extends the sessions of clients whose requests have arrived and wait

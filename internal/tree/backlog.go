@@ -20,6 +20,11 @@ type backlog struct {
 // one. A step takes about 200 ns, and a part about 10 ms.
 const partSteps = 50_000
 
+// partBytes is how many bytes of records and of events with long paths one part may
+// have before it leaves the rest to the next one. All other clients wait until the
+// records are on disk, and one record can be twice as long as a request.
+const partBytes = 512 << 10
+
 // disconnectSteps is how many steps Disconnect may take.
 const disconnectSteps = 1000
 
@@ -41,16 +46,18 @@ const (
 	quotaSteps = 20
 )
 
-// beginCall resets the step count at the start of a call.
+// beginCall resets the counts of steps and bytes at the start of a call.
 func (t *Tree) beginCall(now Now) {
-	t.steps = 0
+	t.steps, t.recordBytes = 0, 0
 	if !t.backlog.pending() {
 		t.backlog.since = now.Mono
 	}
 }
 
-// exhausted reports whether the call has used its steps.
-func (t *Tree) exhausted() bool { return t.steps >= partSteps }
+// exhausted reports whether the call has used its steps or its bytes.
+func (t *Tree) exhausted() bool {
+	return t.steps >= partSteps || t.recordBytes+t.longPaths >= partBytes
+}
 
 // runBacklog does a part of the backlog.
 func (t *Tree) runBacklog(now Now, out *Out) {

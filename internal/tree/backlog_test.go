@@ -45,6 +45,62 @@ func (w *world) parts() (n int) {
 	}
 }
 
+// recordBytes returns the size of the records that wait for flush.
+func (w *world) recordBytes() (size int) {
+	for _, rec := range w.out.Records {
+		size += len(rec)
+	}
+	return size
+}
+
+// The records of a session's end are written in parts of limited size, however long
+// the paths are. A client with a recursive watch gets every event: those of one part
+// do not exceed the limit of one call.
+func TestSessionEndWithLongPathsIsDoneInParts(t *testing.T) {
+	const nodes = 40
+	w := newWorld(t, Config{})
+	p, watcher := w.dial(), w.dial()
+	watcher.want(watcher.call(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: wire.AddWatchPersistentRecursive}).Err, wire.ErrOK, "addWatch")
+	for i := range nodes {
+		p.mk(fmt.Sprint("/", i, strings.Repeat("x", 400_000)), wire.ModeEphemeral)
+	}
+	w.flush()
+	watcher.events = nil
+	p.sendFrame(wire.AppendRequest(nil, 7, wire.OpCloseSession, nil)[4:])
+	for parts := 0; ; parts++ {
+		if at, ok := w.tree.NextTick(); !ok || at > w.now.Mono {
+			break
+		}
+		if parts > nodes {
+			t.Fatalf("the end took more than %d parts", parts)
+		}
+		w.tree.Tick(w.now, &w.out)
+		if size := w.recordBytes(); size > partBytes+1<<20 {
+			t.Errorf("part %d made %d bytes of records", parts, size)
+		}
+		w.flush()
+	}
+	if !p.closed || watcher.closed || len(watcher.events) != nodes {
+		t.Errorf("session closed %v, watcher closed %v, %d events of %d nodes", p.closed, watcher.closed, len(watcher.events), nodes)
+	}
+}
+
+// A session expires at its timeout also while another one ends in parts.
+func TestExpiryDoesNotWaitForBacklog(t *testing.T) {
+	w := newWorld(t, Config{})
+	p, other := w.owner(), w.dial()
+	other.mk("/lock", wire.ModeEphemeral)
+	w.advance(10 * time.Second)
+	p.sendFrame(wire.AppendRequest(nil, 7, wire.OpCloseSession, nil)[4:])
+	w.tick()
+	if got := w.lives("/lock"); len(got) > 0 || !w.tree.backlog.pending() {
+		t.Errorf("%v is left, backlog pending: %v", got, w.tree.backlog.pending())
+	}
+	if w.parts(); !p.closed {
+		t.Error("the other session's end is not complete")
+	}
+}
+
 // The end of a session with many nodes takes several calls. Its client is answered
 // after the last of them. Other clients are served in between.
 func TestLongCloseSessionIsDoneInParts(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 func (t *Tree) Tick(now Now, out *Out) {
 	t.beginCall(now)
 	defer t.closeOverflowed(out)
-	t.runBacklog(now, out)
+	// A session that is due does not wait for the backlog, which may take long.
 	// An entry whose key is before its deadline gets its deadline as its key. That
 	// accounts for all touches since then.
 	for s := t.expiry.first(); s != nil && s.heapTime <= now.Mono && !t.exhausted(); s = t.expiry.first() {
@@ -30,6 +30,7 @@ func (t *Tree) Tick(now Now, out *Out) {
 		}
 		t.expire(s, now, out)
 	}
+	t.runBacklog(now, out)
 	if now.Mono >= t.nextSweep && !t.readOnly && !t.exhausted() {
 		// If more is left to sweep, the next call is due at once.
 		if t.sweep(now, out); len(t.sweeping) == 0 {
@@ -149,11 +150,6 @@ func (h *expiryHeap) first() *session {
 	return h.list[0]
 }
 
-// sweepBytes is approximately how many bytes of records one call of Tick may write
-// for the sweep. They are all in one batch of the log, which has no space for those
-// of a million long paths.
-const sweepBytes = 4 << 20
-
 // sweep removes containers that had children and have none, or were never used for
 // too long. It also removes TTL nodes without children whose data is older than their
 // TTL. Each removal is a transaction (ContainerManager.checkContainers), in the order
@@ -162,7 +158,7 @@ func (t *Tree) sweep(now Now, out *Out) {
 	if len(t.sweeping) == 0 {
 		t.sweeping = append(t.containers.copy(), t.ttls.copy()...)
 	}
-	for size := 0; len(t.sweeping) > 0 && size < sweepBytes && !t.exhausted(); {
+	for len(t.sweeping) > 0 && !t.exhausted() {
 		n := t.sweeping[0]
 		t.sweeping[0], t.sweeping = nil, t.sweeping[1:]
 		t.steps++
@@ -170,9 +166,7 @@ func (t *Tree) sweep(now Now, out *Out) {
 		if n.parent == nil || !t.isDue(n, now) {
 			continue
 		}
-		path := n.path()
-		t.commit(&txn{op: wire.OpDelete, path: path}, now, out)
-		size += len(path) + 32
+		t.commit(&txn{op: wire.OpDelete, path: n.path()}, now, out)
 	}
 }
 

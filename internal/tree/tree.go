@@ -47,6 +47,7 @@ type Tree struct {
 	permissionLookups int // permission lookups for events of this call, see admitLookups
 	overflowed        []*conn
 	steps             int // steps of the present call so far, see partSteps
+	recordBytes       int // bytes of records of the present call so far, see partBytes
 	backlog           backlog
 
 	// cachedConn is the connection whose permissions are cached during the present

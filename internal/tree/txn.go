@@ -45,6 +45,7 @@ func (t *Tree) commit(x *txn, now Now, out *Out) int64 {
 		t.nextZxid()
 	}
 	t.record = appendTxn(t.record[:0], t.zxid, now.Wall, x)
+	t.recordBytes += len(t.record)
 	if cap(t.record) > maxKeptRecord {
 		out.record(t.record)
 		t.record = nil

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"math"
 	"os"
 	"syscall"
 
@@ -43,4 +44,27 @@ func dropCache(f *os.File) error {
 		return err
 	}
 	return aerr
+}
+
+// freeSpace returns how many bytes the file system of f has for processes that are not
+// root's, and whether it tells.
+func freeSpace(f *os.File) (free int64, known bool) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return 0, false
+	}
+	var st unix.Statfs_t
+	var serr error
+	if err := conn.Control(func(fd uintptr) { serr = unix.Fstatfs(int(fd), &st) }); err != nil {
+		return 0, false
+	}
+	size := uint64(st.Frsize)
+	if size == 0 {
+		size = uint64(st.Bsize)
+	}
+	// A file system without a size, such as a tmpfs without limit, has no blocks.
+	if serr != nil || st.Blocks == 0 || size == 0 {
+		return 0, false
+	}
+	return int64(min(st.Bavail, math.MaxInt64/size) * size), true
 }

@@ -56,6 +56,13 @@ type cacheDropper interface {
 	DropCache() error
 }
 
+// spaceTeller is a [File] that can tell how much space its disk has.
+type spaceTeller interface {
+	// FreeSpace returns how many more bytes the process may write to the disk, and
+	// whether this is known.
+	FreeSpace() (free int64, known bool)
+}
+
 // changeChecker is a [File] that can tell whether another process changed it.
 type changeChecker interface {
 	// CheckName returns an error if the file was removed, renamed, or replaced, so that

@@ -223,6 +223,61 @@ func TestFailedSnapshotLeavesLogUnchanged(t *testing.T) {
 	}
 }
 
+// TestSnapshotLeavesSpaceForTheLog writes a snapshot that does not fit on the disk: it
+// fails, and the log continues meanwhile and afterwards. A smaller one succeeds.
+func TestSnapshotLeavesSpaceForTheLog(t *testing.T) {
+	fsys := memfs.New(seeded(2))
+	opts := smallOptions(2)
+	opts.SegmentSize = 64 << 10
+	l, _, s := mustOpen(t, fsys, opts)
+	appendAll(t, l, &s, "one", "two")
+	fsys.SetLimit(4 << 20)
+	writeUntilFull := func(_ *wal.Recovered, w io.Writer) (err error) {
+		for err == nil {
+			_, err = w.Write(make([]byte, 10_000))
+		}
+		appendAll(t, l, &s, strings.Repeat("x", 20_000))
+		return err
+	}
+	check := func(*io.SectionReader) error { return nil }
+	if err := l.SnapshotFromFiles(2, writeUntilFull, check); err == nil || l.Err() != nil {
+		t.Fatalf("a snapshot without end: error %v, log %v", err, l.Err())
+	}
+	appendAll(t, l, &s, strings.Repeat("y", 20_000))
+	then := s
+	write := func(_ *wal.Recovered, w io.Writer) error { return then.snapshot(w) }
+	if err := l.SnapshotFromFiles(then.index, write, check); err != nil {
+		t.Error(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, rec, got := mustOpen(t, fsys, opts); got != s || rec.SnapshotIndex != then.index {
+		t.Errorf("%+v after a snapshot of %d, want %+v", got, rec.SnapshotIndex, s)
+	}
+}
+
+// TestSnapshotFitsOnSmallDisk: on a disk with less space than a segment, a snapshot may use
+// most of that space. The last one of a server may use all of it.
+func TestSnapshotFitsOnSmallDisk(t *testing.T) {
+	fsys := memfs.New(seeded(2))
+	l, _, s := mustOpen(t, fsys, wal.Options{Preallocate: -1, Rand: saltReader{seeded(2)}})
+	appendAll(t, l, &s, "one")
+	fsys.SetLimit(1 << 20)
+	check := func(*io.SectionReader) error { return nil }
+	err := l.SnapshotFromFiles(1, func(_ *wal.Recovered, w io.Writer) error {
+		_, err := w.Write(make([]byte, 700<<10))
+		return err
+	}, check)
+	if err != nil {
+		t.Error(err)
+	}
+	appendAll(t, l, &s, "two")
+	if err := l.Snapshot(2, func(w io.Writer) error { _, err := w.Write(make([]byte, 300<<10)); return err }); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSnapshotIndexesOutOfRangeAreRefused(t *testing.T) {
 	l, _, s := mustOpen(t, memfs.New(seeded(2)), smallOptions(2))
 	appendAll(t, l, &s, "one", "two", "three")

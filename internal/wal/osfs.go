@@ -155,3 +155,6 @@ func (f osFile) Sync() error { return fdatasync(f.File) }
 
 // DropCache makes the next reads come from the disk, if the system supports that.
 func (f osFile) DropCache() error { return dropCache(f.File) }
+
+// FreeSpace implements spaceTeller.
+func (f osFile) FreeSpace() (free int64, known bool) { return freeSpace(f.File) }

@@ -1,6 +1,7 @@
 package wal_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -56,4 +57,31 @@ func TestPreallocationGrowsByBlocks(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestFreeSpaceIsThatOfTheDisk compares the free space with that of statfs(2), which other
+// processes may change meanwhile.
+func TestFreeSpaceIsThatOfTheDisk(t *testing.T) {
+	dir := t.TempDir()
+	f, err := wal.OS{}.Create(filepath.Join(dir, "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var before, after syscall.Statfs_t
+	for range 10 {
+		berr := syscall.Statfs(dir, &before)
+		free, known := f.(interface{ FreeSpace() (int64, bool) }).FreeSpace()
+		if err := errors.Join(berr, syscall.Statfs(dir, &after)); err != nil {
+			t.Fatal(err)
+		}
+		if before.Bavail != after.Bavail {
+			continue
+		}
+		if want := after.Bavail * uint64(after.Frsize); known && uint64(free) != want || known != (after.Blocks > 0) {
+			t.Errorf("free space %d, known %v, want %d", free, known, want)
+		}
+		return
+	}
+	t.Skip("the free space changes all the time")
 }

@@ -20,15 +20,17 @@ import (
 // that poison it: the directory could not be synced, or this process has lost its
 // lock.
 func (l *Log) Snapshot(index uint64, write func(w io.Writer) error) error {
-	return l.snapshot(index, write, func(*io.SectionReader) error { return nil })
+	return l.snapshot(index, 0, write, func(*io.SectionReader) error { return nil })
 }
 
 // SnapshotFromFiles is Snapshot for a caller that derives the state from the files.
 // write receives the content of the log up to index, which must be durable. check
 // receives what was written, read back from the disk. An error of check discards the
-// new snapshot and keeps the old ones.
+// new snapshot and keeps the old ones. It fails before the snapshot leaves less space
+// on the disk than a segment, or than a quarter of the present free space if that is
+// less: the log must be able to continue, because a full disk poisons it.
 func (l *Log) SnapshotFromFiles(index uint64, write func(past *Recovered, w io.Writer) error, check func(*io.SectionReader) error) error {
-	return l.snapshot(index, func(w io.Writer) error {
+	return l.snapshot(index, l.opts.SegmentSize, func(w io.Writer) error {
 		past, err := l.recoveredAt(index)
 		if err != nil {
 			return err
@@ -37,7 +39,7 @@ func (l *Log) SnapshotFromFiles(index uint64, write func(past *Recovered, w io.W
 	}, check)
 }
 
-func (l *Log) snapshot(index uint64, write func(io.Writer) error, check func(*io.SectionReader) error) error {
+func (l *Log) snapshot(index uint64, reserve int64, write func(io.Writer) error, check func(*io.SectionReader) error) error {
 	l.mu.Lock()
 	if err := l.beginSnapshot(index); err != nil || index == l.newestSnapshot() {
 		l.mu.Unlock()
@@ -46,7 +48,7 @@ func (l *Log) snapshot(index uint64, write func(io.Writer) error, check func(*io
 	l.snapshotting = true
 	l.mu.Unlock()
 
-	err := l.saveSnapshot(index, write, check)
+	err := l.saveSnapshot(index, reserve, write, check)
 	if err == nil {
 		err = l.prune(index)
 	}
@@ -84,7 +86,7 @@ func (l *Log) newestSnapshot() uint64 {
 
 // saveSnapshot writes the file under a temporary name first, so that a partial file
 // never has the final name.
-func (l *Log) saveSnapshot(index uint64, write func(io.Writer) error, check func(*io.SectionReader) error) error {
+func (l *Log) saveSnapshot(index uint64, reserve int64, write func(io.Writer) error, check func(*io.SectionReader) error) error {
 	if err := l.checkLock(); err != nil {
 		return err
 	}
@@ -92,7 +94,7 @@ func (l *Log) saveSnapshot(index uint64, write func(io.Writer) error, check func
 	temp := path + tempSuffix
 	// A failure here concerns only this file. The next attempt writes a new file, so
 	// nothing depends on pages whose sync failed.
-	err := writeSnapshotFile(l.fs, temp, index, l.seed, write)
+	err := writeSnapshotFile(l.fs, temp, index, l.seed, reserve, write)
 	if err == nil {
 		err = readBack(l.fs, temp, index, l.seed, check)
 	}
@@ -236,14 +238,15 @@ func (l *Log) retire(index uint64) {
 	}
 }
 
-// writeSnapshotFile writes and syncs a complete snapshot file.
-func writeSnapshotFile(fsys FS, path string, index uint64, seed uint32, write func(io.Writer) error) (err error) {
+// writeSnapshotFile writes and syncs a complete snapshot file. It keeps reserve bytes of
+// the disk free, see SnapshotFromFiles.
+func writeSnapshotFile(fsys FS, path string, index uint64, seed uint32, reserve int64, write func(io.Writer) error) (err error) {
 	f, err := fsys.Create(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	w := &crcWriter{w: bufio.NewWriterSize(&syncingWriter{file: f}, 256<<10)}
+	w := &crcWriter{w: bufio.NewWriterSize(newSyncingWriter(f, reserve), 256<<10)}
 	if _, err := w.Write(appendSnapshotHeader(nil, index)); err != nil {
 		return err
 	}
@@ -273,13 +276,42 @@ type syncingWriter struct {
 	file     File
 	off      int64
 	unsynced int
+	space    spaceTeller // nil if the free space is unknown
+	reserve  int64       // bytes of the disk to keep free
+}
+
+// newSyncingWriter returns a writer that keeps reserve bytes of the disk free, or a
+// quarter of the free space if that is less: a snapshot on a small disk makes space.
+func newSyncingWriter(f File, reserve int64) *syncingWriter {
+	w := &syncingWriter{file: f}
+	if space, ok := f.(spaceTeller); ok && reserve > 0 {
+		if free, known := space.FreeSpace(); known {
+			w.space, w.reserve = space, min(reserve, free/4)
+		}
+	}
+	return w
+}
+
+// checkSpace returns an error if a write of n bytes would use the reserve.
+func (w *syncingWriter) checkSpace(n int) error {
+	if w.space == nil {
+		return nil
+	}
+	if free, known := w.space.FreeSpace(); known && free < w.reserve+int64(n) {
+		return fmt.Errorf("the disk has only %d bytes left, of which %d are reserved for the log: free space on it", free, w.reserve)
+	}
+	return nil
 }
 
 // Write implements io.Writer.
 func (w *syncingWriter) Write(p []byte) (done int, err error) {
 	for done < len(p) && err == nil {
+		piece := p[done:min(len(p), done+syncPiece-w.unsynced)]
+		if err = w.checkSpace(len(piece)); err != nil {
+			break
+		}
 		n := 0
-		n, err = w.file.WriteAt(p[done:min(len(p), done+syncPiece-w.unsynced)], w.off)
+		n, err = w.file.WriteAt(piece, w.off)
 		done += n
 		w.off += int64(n)
 		if w.unsynced += n; err == nil && w.unsynced == syncPiece {

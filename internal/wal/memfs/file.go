@@ -164,6 +164,25 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	return keep, ft.Err
 }
 
+// FreeSpace returns how many more bytes fit into the limit, if there is one.
+func (f *file) FreeSpace() (free int64, known bool) {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	return max(0, f.fs.limit-f.fs.used()), f.fs.limit > 0
+}
+
+// used returns the size of all blocks with content.
+func (m *FS) used() (bytes int64) {
+	seen := make(map[*node]bool)
+	for _, o := range m.names {
+		if !seen[o] {
+			seen[o] = true
+			bytes += int64(len(o.alloc)) * blockSize
+		}
+	}
+	return bytes
+}
+
 // freeSpace returns how many of want bytes at off fit into the limit.
 func (m *FS) freeSpace(n *node, off, want int) int {
 	// Only blocks with content count, so holes use no space, as on a real file
@@ -171,14 +190,7 @@ func (m *FS) freeSpace(n *node, off, want int) int {
 	if m.limit == 0 {
 		return want
 	}
-	var used int64
-	seen := make(map[*node]bool)
-	for _, o := range m.names {
-		if !seen[o] {
-			seen[o] = true
-			used += int64(len(o.alloc)) * blockSize
-		}
-	}
+	used := m.used()
 	first, last := blocks(off, off+want)
 	for b := first; b < last; b++ {
 		if n.alloc[b] {
