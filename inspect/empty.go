@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -97,13 +99,16 @@ type collectRun struct {
 	clock zxidClock
 	// refused are children with names that no znode can have, at most maxRefused.
 	refused []EmptyParent
-	kept    int  // how many children are in memory, at most MaxReads
-	cut     bool // a limit left children out
+	unread  int    // how many znodes this client may not read
+	closed  string // the first of them by path
+	kept    int    // how many children are in memory, at most MaxReads
+	cut     bool   // a limit left children out
 }
 
 // Find returns the empty parents below the prefix, children before their parents. After
 // them come children with names that no znode can have, in the state ParentRefused. With an
-// error that wraps [ErrTooMany], Find returns what it found.
+// error that wraps [ErrTooMany], or [zk.ErrNoAuth] if znodes could not be read, Find returns
+// what it found.
 func (s Collector) Find(ctx context.Context) ([]EmptyParent, error) {
 	w := &collectRun{Collector: s}
 	if stat, there, err := s.Client.Exists(ctx, MarkPath); err != nil {
@@ -126,6 +131,9 @@ func (s Collector) Find(ctx context.Context) ([]EmptyParent, error) {
 	slices.SortFunc(w.refused, func(a, b EmptyParent) int { return strings.Compare(a.Path, b.Path) })
 	if w.cut && err == nil {
 		err = ErrTooMany
+	}
+	if w.unread > 0 {
+		err = errors.Join(err, fmt.Errorf("znodes that could not be read: %d; the first is %s: %w", w.unread, legible.Name(w.closed), zk.ErrNoAuth))
 	}
 	return append(found, w.refused...), err
 }
@@ -169,6 +177,9 @@ func (w *collectRun) read(ctx context.Context, n *node) {
 		return
 	case errors.Is(err, zk.ErrNoAuth):
 		n.names = 1
+		if w.unread++; w.unread == 1 || n.path < w.closed {
+			w.closed = n.path
+		}
 		return
 	case isTooLarge(err):
 		n.names, w.cut = 1, true

@@ -435,6 +435,26 @@ func TestClock(t *testing.T) {
 	}
 }
 
+// TestFindReportsUnreadableZnodes: Find returns what it could read, and an error that names the
+// first znode that it could not read.
+func TestFindReportsUnreadableZnodes(t *testing.T) {
+	inCollectBubble(t, func(p collected) {
+		p.make("/zklock/open", "/zklock/b/closed/below", "/zklock/a")
+		p.use("/zklock/open", "/zklock/b/closed/below", "/zklock/a")
+		acl := []zk.ACL{{Perms: zk.PermAdmin, Scheme: "world", ID: "anyone"}}
+		for _, path := range []string{"/zklock/b/closed", "/zklock/a", "/zklock"} {
+			if _, err := p.z.SetACL(p.t.Context(), path, acl, -1); err != nil {
+				t.Fatal(err)
+			}
+			found, err := p.collection(0).Find(p.t.Context())
+			want := map[string]string{"/zklock/b/closed": "a open", "/zklock/a": "open"}[path]
+			if states(found) != want || !errors.Is(err, zk.ErrNoAuth) || !strings.Contains(err.Error(), "first is "+path+":") {
+				t.Errorf("with %s closed, found %q with the error %v", path, states(found), err)
+			}
+		}
+	})
+}
+
 // TestNamesThatNoZnodeHasAreSkipped: a hostile server lists names that lead out of the
 // prefix, or that no path can have.
 func TestNamesThatNoZnodeHasAreSkipped(t *testing.T) {

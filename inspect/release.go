@@ -2,7 +2,10 @@ package inspect
 
 import (
 	"context"
+	"path"
 	"time"
+
+	"github.com/zklock/zklock"
 )
 
 // releasePoll is the time between two reads of a lock that should be released.
@@ -53,20 +56,51 @@ func awaitRelease(ctx context.Context, every time.Duration, asked []Entry, read 
 	}
 }
 
-// StillHeld splits entries that held the lock into those whose holds still do, and the
+// StillHeld splits entries that held the lock into those whose holds can still exist, and the
 // others. The token identifies a hold: the next holder can have an entry of the same name,
-// and a downgrade gives a hold another entry.
+// and a downgrade gives a hold another entry. A hold exists while its entry does: another client
+// can create an entry whose name sorts first, and the holder does not notice that.
 func (l *Lock) StillHeld(asked []Entry) (held, released []Entry) {
-	holds := map[int64]bool{} // by token
-	for _, h := range l.Holders() {
-		holds[h.Token] = true
+	exist := map[int64]bool{} // by token
+	for _, e := range l.Entries {
+		exist[e.Token] = true
 	}
 	for _, e := range asked {
-		if holds[e.Token] {
+		if exist[e.Token] {
 			held = append(held, e)
 		} else {
 			released = append(released, e)
 		}
 	}
 	return held, released
+}
+
+// Overtaken returns the entries with the token that do not hold the lock and that can still
+// belong to a hold: no entry that they would have waited for is ahead of them, only entries that
+// were created later. Only a client that chooses the names of its entries causes this.
+func (l *Lock) Overtaken(token int64) []Entry {
+	var all []Entry
+	for i, e := range l.Entries {
+		if e.Token != token || e.Holder || e.Mode == zklock.Stray {
+			continue
+		}
+		older, held := 0, false
+		for _, ahead := range l.Entries[:i] {
+			if path.Dir(ahead.Node) != path.Dir(e.Node) {
+				continue // the gate of a semaphore
+			}
+			held = held || ahead.Holder
+			if ahead.Token < token && (e.Mode != zklock.Shared || ahead.Mode == zklock.Exclusive) {
+				older++
+			}
+		}
+		limit := 1
+		if e.Mode == zklock.Permit {
+			limit = max(l.Permits, 1)
+		}
+		if held && older < limit {
+			all = append(all, e)
+		}
+	}
+	return all
 }

@@ -46,3 +46,38 @@ func TestAwaitReleaseWaitsForAskedHoldOnly(t *testing.T) {
 		}
 	})
 }
+
+// TestEntryThatWasOvertakenIsNotReleased: another client can create an entry whose name sorts
+// before the holder's. Then the hold still exists, and waiters still wait.
+func TestEntryThatWasOvertakenIsNotReleased(t *testing.T) {
+	entry := func(node string, mode zklock.Mode, token int64, holder bool) Entry {
+		return Entry{Entry: zklock.Entry{Path: "/a", Node: node, Mode: mode, Holder: holder, Token: token}}
+	}
+	asked := heldBy(5).Entries
+	l := &Lock{Path: "/a", Entries: []Entry{
+		entry("/a/0", zklock.Exclusive, 9, true),
+		entry("/a/x", zklock.Exclusive, 5, false),
+		entry("/a/y", zklock.Exclusive, 6, false),
+		entry("/a/z", zklock.Shared, 7, false),
+	}}
+	if held, released := l.StillHeld(asked); len(held) != 1 || len(released) != 0 {
+		t.Errorf("held are %+v, and released %+v", held, released)
+	}
+	for token, want := range map[int64]int{4: 0, 5: 1, 6: 0, 7: 0, 9: 0} {
+		if got := l.Overtaken(token); len(got) != want {
+			t.Errorf("with token %d, %+v were overtaken, want %d", token, got, want)
+		}
+	}
+	sem := &Lock{Path: "/s", Kind: KindSemaphore, Permits: 2, Entries: []Entry{
+		entry("/s/leases/0", zklock.Permit, 9, true),
+		entry("/s/leases/1", zklock.Permit, 3, true),
+		entry("/s/leases/2", zklock.Permit, 4, false),
+		entry("/s/leases/3", zklock.Permit, 5, false),
+		entry("/s/locks/1", zklock.Permit, 2, false),
+	}}
+	for token, want := range map[int64]int{2: 0, 3: 0, 4: 1, 5: 0, 9: 0} {
+		if got := sem.Overtaken(token); len(got) != want {
+			t.Errorf("with token %d of a semaphore, %+v were overtaken, want %d", token, got, want)
+		}
+	}
+}

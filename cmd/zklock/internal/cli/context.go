@@ -286,7 +286,7 @@ func contextViews(file *config.ContextFile) []contextView {
 		v := contextView{Name: name, Current: name == file.Current}
 		for key, value := range file.Contexts[name] {
 			if key == "servers" {
-				v.Servers = value
+				v.Servers = withoutUser(value)
 				continue
 			}
 			if v.Settings == nil {

@@ -161,8 +161,9 @@ func nextYAML(d *json.Decoder) (*yaml.Node, error) {
 			return &yaml.Node{Kind: yaml.ScalarNode, Tag: numberTag(n), Value: n.String()}, nil
 		}
 		err := node.Encode(token)
-		if text, is := token.(string); is && legible.Text(text) != text {
+		if text, is := token.(string); is && (legible.Text(text) != text || !startsPlain(text)) {
 			node.Style = yaml.DoubleQuotedStyle // this style has escapes
+			node.Tag = "!!str"                  // that of << is another one
 		}
 		return node, err
 	}
@@ -182,6 +183,13 @@ func nextYAML(d *json.Decoder) (*yaml.Node, error) {
 	}
 	_, err = d.Token()
 	return node, err
+}
+
+// startsPlain reports whether a string starts with a letter, an underscore, or a slash. Libraries
+// read some other strings as values of another type, such as <<, =, 0x_, and 2026-02-30, or refuse
+// them. Package yaml quotes words of such types, such as yes.
+func startsPlain(text string) bool {
+	return text != "" && (text[0] == '/' || text[0] == '_' || 'a' <= text[0]|0x20 && text[0]|0x20 <= 'z')
 }
 
 // numberTag returns the YAML tag of a number. Libraries read a whole number of more than 64

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -65,7 +66,7 @@ many:
   - ""
 none: []
 inside:
-  text: <&>
+  text: "<&>"
 "null": null
 ---
 name: "/b\e[2J"
@@ -104,6 +105,26 @@ func TestOutputUnseen(t *testing.T) {
 		}
 		if !strings.HasPrefix(got.String(), want) {
 			t.Errorf("%s is\n%s\nwant\n%s", form, got.String(), want)
+		}
+	}
+}
+
+// TestYAMLQuotesWhatLibrariesReadAsOtherValues: YAML 1.1 has words and forms that package yaml
+// writes without quotes, and that other libraries read as a merge key, number, or date, or refuse.
+func TestYAMLQuotesWhatLibrariesReadAsOtherValues(t *testing.T) {
+	for _, text := range []string{"<<", "=", "0x_", "0b_", "2026-99-99", "1:99", ":a", "~", ".", "-", "y", "No", "null", "1e5", "", "?"} {
+		var got bytes.Buffer
+		if err := (&Output{Form: outYAML}).Write(&got, Result{Data: func() []any { return []any{map[string]string{text: text}} }}); err != nil {
+			t.Fatal(err)
+		}
+		if want := strconv.Quote(text) + ": " + strconv.Quote(text) + "\n"; got.String() != want {
+			t.Errorf("%q is written %s, want %s", text, got.String(), want)
+		}
+	}
+	for _, text := range []string{"/zklock/a", "web-3", "./report --now", "Sleep 300"} {
+		node, err := toYAML([]byte(strconv.Quote(text)))
+		if plain := text[0] != '.'; err != nil || (node.Style == yaml.DoubleQuotedStyle) == plain {
+			t.Errorf("%q has the style %v, %v", text, node.Style, err)
 		}
 	}
 }

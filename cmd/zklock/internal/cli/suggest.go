@@ -79,6 +79,9 @@ func FlagError(c *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	var none *pflag.ValueRequiredError
 	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+		// What follows the letter can be a password.
+		return UsageError("unknown shorthand flag: '%s'%s; see %s --help", legible.Name(unknown.GetSpecifiedName()), suggestFlag(c, unknown), c.CommandPath())
 	case errors.As(err, &unknown):
 		return UsageError("%w%s; see %s --help", err, suggestFlag(c, unknown), c.CommandPath())
 	case errors.As(err, &value):

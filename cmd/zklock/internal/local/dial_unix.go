@@ -229,11 +229,21 @@ func environment() []string {
 }
 
 // openLog opens the log for appending. It truncates a log that is larger than maxLog, and
-// does not wait for a process that reads a pipe.
+// does not wait for a process that reads a pipe. A new log has the mode 0600, whatever the umask.
 func openLog(name string) (*os.File, error) {
 	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND | ownership.NoWait
-	if info, err := os.Stat(name); err == nil && info.Size() > maxLog {
+	info, err := os.Stat(name)
+	created := errors.Is(err, fs.ErrNotExist)
+	if err == nil && info.Size() > maxLog {
 		flags |= os.O_TRUNC
 	}
-	return os.OpenFile(name, flags, 0o600)
+	f, err := os.OpenFile(name, flags, 0o600)
+	if err != nil || !created {
+		return f, err
+	}
+	if err := f.Chmod(0o600); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }

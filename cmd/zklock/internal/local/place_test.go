@@ -273,6 +273,28 @@ func program(path string) func() (string, error) {
 	return func() (string, error) { return path, nil }
 }
 
+// TestPrepareIgnoresUmask: what one command under a strict umask creates serves later ones.
+func TestPrepareIgnoresUmask(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "a", "b", "zklock")
+	old := syscall.Umask(0o777)
+	err := Prepare(dir)
+	var log *os.File
+	if err == nil {
+		log, err = openLog(filepath.Join(dir, "log"))
+	}
+	syscall.Umask(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = log.Close()
+	for path, want := range map[string]os.FileMode{filepath.Join(top, "a"): 0o700, filepath.Join(top, "a", "b"): 0o700, dir: 0o700, log.Name(): 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: mode %v, %v, want %v", path, info.Mode(), err, want)
+		}
+	}
+}
+
 // TestPipesAreNotWaitedFor has a named pipe in place of the log, and of the lock file.
 func TestPipesAreNotWaitedFor(t *testing.T) {
 	dial := func(p Place) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/zk"
 )
 
 const gcHelp = `Gc removes empty parent znodes that locks left below PREFIX and that no client
@@ -142,7 +143,7 @@ func gc(a *cli.App, f *gcFlags, prefix string, ask cli.Confirmer) error {
 	if s.Now.IsZero() {
 		cli.Warn("the servers do not report their time: the latest change that gc reads counts as the present")
 	}
-	if stopped != nil && !errors.Is(stopped, inspect.ErrTooMany) {
+	if stopped != nil && !errors.Is(stopped, inspect.ErrTooMany) && !errors.Is(stopped, zk.ErrNoAuth) {
 		return stopped
 	}
 	if !f.delete {

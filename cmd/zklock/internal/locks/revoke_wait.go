@@ -55,15 +55,21 @@ func awaitRelease(a *cli.App, ctx context.Context, l *oneLock, asked []inspect.E
 	return errors.Join(failed, err)
 }
 
-// breakAsked breaks the holds that are left, each by its token.
+// breakAsked breaks the holds that are left, each by its token. It keeps a hold whose entry
+// exists and does not count as the holder: see [inspect.Lock.StillHeld].
 func breakAsked(a *cli.App, ctx context.Context, l *oneLock, s *inspect.Lock, result *outcome) error {
 	ctx, cancel := a.Settings.ConnectContext(ctx)
 	defer cancel()
+	var kept []inspect.Entry
+	defer func() { result.held = append(kept, result.held...) }()
 	for len(result.held) > 0 {
 		token := result.held[0].Token
+		holds := slices.ContainsFunc(s.Holders(), func(e inspect.Entry) bool { return e.Token == token })
 		_, err := deleteEntries(ctx, l.z, s, token)
 		same := func(e inspect.Entry) bool { return e.Token == token }
 		switch {
+		case errors.Is(err, inspect.ErrNotHeld) && !holds:
+			kept = append(kept, result.held[0])
 		case errors.Is(err, inspect.ErrNotHeld): // it was released since the read
 			result.released = append(result.released, result.held[0])
 		case err != nil:

@@ -42,6 +42,10 @@ With --watch it repeats the check every two seconds, until no hold has the
 token, the check fails, or it is interrupted. Each check costs one such write; a
 node lock and a custom layout need reads too.
 
+A client that can create entries can give one a name that sorts before the
+holder's. The holder does not notice that, so the hold may still exist: verify
+then exits with 125, and with --watch it waits until the holder's entry is gone.
+
 With -o name it prints the lock's path if a hold has the token, otherwise
 nothing.
 
@@ -114,6 +118,9 @@ func verify(a *cli.App, ctx context.Context, l *oneLock, token int64) ([]inspect
 		return nil, fmt.Errorf("verify %s: %w", l.name, err)
 	}
 	held, no := entriesWithToken(s, l.name, token)
+	if over := s.Overtaken(token); no != nil && len(over) > 0 {
+		return over, fmt.Errorf("verify %s: %w: the entry of %s with token %d exists, but an entry that was created later is ahead of it; %s", l.name, errOvertaken, describeOwner(over[0].Entry), token, describeHolders(s))
+	}
 	holders := held
 	if no != nil {
 		holders = s.Holders()
@@ -137,6 +144,9 @@ func verify(a *cli.App, ctx context.Context, l *oneLock, token int64) ([]inspect
 	return held, no
 }
 
+// errOvertaken means that a hold with the token can exist, and that another entry holds.
+var errOvertaken = errors.New("cannot tell whether the hold still exists")
+
 // verifyInterval is the time between two checks of --watch.
 const verifyInterval = 2 * time.Second
 
@@ -157,6 +167,10 @@ func checkUntilFree(a *cli.App, ctx context.Context, l *oneLock, token int64) er
 	defer tick.Stop()
 	for {
 		held, err := verify(a, ctx, l, token)
+		if errors.Is(err, errOvertaken) {
+			cli.Warn("%v", err)
+			err = nil // the hold has ended for certain when its entries are gone
+		}
 		for err == nil {
 			select {
 			case <-ctx.Done():

@@ -349,8 +349,10 @@ func (c *Child) find() (complete bool) {
 	return c.descendants.Find(root, c.pid)
 }
 
-// ForwardedSignals returns the signals that go to the command. A signal that is ignored at
-// the start stays ignored, as nohup and background jobs of scripts need.
+// ForwardedSignals returns the signals that go to the command. If INT or HUP is ignored at the
+// start, it stays ignored, as nohup and background jobs of scripts need. Before main runs, Go
+// handles all other signals, including QUIT and TERM. So whether they were ignored is unknown,
+// and the command gets them.
 func ForwardedSignals() []os.Signal {
 	var signals []os.Signal
 	for _, s := range []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT,
