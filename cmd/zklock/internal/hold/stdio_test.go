@@ -195,7 +195,7 @@ func TestStdioFollowsShorterTimeout(t *testing.T) {
 		p.start()
 		p.next(t)
 		if e := p.next(t); e.Event != eventExtended {
-			t.Errorf("%+v, want the extension by the shorter margin", e)
+			t.Fatalf("%+v, want the extension by the shorter margin", e)
 		}
 		if e := p.next(t); e.Event != eventLost || time.Since(began) < 15*time.Second-minMargin {
 			t.Errorf("%+v after %v, want the loss %v before the deadline", e, time.Since(began), minMargin)
