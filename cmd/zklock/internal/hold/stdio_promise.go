@@ -7,7 +7,7 @@ type notice int
 
 const (
 	noticeNone     notice = iota
-	noticeExtended        // the hold is safe for longer
+	noticeExtended        // the hold is safe for longer, or, if a server granted less, for a shorter time
 	noticeLost            // the hold is lost, or the promised time is over
 )
 
@@ -30,6 +30,10 @@ func (p Plan) promise(now time.Duration, h Hold) *promise {
 func (p *promise) step(now time.Duration, h Hold, ready bool) (notice, time.Duration) {
 	// The margin is for the way of the line to the program, and for the program to act.
 	safe := now + h.Remaining - p.plan.Margin
+	shorter := !h.Lost && p.until-safe >= p.plan.Interval/4
+	if shorter {
+		p.until = safe
+	}
 	switch {
 	case h.Lost:
 		return noticeLost, now
@@ -39,6 +43,8 @@ func (p *promise) step(now time.Duration, h Hold, ready bool) (notice, time.Dura
 		return noticeExtended, now
 	case now >= p.until:
 		return noticeLost, now
+	case shorter:
+		return noticeExtended, now
 	}
 	return noticeNone, min(now+p.plan.Interval, p.until)
 }

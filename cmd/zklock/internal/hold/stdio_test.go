@@ -195,7 +195,7 @@ func TestStdioFollowsShorterTimeout(t *testing.T) {
 		p.start()
 		p.next(t)
 		if e := p.next(t); e.Event != eventExtended {
-			t.Errorf("%+v, want the extension by the shorter margin", e)
+			t.Fatalf("%+v, want the extension by the shorter margin", e)
 		}
 		if e := p.next(t); e.Event != eventLost || time.Since(began) < 15*time.Second-minMargin {
 			t.Errorf("%+v after %v, want the loss %v before the deadline", e, time.Since(began), minMargin)
@@ -411,6 +411,9 @@ func TestPromiseStep(t *testing.T) {
 		{"the end of what was read", 9*s + s/2, Hold{Remaining: 10 * s}, false, noticeLost, 9*s + s/2},
 		{"after a pause", 20 * s, Hold{Remaining: 10 * s}, true, noticeExtended, 20 * s},
 		{"lost", 2 * s, Hold{Lost: true}, true, noticeLost, 2 * s},
+		{"a shorter session timeout", 2 * s, Hold{Remaining: 3 * s}, true, noticeExtended, 2 * s},
+		{"a shorter session timeout, unread lines", 2 * s, Hold{Remaining: 3 * s}, false, noticeExtended, 2 * s},
+		{"a shorter session timeout that is over", 2 * s, Hold{Remaining: s / 2}, true, noticeLost, 2 * s},
 	}
 	for _, tt := range tests {
 		p := plan.promise(0, Hold{Remaining: 10 * s})
