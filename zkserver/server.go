@@ -24,6 +24,7 @@ type Server struct {
 
 	wake     chan struct{} // of capacity 1: the loop has work
 	stop     chan struct{} // closed by end; ends the loop
+	closing  chan struct{} // closed by Close, which does not wait for the last snapshot
 	done     chan struct{} // closed when the loop has ended and the log is closed
 	listSlot chan struct{} // of capacity 1: held by the four-letter word that builds a list
 	drained  chan struct{} // closed when the server drains and no connection is left
@@ -130,6 +131,7 @@ func New(o *Options) (*Server, error) {
 		start:      time.Now(),
 		wake:       make(chan struct{}, 1),
 		stop:       make(chan struct{}),
+		closing:    make(chan struct{}),
 		done:       make(chan struct{}),
 		listSlot:   make(chan struct{}, 1),
 		drained:    make(chan struct{}),
@@ -239,9 +241,9 @@ func (s *Server) draining() bool {
 // Shutdown ends the server gracefully: it accepts and reads nothing more, answers the
 // requests that it has read, closes every connection, writes a snapshot, and releases the
 // data directory. Sessions do not end: with a data directory they continue when a server
-// starts on it again. If ctx ends first, Shutdown closes the server as Close does and
-// returns ctx's error. It returns nil if the server has already ended. The Accept option
-// must not call it.
+// starts on it again. If ctx ends first, Shutdown closes the server as Close does, also
+// while it writes the snapshot, and returns ctx's error. It returns nil if the server has
+// already ended. The Accept option must not call it.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if s.state == serving {
@@ -266,10 +268,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.end(nil, true)
 	case <-s.done:
 	case <-ctx.Done():
+	}
+	select {
+	case <-s.done:
+	case <-ctx.Done():
 		s.Close()
 		return ctx.Err()
 	}
-	<-s.done
 	s.handlers.Wait()
 	return nil
 }
@@ -293,6 +298,11 @@ func (c *conn) stopReading() {
 // option must not call it.
 func (s *Server) Close() error {
 	s.end(nil, false)
+	s.mu.Lock()
+	if !cancelled(s.closing) {
+		close(s.closing)
+	}
+	s.mu.Unlock()
 	<-s.done
 	s.handlers.Wait()
 	return nil

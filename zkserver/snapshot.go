@@ -1,12 +1,12 @@
 package zkserver
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/zklock/zklock/internal/tree"
@@ -23,9 +23,6 @@ type snapshotJob struct {
 
 // snapshotRetry is the delay after a snapshot failed for want of descriptors.
 const snapshotRetry = 10 * time.Second
-
-// errCancelled ends a canceled snapshot.
-var errCancelled = errors.New("zkserver: snapshot canceled: the server ends or its storage failed")
 
 // unreadableLogError reports that the log could not be read back.
 type unreadableLogError struct{ error }
@@ -77,7 +74,7 @@ func (s *Server) snapshotDone(sv *snapshotJob, began time.Duration, err error) {
 		l.snapshotNotBefore, l.snapshotRecords, l.snapshotBytes = now+snapshotRetry, l.snapshotRecords+sv.records, l.snapshotBytes+sv.bytes
 		s.log.Warn("cannot write a snapshot for want of file descriptors, will retry; if this continues, raise the limit of open files",
 			"dir", s.opts.DataDir, "error", err, "delay", snapshotRetry)
-	case !errors.Is(err, errCancelled):
+	case !errors.Is(err, wal.ErrCanceled):
 		s.count.snapshotsFailed.Add(1)
 		s.log.Warn("cannot write a snapshot; the log grows until one succeeds", "dir", s.opts.DataDir, "error", err)
 	}
@@ -94,33 +91,38 @@ func (s *Server) snapshotDone(sv *snapshotJob, began time.Duration, err error) {
 // briefly, that of a snapshot's bytes.
 func (s *Server) snapshotFromLog(log *wal.Log, index uint64, cancel <-chan struct{}) error {
 	cfg := s.treeConfig()
+	cfg.Cancel = cancel
 	var hash [sha256.Size]byte
 	write := func(past *wal.Recovered, w io.Writer) error {
 		t := tree.New(cfg)
 		if err := replay(t, past, cancel, nil); err != nil {
-			if errors.Is(err, errCancelled) {
+			if errors.Is(err, wal.ErrCanceled) {
 				return err
 			}
 			return unreadableLogError{err}
 		}
 		h := sha256.New()
-		err := t.WriteSnapshot(io.MultiWriter(h, cancelWriter{w, cancel}))
+		err := t.WriteSnapshot(cancelWriter{io.MultiWriter(h, w), cancel})
 		h.Sum(hash[:0])
 		return err
 	}
-	return log.SnapshotFromFiles(index, write, func(r *io.SectionReader) error { return checkSnapshot(cfg, r, hash) })
+	return log.SnapshotFromFiles(index, cancel, write, func(r *io.SectionReader) error { return checkSnapshot(cfg, r, hash, cancel) })
 }
 
 // checkSnapshot returns an error unless the snapshot restores the state with the hash.
-func checkSnapshot(cfg tree.Config, r *io.SectionReader, hash [sha256.Size]byte) error {
+func checkSnapshot(cfg tree.Config, r *io.SectionReader, hash [sha256.Size]byte, cancel <-chan struct{}) error {
 	// The state that the snapshot was made from is garbage now. If the bytes of the snapshot
 	// came on top of it at once, the collector would be late, and the loop would have to help it.
 	runtime.GC()
 	t := tree.New(cfg)
-	if err := restore(t, r); err != nil {
+	if err := restore(t, r, cancel); err != nil {
 		return err
 	}
-	if t.Hash() != hash {
+	h := sha256.New()
+	if err := t.WriteSnapshot(cancelWriter{h, cancel}); err != nil {
+		return err
+	}
+	if [sha256.Size]byte(h.Sum(nil)) != hash {
 		return errors.New("zkserver: the snapshot restores a different state than the one it was made from")
 	}
 	return nil
@@ -136,35 +138,38 @@ func (s *Server) snapshotFromMemory(log *wal.Log, cancel <-chan struct{}) error 
 		err   error
 	}
 	now := make(chan memoryState, 1) // the loop does not wait for this goroutine
-	s.postToLoop(func() { now <- memoryState{s.loop.lastIndex, s.encodeMemory(), log.Rotate()} })
+	s.postToLoop(func() {
+		m := memoryState{index: s.loop.lastIndex}
+		if s.memoryIsDurable() {
+			m.state, m.err = s.loop.tree.AppendSnapshot(nil), log.Rotate()
+		} else {
+			m.err = wal.ErrCanceled
+		}
+		now <- m
+	})
 	select {
 	case m := <-now:
 		if m.err != nil {
 			return m.err
 		}
-		return writeSnapshot(log, m.index, m.state)
+		return log.Snapshot(m.index, cancel, func(w io.Writer) error {
+			w = cancelWriter{w, cancel}
+			for piece := range slices.Chunk(m.state, 1<<20) {
+				if _, err := w.Write(piece); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	case <-cancel: // closed by the loop, which waits for this goroutine
-		return errCancelled
+		return wal.ErrCanceled
 	}
 }
 
-// encodeMemory returns the encoded state after the last durable record, or nil if the tree
-// has changes beyond it.
-func (s *Server) encodeMemory() []byte {
-	if l := &s.loop; len(l.out.Records) > 0 || l.durableIndex < l.lastIndex || l.diverged || l.tree.ReadOnly() {
-		return nil
-	}
-	return s.loop.tree.AppendSnapshot(nil)
-}
-
-func writeSnapshot(log *wal.Log, index uint64, state []byte) error {
-	if state == nil {
-		return errCancelled
-	}
-	return log.Snapshot(index, func(w io.Writer) error {
-		_, err := io.Copy(w, bytes.NewReader(state))
-		return err
-	})
+// memoryIsDurable reports whether the tree has no changes beyond the last durable record.
+func (s *Server) memoryIsDurable() bool {
+	l := &s.loop
+	return len(l.out.Records) == 0 && l.durableIndex >= l.lastIndex && !l.diverged && !l.tree.ReadOnly()
 }
 
 // cancelWriter is a writer that fails once cancel is closed.
@@ -176,7 +181,7 @@ type cancelWriter struct {
 // Write implements io.Writer.
 func (w cancelWriter) Write(p []byte) (int, error) {
 	if cancelled(w.cancel) {
-		return 0, errCancelled
+		return 0, wal.ErrCanceled
 	}
 	return w.Writer.Write(p)
 }
@@ -193,20 +198,29 @@ func cancelled(c <-chan struct{}) bool {
 // restore sets a new tree to the state of a snapshot. It does not read by io.ReadAll, which
 // copies a third of the bytes at once: that cannot be interrupted, so goroutines that wait for
 // the same processor would stop for that long.
-func restore(t *tree.Tree, r *io.SectionReader) error {
+func restore(t *tree.Tree, r *io.SectionReader, cancel <-chan struct{}) error {
 	b := make([]byte, r.Size())
-	if _, err := io.ReadFull(r, b); err != nil {
-		return err
+	for piece := range slices.Chunk(b, 1<<20) {
+		if cancelled(cancel) {
+			return wal.ErrCanceled
+		}
+		if _, err := io.ReadFull(r, piece); err != nil {
+			return err
+		}
 	}
-	return t.Restore(b)
+	err := t.Restore(b)
+	if cancelled(cancel) {
+		return wal.ErrCanceled
+	}
+	return err
 }
 
 // replay sets a new tree to the state at the end of the recovered files. If count is not
 // nil, replay calls it with the size of each record.
 func replay(t *tree.Tree, found *wal.Recovered, cancel <-chan struct{}, count func(size int)) error {
-	return found.Replay(func(r *io.SectionReader) error { return restore(t, r) }, func(index uint64, rec []byte) error {
+	return found.Replay(func(r *io.SectionReader) error { return restore(t, r, cancel) }, func(index uint64, rec []byte) error {
 		if cancelled(cancel) {
-			return errCancelled
+			return wal.ErrCanceled
 		}
 		if count != nil {
 			count(len(rec))
@@ -228,7 +242,7 @@ func (s *Server) cancelSnapshot() {
 }
 
 // closeStorage releases the data directory. On a graceful end it first writes a snapshot
-// from memory: no client waits for an answer any more.
+// from memory, unless Close is called: no client waits for an answer any more.
 func (s *Server) closeStorage() {
 	l := &s.loop
 	if l.log == nil {
@@ -243,8 +257,11 @@ func (s *Server) closeStorage() {
 	s.mu.Lock()
 	graceful, failed := s.graceful, s.err != nil
 	s.mu.Unlock()
-	if graceful && records > 0 && !failed {
-		if err := writeSnapshot(l.log, l.lastIndex, s.encodeMemory()); err != nil && !errors.Is(err, errCancelled) {
+	if graceful && records > 0 && !failed && s.memoryIsDurable() {
+		err := l.log.Snapshot(l.lastIndex, s.closing, func(w io.Writer) error {
+			return l.tree.WriteSnapshot(cancelWriter{w, s.closing})
+		})
+		if err != nil && !errors.Is(err, wal.ErrCanceled) {
 			s.count.snapshotsFailed.Add(1)
 			s.log.Warn("cannot write a snapshot at the end; the next start reads the log instead",
 				"dir", s.opts.DataDir, "error", err)

@@ -2,6 +2,8 @@ package zkserver
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -72,7 +74,7 @@ func TestSnapshotIsReadWithoutFurtherCopies(t *testing.T) {
 	fresh := tree.New(s.treeConfig())
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if err := restore(fresh, io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b)))); err != nil {
+	if err := restore(fresh, io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), nil); err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
@@ -217,6 +219,111 @@ func TestSnapshotsKept(t *testing.T) {
 			if c := login(t, start(t, opts), time.Hour); !c.exists("/r11-19") {
 				t.Error("the last write is gone")
 			}
+		})
+	}
+}
+
+// slowReadBack is a disk that takes a second for each read of a snapshot that was just
+// written.
+type slowReadBack struct {
+	*memfs.FS
+	reads atomic.Int64
+}
+
+// Open implements wal.FS.
+func (f *slowReadBack) Open(name string) (wal.File, error) {
+	file, err := f.FS.Open(name)
+	if err == nil && strings.HasSuffix(name, ".tmp") {
+		file = slowFile{file, f}
+	}
+	return file, err
+}
+
+type slowFile struct {
+	wal.File
+	of *slowReadBack
+}
+
+// ReadAt implements wal.File.
+func (f slowFile) ReadAt(p []byte, off int64) (int, error) {
+	f.of.reads.Add(1)
+	time.Sleep(time.Second)
+	return f.File.ReadAt(p, off)
+}
+
+// TestEndDoesNotWaitForSnapshot: neither a snapshot in the background nor the last one
+// delays the end of a server beyond the time that Shutdown has, or the change to read-only.
+// Nothing is lost.
+func TestEndDoesNotWaitForSnapshot(t *testing.T) {
+	const large = 40 // nodes with 512 KiB: reading their snapshot back takes minutes
+	for name, during := range map[string]struct {
+		background bool // a snapshot is read back when the server ends
+		end        func(t *testing.T, s *Server, fs *memfs.FS)
+		within     time.Duration
+	}{
+		"last snapshot": {false, func(t *testing.T, s *Server, _ *memfs.FS) {
+			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+			defer cancel()
+			if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Shutdown said %v", err)
+			}
+		}, 17 * time.Second},
+		"close during the last snapshot": {false, func(t *testing.T, s *Server, _ *memfs.FS) {
+			time.AfterFunc(5*time.Second, func() { s.Close() })
+			if err := s.Shutdown(t.Context()); err != nil {
+				t.Errorf("Shutdown said %v", err)
+			}
+		}, 7 * time.Second},
+		"snapshot in the background": {true, func(t *testing.T, s *Server, _ *memfs.FS) { s.Close() }, 2 * time.Second},
+		"failed disk": {true, func(t *testing.T, s *Server, fs *memfs.FS) {
+			c := login(t, s, time.Hour)
+			breakDisk(fs, memfs.OpSync, syscall.EIO)
+			if err := c.attempt("/after"); !closedError(err) {
+				t.Errorf("a write after the disk failed: %v, want a closed connection", err)
+			}
+			synctest.Wait()
+			if !s.Stats().ReadOnly {
+				t.Error("the server is not read-only")
+			}
+		}, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opts, fs := onMemory(t, 29)
+				slow := &slowReadBack{FS: fs}
+				opts.setup.FS, opts.Logger = slow, discard()
+				if during.background {
+					opts.SnapshotRecords = large + 1 // with the session
+				}
+				s := start(t, opts)
+				c := login(t, s, time.Hour)
+				for i := range large {
+					c.do(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprint("/n", i), Data: make([]byte, 512<<10), ACL: openACL()})
+				}
+				synctest.Wait()
+				if (slow.reads.Load() > 0) != during.background {
+					t.Fatalf("%d reads of a snapshot", slow.reads.Load())
+				}
+				began := time.Now()
+				during.end(t, s, fs)
+				if d := time.Since(began); d > during.within {
+					t.Errorf("it took %v, with %d reads of the snapshot", d, slow.reads.Load())
+				}
+				s.Close()
+				fs.SetFault(nil)
+				fs.Crash()
+				opts.setup.FS, opts.SnapshotRecords = fs, 0
+				s = start(t, opts)
+				if index := s.loop.log.Stats().SnapshotIndex; index != 0 {
+					t.Errorf("a snapshot of record %d was kept", index)
+				}
+				c = login(t, s, time.Hour)
+				for i := range large {
+					if !c.exists(fmt.Sprint("/n", i)) {
+						t.Fatalf("/n%d is lost", i)
+					}
+				}
+			})
 		})
 	}
 }

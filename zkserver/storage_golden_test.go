@@ -171,7 +171,7 @@ func TestNewerFormatIsNotCalledDamaged(t *testing.T) {
 	}
 	snapshot := func(t *testing.T, l *wal.Log) {
 		record(t, l)
-		if err := l.Snapshot(1, func(w io.Writer) error { _, err := io.WriteString(w, "zktree\x00\x02"); return err }); err != nil {
+		if err := l.Snapshot(1, nil, func(w io.Writer) error { _, err := io.WriteString(w, "zktree\x00\x02"); return err }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -36,6 +36,8 @@ type Config struct {
 	// earlier value. Otherwise its old clients cannot reconnect, and fencing tokens
 	// repeat. Zero or a negative value means zero, as in a new ZooKeeper.
 	InitialZxid int64
+	// Cancel makes Restore end early, with an error, once it is closed.
+	Cancel <-chan struct{}
 	// SuperDigest is the "super:BASE64" of the identity that bypasses all access
 	// control (zookeeper.DigestAuthenticationProvider.superDigest). Empty means none.
 	SuperDigest string

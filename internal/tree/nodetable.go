@@ -3,11 +3,15 @@ package tree
 import "hash/maphash"
 
 const (
-	// tableParts is the number of parts of a nodeTable. They grow one at a time, so
-	// that the node that makes one grow does not wait for a million others to move.
+	// tableParts is the number of parts of a nodeTable. Each part grows alone, so that the
+	// node that makes it grow does not wait for a million others to move.
 	tableParts = 64
 	// minSlots is the minimum number of slots of a part that is not empty.
 	minSlots = 8
+	// A part that grows to spreadSlots slots or more gets a size of its own: the parts have
+	// about equally many nodes, and with equal sizes, all would grow at the same time. One
+	// growth adds half of the slots, and the sizes are spread over that half.
+	spreadSlots = 2 * tableParts
 )
 
 // nodeTable finds nodes by path. A map would need 41 bytes per node: the string
@@ -30,9 +34,16 @@ type tablePart struct {
 	tags  []uint32 // 0 for a free slot
 	nodes []*node
 	used  int
+	index int // of the part in its table
 }
 
-func newNodeTable() nodeTable { return nodeTable{seed: maphash.MakeSeed()} }
+func newNodeTable() nodeTable {
+	t := nodeTable{seed: maphash.MakeSeed()}
+	for i := range t.parts {
+		t.parts[i].index = i
+	}
+	return t
+}
 
 // len returns the number of nodes.
 func (t *nodeTable) len() int { return t.count }
@@ -49,11 +60,8 @@ func (t *nodeTable) get(path string) *node {
 // put adds a node. The table must not have a node with its path.
 func (t *nodeTable) put(n *node) {
 	p, tag := t.locate(n.path())
-	if (p.used+1)*5 > len(p.tags)*4 {
-		p.resize(max(len(p.tags)*3/2, minSlots))
-	}
+	p.reserve()
 	p.insert(tag, n)
-	p.used++
 	t.count++
 }
 
@@ -105,6 +113,20 @@ func (p *tablePart) find(tag uint32, path string) int {
 		}
 	}
 	return -1
+}
+
+// reserve counts one more node, for which the caller calls insert. The part grows if too few
+// slots are free.
+func (p *tablePart) reserve() {
+	p.used++
+	if p.used*5 <= len(p.tags)*4 {
+		return
+	}
+	size := max(len(p.tags)*3/2, minSlots)
+	if len(p.tags) < spreadSlots && size >= spreadSlots {
+		size = spreadSlots + p.index
+	}
+	p.resize(size)
 }
 
 // insert puts a node into the first free slot from its start slot on.

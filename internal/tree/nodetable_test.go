@@ -76,6 +76,25 @@ func checkTable(tb testing.TB, table *nodeTable, count int) {
 	}
 }
 
+// The parts of a table have about equally many nodes. They do not grow at the same time: a
+// request that creates thousands of nodes would wait for all of them.
+func TestNodeTablePartsGrowOneAfterAnother(t *testing.T) {
+	table := newNodeTable()
+	for used := range 20_000 {
+		grown := 0
+		for i := range table.parts {
+			p := &table.parts[i]
+			before := len(p.tags)
+			if p.reserve(); len(p.tags) > before {
+				grown++
+			}
+		}
+		if used > spreadSlots && grown > 2 {
+			t.Fatalf("%d parts grow when they have %d nodes each", grown, used)
+		}
+	}
+}
+
 // Nodes with equal tags, at the end of the slots and across it, are distinguished by
 // their paths, and found after any of them is removed.
 func TestTablePartWithEqualTags(t *testing.T) {

@@ -76,6 +76,12 @@ func (t *Tree) restoreSessions(r *jute.Reader) {
 func (t *Tree) restoreNodes(r *jute.Reader) {
 	var acls []*aclSet
 	for range r.VectorLen(minNodeSize) {
+		select {
+		case <-t.cfg.Cancel:
+			r.Failf("canceled")
+			return
+		default:
+		}
 		n := t.restoreNode(r, &acls)
 		if r.Err() != nil {
 			return

@@ -23,25 +23,23 @@ const snapshotPart = 256 << 10
 // last transaction ID, without connections and watches. Equal states give equal
 // bytes. Later changes of the Tree do not affect the result.
 func (t *Tree) AppendSnapshot(b []byte) []byte {
-	return t.encode(b, func(b []byte) []byte { return b })
+	return t.encode(b, func(b []byte) ([]byte, bool) { return b, true })
 }
 
 // WriteSnapshot writes what AppendSnapshot appends, in parts, so that its memory does
-// not grow with the state. The error is w's.
+// not grow with the state. It stops at an error, which is w's.
 func (t *Tree) WriteSnapshot(w io.Writer) error {
 	var err error
-	flush := func(b []byte) []byte {
-		if err == nil {
-			_, err = w.Write(b)
-		}
-		return b[:0]
-	}
-	flush(t.encode(nil, func(b []byte) []byte {
+	rest := t.encode(nil, func(b []byte) ([]byte, bool) {
 		if len(b) < snapshotPart {
-			return b
+			return b, true
 		}
-		return flush(b)
-	}))
+		_, err = w.Write(b)
+		return b[:0], err == nil
+	})
+	if err == nil {
+		_, err = w.Write(rest)
+	}
 	return err
 }
 
@@ -53,14 +51,14 @@ func (t *Tree) Hash() [sha256.Size]byte {
 }
 
 // encode appends the state to b. After each session and node, part may consume the
-// bytes and return an empty buffer.
-func (t *Tree) encode(b []byte, part func([]byte) []byte) []byte {
+// bytes and return an empty buffer, or return false to stop.
+func (t *Tree) encode(b []byte, part func([]byte) (rest []byte, more bool)) []byte {
 	b = append(b, snapshotMagic...)
 	b = jute.AppendInt64(b, t.zxid)
 	b = jute.AppendInt64(b, t.lastSession)
 	b = jute.AppendBool(b, t.fresh)
 	// Sessions come first, because the owner of an ephemeral node must exist.
-	sessions := t.sessionList()
+	sessions, more := t.sessionList(), true
 	b = jute.AppendVectorLen(b, len(sessions), false)
 	for _, s := range sessions {
 		b = jute.AppendInt64(b, s.id)
@@ -69,15 +67,17 @@ func (t *Tree) encode(b []byte, part func([]byte) []byte) []byte {
 			timeout = -timeout // a live session has a timeout above zero
 		}
 		b = jute.AppendInt32(b, timeout)
-		b = part(append(b, s.password[:]...))
+		if b, more = part(append(b, s.password[:]...)); !more {
+			return b
+		}
 	}
 	// Each access control list is written where it first occurs. After that, it is
 	// identified by its number.
 	acls := make(map[*aclSet]int32, len(t.acls.byKey))
 	b = jute.AppendVectorLen(b, t.nodes.len(), false)
 	t.root.walk(func(n *node) bool {
-		b = part(appendNode(b, n, t.acls.of(n), acls))
-		return true
+		b, more = part(appendNode(b, n, t.acls.of(n), acls))
+		return more
 	})
 	return b
 }

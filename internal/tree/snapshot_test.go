@@ -76,6 +76,19 @@ func TestSnapshotOfNewTree(t *testing.T) {
 	}
 }
 
+func TestRestoreCanBeCanceled(t *testing.T) {
+	cancel := make(chan struct{})
+	tr := New(Config{Cancel: cancel})
+	snap := variedTree(t).tree.AppendSnapshot(nil)
+	if err := tr.Restore(snap); err != nil {
+		t.Fatal(err)
+	}
+	close(cancel)
+	if err := tr.Restore(snap); err == nil || tr.nodes.len() > 0 {
+		t.Errorf("%v, with %d nodes", err, tr.nodes.len())
+	}
+}
+
 // Restore refuses a damaged snapshot, or returns a tree that works.
 func TestDamagedSnapshotsAreRefused(t *testing.T) {
 	snap := variedTree(t).tree.AppendSnapshot(nil)

@@ -266,7 +266,7 @@ func TestMissingSegmentAfterFailedRotateIsDetected(t *testing.T) {
 			l, _, s := mustOpen(t, fsys, opts)
 			appendAll(t, l, &s, "first", "second")
 			if seed%2 == 0 {
-				if err := l.Snapshot(s.index, s.snapshot); err != nil {
+				if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -334,7 +334,7 @@ func TestSnapshotOfAnotherLogIsSkipped(t *testing.T) {
 		fsys := memfs.New(seeded(seed))
 		l, _, s := mustOpen(t, fsys, smallOptions(seed))
 		appendAll(t, l, &s, rec, rec)
-		if err := l.Snapshot(2, s.snapshot); err != nil {
+		if err := l.Snapshot(2, nil, s.snapshot); err != nil {
 			t.Fatal(err)
 		}
 		appendAll(t, l, &s, "last")

@@ -27,6 +27,8 @@ var (
 	// ErrSnapshotIndex means that the log has no such index for a snapshot, or that
 	// another snapshot is being written.
 	ErrSnapshotIndex = errors.New("wal: no snapshot possible at this index now")
+	// ErrCanceled means that the caller canceled a snapshot.
+	ErrCanceled = errors.New("wal: snapshot canceled")
 )
 
 // errPostponed means that no descriptor is free for a new segment. The log can

@@ -126,7 +126,7 @@ func newMem(t testing.TB, seed uint64, opts wal.Options, batches int, snapshotEv
 			t.Fatal(err)
 		}
 		if snapshotEvery > 0 && b%snapshotEvery == snapshotEvery-1 {
-			if err := l.Snapshot(s.index, s.snapshot); err != nil {
+			if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -35,7 +35,7 @@ func TestKillChild(t *testing.T) {
 		}
 		fmt.Printf("durable %d\n", s.index)
 		if i%50 == 49 {
-			if err := l.Snapshot(s.index, s.snapshot); err != nil {
+			if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
 				t.Fatal(err)
 			}
 		}

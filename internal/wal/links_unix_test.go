@@ -109,11 +109,11 @@ func TestNewFilesReplaceLinks(t *testing.T) {
 		}
 	}
 	appendAll(t, l, &s, strings.Repeat("x", 100), "two")
-	if err := l.Snapshot(s.index, s.snapshot); err != nil {
+	if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
 		t.Error(err)
 	}
 	appendAll(t, l, &s, strings.Repeat("x", 100))
-	if err := l.Snapshot(s.index, s.snapshot); err != nil {
+	if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
 		t.Error(err)
 	}
 	if err := l.Close(); err != nil {

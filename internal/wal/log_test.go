@@ -36,7 +36,7 @@ func TestFormat(t *testing.T) {
 	opts := wal.Options{Preallocate: -1, Rand: bytes.NewReader([]byte("saltsalt"))}
 	l, _, s := mustOpen(t, fsys, opts)
 	appendAll(t, l, &s, "one", "")
-	if err := l.Snapshot(1, func(w io.Writer) error { _, err := io.WriteString(w, "state"); return err }); err != nil {
+	if err := l.Snapshot(1, nil, func(w io.Writer) error { _, err := io.WriteString(w, "state"); return err }); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Close(); err != nil {
@@ -117,7 +117,7 @@ func scenario(t *testing.T, fsys *memfs.FS) (acked uint64, err error) {
 			if i%5 != 4 {
 				continue
 			}
-			if err := l.Snapshot(s.index, s.snapshot); err != nil {
+			if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
 				if l.Err() != nil {
 					checkPoisoned(t, l, l.Err())
 				}
@@ -139,7 +139,7 @@ func checkPoisoned(t *testing.T, l *wal.Log, first error) {
 	}
 	_, aerr := l.Append(nil)
 	serr := l.Sync()
-	perr := l.Snapshot(0, func(io.Writer) error { return nil })
+	perr := l.Snapshot(0, nil, func(io.Writer) error { return nil })
 	if aerr != first || serr != first || perr != first {
 		t.Fatalf("other errors later: %v, %v, %v", aerr, serr, perr)
 	}
@@ -211,14 +211,14 @@ func TestFailedSnapshotLeavesLogUnchanged(t *testing.T) {
 	l, _, s := mustOpen(t, fsys, smallOptions(2))
 	appendAll(t, l, &s, "one")
 	broken := errors.New("broken")
-	if err := l.Snapshot(1, func(io.Writer) error { return broken }); !errors.Is(err, broken) {
+	if err := l.Snapshot(1, nil, func(io.Writer) error { return broken }); !errors.Is(err, broken) {
 		t.Fatal(err)
 	}
 	if left := names(t, fsys, "snapshot-"); len(left) > 0 {
 		t.Fatalf("left over: %v", left)
 	}
 	appendAll(t, l, &s, "two")
-	if err := l.Snapshot(2, s.snapshot); err != nil {
+	if err := l.Snapshot(2, nil, s.snapshot); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -240,13 +240,13 @@ func TestSnapshotLeavesSpaceForTheLog(t *testing.T) {
 		return err
 	}
 	check := func(*io.SectionReader) error { return nil }
-	if err := l.SnapshotFromFiles(2, writeUntilFull, check); err == nil || l.Err() != nil {
+	if err := l.SnapshotFromFiles(2, nil, writeUntilFull, check); err == nil || l.Err() != nil {
 		t.Fatalf("a snapshot without end: error %v, log %v", err, l.Err())
 	}
 	appendAll(t, l, &s, strings.Repeat("y", 20_000))
 	then := s
 	write := func(_ *wal.Recovered, w io.Writer) error { return then.snapshot(w) }
-	if err := l.SnapshotFromFiles(then.index, write, check); err != nil {
+	if err := l.SnapshotFromFiles(then.index, nil, write, check); err != nil {
 		t.Error(err)
 	}
 	if err := l.Close(); err != nil {
@@ -265,7 +265,7 @@ func TestSnapshotFitsOnSmallDisk(t *testing.T) {
 	appendAll(t, l, &s, "one")
 	fsys.SetLimit(1 << 20)
 	check := func(*io.SectionReader) error { return nil }
-	err := l.SnapshotFromFiles(1, func(_ *wal.Recovered, w io.Writer) error {
+	err := l.SnapshotFromFiles(1, nil, func(_ *wal.Recovered, w io.Writer) error {
 		_, err := w.Write(make([]byte, 700<<10))
 		return err
 	}, check)
@@ -273,7 +273,7 @@ func TestSnapshotFitsOnSmallDisk(t *testing.T) {
 		t.Error(err)
 	}
 	appendAll(t, l, &s, "two")
-	if err := l.Snapshot(2, func(w io.Writer) error { _, err := w.Write(make([]byte, 300<<10)); return err }); err != nil {
+	if err := l.Snapshot(2, nil, func(w io.Writer) error { _, err := w.Write(make([]byte, 300<<10)); return err }); err != nil {
 		t.Error(err)
 	}
 }
@@ -286,7 +286,7 @@ func TestSnapshotIndexesOutOfRangeAreRefused(t *testing.T) {
 		index uint64
 		want  error
 	}{{4, wal.ErrSnapshotIndex}, {0, nil}, {2, nil}, {2, nil}, {1, wal.ErrSnapshotIndex}, {3, nil}} {
-		if err := l.Snapshot(c.index, write); !errors.Is(err, c.want) {
+		if err := l.Snapshot(c.index, nil, write); !errors.Is(err, c.want) {
 			t.Errorf("Snapshot(%d): %v", c.index, err)
 		}
 	}
@@ -304,7 +304,7 @@ func TestSnapshotSyncsItsRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.apply([]byte("x"))
-	if err := l.Snapshot(1, s.snapshot); err != nil {
+	if err := l.Snapshot(1, nil, s.snapshot); err != nil {
 		t.Fatal(err)
 	}
 	fsys.Crash()
@@ -347,7 +347,7 @@ func TestSnapshotIsSyncedInPieces(t *testing.T) {
 			}
 			return nil
 		}
-		if err := l.Snapshot(1, write); err != nil {
+		if err := l.Snapshot(1, nil, write); err != nil {
 			t.Fatal(err)
 		}
 		if syncs != 4 || unsynced != 0 {
@@ -377,11 +377,11 @@ func TestSnapshotDuringAppends(t *testing.T) {
 		proceed := make(chan struct{})
 		done := make(chan error)
 		go func() { // ends with the snapshot
-			done <- l.Snapshot(1, func(w io.Writer) error { <-proceed; return then.snapshot(w) })
+			done <- l.Snapshot(1, nil, func(w io.Writer) error { <-proceed; return then.snapshot(w) })
 		}()
 		synctest.Wait()
 		appendAll(t, l, &s, "two", "three")
-		if err := l.Snapshot(3, s.snapshot); !errors.Is(err, wal.ErrSnapshotIndex) {
+		if err := l.Snapshot(3, nil, s.snapshot); !errors.Is(err, wal.ErrSnapshotIndex) {
 			t.Error(err)
 		}
 		closed := make(chan error, 1)
@@ -474,7 +474,7 @@ func TestCallsAfterCloseFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, aerr := l.Append(nil)
-	for _, err := range []error{aerr, l.Sync(), l.Close(), l.Err(), l.Snapshot(1, s.snapshot)} {
+	for _, err := range []error{aerr, l.Sync(), l.Close(), l.Err(), l.Snapshot(1, nil, s.snapshot)} {
 		if !errors.Is(err, wal.ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}

@@ -84,7 +84,7 @@ func (m *model) step(l *wal.Log) bool {
 		if index > m.acked {
 			m.tried = len(m.states) - 1
 		}
-		err := l.Snapshot(uint64(index), m.states[index].snapshot)
+		err := l.Snapshot(uint64(index), nil, m.states[index].snapshot)
 		if err == nil {
 			m.snapshots++
 			if durable := l.Stats().DurableIndex; durable < uint64(index) {

@@ -94,7 +94,7 @@ func TestOpenFilesAreNotRenamed(t *testing.T) {
 			if i%10 != 9 {
 				continue
 			}
-			if err := l.Snapshot(s.index, s.snapshot); err != nil {
+			if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -39,7 +39,7 @@ func TestOS(t *testing.T) {
 		for i := range 40 {
 			appendAll(t, l, &s, fmt.Sprintf("life %d batch %d", life, i), strings.Repeat("x", i*10))
 			if i == 30 {
-				if err := l.Snapshot(s.index, s.snapshot); err != nil {
+				if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -152,7 +152,7 @@ func checkLockLost(t *testing.T, l *wal.Log, s state) {
 	if err := l.Sync(); !errors.Is(err, wal.ErrLockLost) || l.Durable() != s.index {
 		t.Errorf("the next record: %v; %d are acknowledged, want %d", err, l.Durable(), s.index)
 	}
-	if err := l.Snapshot(s.index, s.snapshot); !errors.Is(err, wal.ErrLockLost) {
+	if err := l.Snapshot(s.index, nil, s.snapshot); !errors.Is(err, wal.ErrLockLost) {
 		t.Errorf("the snapshot: %v", err)
 	}
 	if err := l.Close(); !errors.Is(err, wal.ErrLockLost) {

@@ -140,7 +140,7 @@ func (r *recovery) run() (*Log, error) {
 		if err := r.readSeed(); err != nil {
 			return nil, err
 		}
-		if err := r.chooseSnapshot(); err != nil {
+		if err := r.chooseSnapshot(nil); err != nil {
 			return nil, err
 		}
 		if err := r.scan(); err != nil {
@@ -223,9 +223,9 @@ func (r *recovery) readSeed() error {
 // chooseSnapshot selects the newest valid snapshot. scan checks whether the log is
 // complete from there on. A snapshot of a newer version does not count as damaged,
 // because a skipped snapshot is removed later.
-func (r *recovery) chooseSnapshot() error {
+func (r *recovery) chooseSnapshot(cancel <-chan struct{}) error {
 	for i, index := range slices.Backward(r.snapshots) {
-		err := verifySnapshot(r.fs, r.dir, index, r.seed)
+		err := verifySnapshot(r.fs, r.dir, index, r.seed, cancel)
 		if err == nil {
 			r.rec.SnapshotIndex = index
 			r.snapshots = r.snapshots[:i+1]
@@ -234,9 +234,9 @@ func (r *recovery) chooseSnapshot() error {
 		if errors.Is(err, ErrVersion) {
 			return fmt.Errorf("%w: use the version of the program that wrote it, or a newer one", err)
 		}
-		// Neither does a snapshot that cannot be opened: it must not be removed as
-		// damaged.
-		if errors.Is(err, fs.ErrPermission) || OutOfDescriptors(err) {
+		// Neither does a snapshot that cannot be opened or was not read to its end: it
+		// must not be removed as damaged.
+		if errors.Is(err, fs.ErrPermission) || OutOfDescriptors(err) || errors.Is(err, ErrCanceled) {
 			return err
 		}
 		r.rec.BadSnapshots = append(r.rec.BadSnapshots, err)

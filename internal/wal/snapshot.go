@@ -14,13 +14,14 @@ import (
 // file back to verify it, and then removes the oldest snapshots and the segments that
 // no remaining snapshot needs. It returns when the snapshot is durable, which makes
 // the record at index durable too. It may run concurrently with Append and Sync. It
-// returns [ErrSnapshotIndex] if another Snapshot is in progress, or if index is
-// beyond the last record or before the newest snapshot. For the index of the newest
-// snapshot it does nothing. An error leaves the log unchanged, with two exceptions
-// that poison it: the directory could not be synced, or this process has lost its
-// lock.
-func (l *Log) Snapshot(index uint64, write func(w io.Writer) error) error {
-	return l.snapshot(index, 0, write, func(*io.SectionReader) error { return nil })
+// returns [ErrSnapshotIndex] if another Snapshot is in progress, or if index is beyond
+// the last record or before the newest snapshot. For the index of the newest snapshot
+// it does nothing. Once cancel is closed, it stops reading files and returns
+// [ErrCanceled]; write must look at cancel itself. An error leaves the log unchanged,
+// with two exceptions that poison it: the directory could not be synced, or this
+// process has lost its lock.
+func (l *Log) Snapshot(index uint64, cancel <-chan struct{}, write func(w io.Writer) error) error {
+	return l.snapshot(index, cancel, 0, write, func(*io.SectionReader) error { return nil })
 }
 
 // SnapshotFromFiles is Snapshot for a caller that derives the state from the files.
@@ -29,9 +30,9 @@ func (l *Log) Snapshot(index uint64, write func(w io.Writer) error) error {
 // new snapshot and keeps the old ones. It fails before the snapshot leaves less space
 // on the disk than a segment, or than a quarter of the present free space if that is
 // less: the log must be able to continue, because a full disk poisons it.
-func (l *Log) SnapshotFromFiles(index uint64, write func(past *Recovered, w io.Writer) error, check func(*io.SectionReader) error) error {
-	return l.snapshot(index, l.opts.SegmentSize, func(w io.Writer) error {
-		past, err := l.recoveredAt(index)
+func (l *Log) SnapshotFromFiles(index uint64, cancel <-chan struct{}, write func(past *Recovered, w io.Writer) error, check func(*io.SectionReader) error) error {
+	return l.snapshot(index, cancel, l.opts.SegmentSize, func(w io.Writer) error {
+		past, err := l.recoveredAt(index, cancel)
 		if err != nil {
 			return err
 		}
@@ -39,7 +40,7 @@ func (l *Log) SnapshotFromFiles(index uint64, write func(past *Recovered, w io.W
 	}, check)
 }
 
-func (l *Log) snapshot(index uint64, reserve int64, write func(io.Writer) error, check func(*io.SectionReader) error) error {
+func (l *Log) snapshot(index uint64, cancel <-chan struct{}, reserve int64, write func(io.Writer) error, check func(*io.SectionReader) error) error {
 	l.mu.Lock()
 	if err := l.beginSnapshot(index); err != nil || index == l.newestSnapshot() {
 		l.mu.Unlock()
@@ -48,7 +49,7 @@ func (l *Log) snapshot(index uint64, reserve int64, write func(io.Writer) error,
 	l.snapshotting = true
 	l.mu.Unlock()
 
-	err := l.saveSnapshot(index, reserve, write, check)
+	err := l.saveSnapshot(index, cancel, reserve, write, check)
 	if err == nil {
 		err = l.prune(index)
 	}
@@ -86,7 +87,7 @@ func (l *Log) newestSnapshot() uint64 {
 
 // saveSnapshot writes the file under a temporary name first, so that a partial file
 // never has the final name.
-func (l *Log) saveSnapshot(index uint64, reserve int64, write func(io.Writer) error, check func(*io.SectionReader) error) error {
+func (l *Log) saveSnapshot(index uint64, cancel <-chan struct{}, reserve int64, write func(io.Writer) error, check func(*io.SectionReader) error) error {
 	if err := l.checkLock(); err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (l *Log) saveSnapshot(index uint64, reserve int64, write func(io.Writer) er
 	// nothing depends on pages whose sync failed.
 	err := writeSnapshotFile(l.fs, temp, index, l.seed, reserve, write)
 	if err == nil {
-		err = readBack(l.fs, temp, index, l.seed, check)
+		err = readBack(l.fs, temp, index, l.seed, cancel, check)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("wal: snapshot %s: %w", path, err), l.fs.Remove(temp))
@@ -153,7 +154,7 @@ func (l *Log) flush() error {
 
 // readBack verifies a snapshot that was just written, if possible from the disk,
 // because older snapshots are then removed.
-func readBack(fsys FS, path string, index uint64, seed uint32, check func(*io.SectionReader) error) error {
+func readBack(fsys FS, path string, index uint64, seed uint32, cancel <-chan struct{}, check func(*io.SectionReader) error) error {
 	f, err := fsys.Open(path)
 	if err != nil {
 		return fmt.Errorf("reading back: %w", err)
@@ -164,7 +165,7 @@ func readBack(fsys FS, path string, index uint64, seed uint32, check func(*io.Se
 	}
 	size, err := f.Size()
 	if err == nil {
-		err = checkSnapshot(f, size, index, seed)
+		err = checkSnapshot(f, size, index, seed, cancel)
 	}
 	if err == nil {
 		err = check(snapshotBody(f, size))
@@ -348,7 +349,7 @@ func appendSnapshotHeader(b []byte, index uint64) []byte {
 
 // verifySnapshot reads a complete snapshot file and returns an error if it is not
 // valid.
-func verifySnapshot(fsys FS, dir string, index uint64, seed uint32) error {
+func verifySnapshot(fsys FS, dir string, index uint64, seed uint32, cancel <-chan struct{}) error {
 	path := filepath.Join(dir, fileName(snapshotPrefix, index))
 	f, err := fsys.Open(path)
 	if err != nil {
@@ -357,7 +358,7 @@ func verifySnapshot(fsys FS, dir string, index uint64, seed uint32) error {
 	defer f.Close()
 	size, err := f.Size()
 	if err == nil {
-		err = checkSnapshot(f, size, index, seed)
+		err = checkSnapshot(f, size, index, seed, cancel)
 	}
 	if err != nil {
 		return fmt.Errorf("wal: snapshot %s: %w", path, err)
@@ -367,7 +368,7 @@ func verifySnapshot(fsys FS, dir string, index uint64, seed uint32) error {
 
 // checkSnapshot verifies a snapshot in constant memory. A snapshot of early builds does
 // not tell the log that it belongs to.
-func checkSnapshot(f io.ReaderAt, size int64, index uint64, seed uint32) error {
+func checkSnapshot(f io.ReaderAt, size int64, index uint64, seed uint32, cancel <-chan struct{}) error {
 	if size < snapshotHeaderSize+snapshotTrailerSize {
 		return fmt.Errorf("%w: the file is too short", ErrCorrupt)
 	}
@@ -388,7 +389,7 @@ func checkSnapshot(f io.ReaderAt, size int64, index uint64, seed uint32) error {
 		return fmt.Errorf("%w: the trailer is wrong", ErrCorrupt)
 	}
 	h := crc32.New(crcTable)
-	if _, err := io.Copy(h, io.NewSectionReader(f, 0, size-4)); err != nil {
+	if _, err := io.Copy(h, &cancelReader{io.NewSectionReader(f, 0, size-4), cancel}); err != nil {
 		return err
 	}
 	if h.Sum32() != binary.LittleEndian.Uint32(tail[12:]) {
@@ -398,6 +399,22 @@ func checkSnapshot(f io.ReaderAt, size int64, index uint64, seed uint32) error {
 		return fmt.Errorf("%w: it belongs to another log", ErrCorrupt)
 	}
 	return nil
+}
+
+// cancelReader is a reader that fails once cancel is closed.
+type cancelReader struct {
+	io.Reader
+	cancel <-chan struct{}
+}
+
+// Read implements io.Reader.
+func (r *cancelReader) Read(p []byte) (int, error) {
+	select {
+	case <-r.cancel:
+		return 0, ErrCanceled
+	default:
+		return r.Reader.Read(p)
+	}
 }
 
 // checkSnapshotHeader checks the header of a snapshot file. As in segments, magic,

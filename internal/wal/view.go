@@ -22,7 +22,7 @@ func (l *Log) View(index uint64, read func(past *Recovered) error) error {
 	// Only the goroutine that sets snapshotting removes files.
 	l.snapshotting = true
 	l.mu.Unlock()
-	past, err := l.recoveredAt(index)
+	past, err := l.recoveredAt(index, nil)
 	if err == nil {
 		err = read(past)
 	}
@@ -35,7 +35,7 @@ func (l *Log) View(index uint64, read func(past *Recovered) error) error {
 
 // recoveredAt returns the content of the log up to record index. The caller has set
 // snapshotting, and keeps it set while it reads.
-func (l *Log) recoveredAt(index uint64) (*Recovered, error) {
+func (l *Log) recoveredAt(index uint64, cancel <-chan struct{}) (*Recovered, error) {
 	l.mu.Lock()
 	durable := l.durable
 	segments, snapshots := slices.Clone(l.segments), slices.Clone(l.snapshots)
@@ -49,7 +49,7 @@ func (l *Log) recoveredAt(index uint64) (*Recovered, error) {
 		rec:       &Recovered{fs: l.fs, dir: l.dir, LastIndex: index},
 	}
 	// A snapshot that was valid when it was written or opened may be damaged now.
-	if err := r.chooseSnapshot(); err != nil {
+	if err := r.chooseSnapshot(cancel); err != nil {
 		return nil, err
 	}
 	start := r.rec.SnapshotIndex + 1

@@ -113,11 +113,11 @@ func TestSnapshotFromFiles(t *testing.T) {
 		return made.snapshot(w)
 	}
 	refuse := errors.New("not as it should be")
-	err := l.SnapshotFromFiles(last.index, write, func(*io.SectionReader) error { return refuse })
+	err := l.SnapshotFromFiles(last.index, nil, write, func(*io.SectionReader) error { return refuse })
 	if !errors.Is(err, refuse) || len(names(t, fsys, "snapshot-")) != 0 || l.Err() != nil {
 		t.Fatalf("a snapshot that is refused: %v, files %q", err, names(t, fsys, ""))
 	}
-	err = l.SnapshotFromFiles(last.index, write, func(r *io.SectionReader) error {
+	err = l.SnapshotFromFiles(last.index, nil, write, func(r *io.SectionReader) error {
 		var s state
 		if err := s.restore(r); err != nil || s != last {
 			return fmt.Errorf("%+v, %w", s, err)
@@ -147,7 +147,7 @@ func TestSnapshotIsReadBackFromDisk(t *testing.T) {
 		}
 		return memfs.Fault{}
 	})
-	if err := l.Snapshot(last.index, last.snapshot); !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "reading back") {
+	if err := l.Snapshot(last.index, nil, last.snapshot); !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "reading back") {
 		t.Fatal(err)
 	}
 	fsys.SetFault(nil)
@@ -157,11 +157,50 @@ func TestSnapshotIsReadBackFromDisk(t *testing.T) {
 	appendAll(t, l, &last, "still works")
 }
 
+// TestCanceledSnapshotChangesNothing: a snapshot that is canceled while it reads a file, be it
+// the previous snapshot or its own, leaves everything as it was.
+func TestCanceledSnapshotChangesNothing(t *testing.T) {
+	for part, reads := range map[string]func(name string) bool{
+		"previous snapshot": func(name string) bool { return strings.Contains(name, "snapshot-") },
+		"own file":          func(name string) bool { return strings.HasSuffix(name, ".tmp") },
+	} {
+		fsys, l, states := newMem(t, 36, smallOptions(36), 8, 8)
+		last := states[len(states)-1]
+		appendAll(t, l, &last, "more")
+		kept := names(t, fsys, "")
+		cancel := make(chan struct{})
+		fsys.SetFault(func(op memfs.Op) memfs.Fault {
+			if op.Kind == memfs.OpRead && reads(op.Name) {
+				close(cancel)
+				reads = func(string) bool { return false }
+			}
+			return memfs.Fault{}
+		})
+		write := func(past *wal.Recovered, w io.Writer) error {
+			made, err := load(past)
+			if err != nil {
+				return err
+			}
+			return made.snapshot(w)
+		}
+		check := func(*io.SectionReader) error { t.Errorf("%s: the canceled snapshot is checked", part); return nil }
+		if err := l.SnapshotFromFiles(last.index, cancel, write, check); !errors.Is(err, wal.ErrCanceled) {
+			t.Errorf("%s: %v", part, err)
+		}
+		if now := names(t, fsys, ""); fmt.Sprint(now) != fmt.Sprint(kept) {
+			t.Errorf("%s: %q, before %q", part, now, kept)
+		}
+		if err := l.Snapshot(last.index, nil, last.snapshot); err != nil {
+			t.Errorf("%s: the next snapshot: %v", part, err)
+		}
+	}
+}
+
 // TestLostLockPoisonsLog: a log without its lock file accepts no more writes after
 // the next check, which precedes each snapshot and segment.
 func TestLostLockPoisonsLog(t *testing.T) {
 	for name, do := range map[string]func(*wal.Log, *state) error{
-		"snapshot": func(l *wal.Log, s *state) error { return l.Snapshot(s.index, s.snapshot) },
+		"snapshot": func(l *wal.Log, s *state) error { return l.Snapshot(s.index, nil, s.snapshot) },
 		"segment": func(l *wal.Log, s *state) error {
 			for range 100 {
 				if _, err := l.Append(make([]byte, 100)); err != nil {
@@ -219,7 +258,7 @@ func TestRotate(t *testing.T) {
 	if n := l.Stats(); n.Segments != 2 || n.DurableIndex != s.index {
 		t.Fatalf("%+v", n)
 	}
-	if err := l.Snapshot(s.index, s.snapshot); err != nil {
+	if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
 		t.Fatal(err)
 	}
 	appendAll(t, l, &s, "behind")
@@ -245,7 +284,7 @@ func TestNoSyncOmitsSyncOfBatches(t *testing.T) {
 	if n := fsys.Syncs() - before; n != 0 {
 		t.Errorf("%d syncs for two batches", n)
 	}
-	if err := l.Snapshot(s.index, s.snapshot); err != nil {
+	if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
 		t.Fatal(err)
 	}
 	// The records of the snapshot are durable, and so is the log up to it.

@@ -380,7 +380,7 @@ func (s *server) acknowledge(frame []byte) {
 func (s *server) snapshot() {
 	s.records = 0
 	state := s.tree.AppendSnapshot(nil)
-	err := s.log.Snapshot(s.index, func(to io.Writer) error {
+	err := s.log.Snapshot(s.index, nil, func(to io.Writer) error {
 		_, err := io.Copy(to, bytes.NewReader(state))
 		return err
 	})

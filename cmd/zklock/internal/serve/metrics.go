@@ -14,22 +14,25 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// maxPageConns limits the connections to the metrics page, because they use the same
-// descriptors as the server's clients.
-const maxPageConns = 64
+// maxPageConns limits the connections to the metrics page. They use the same descriptors as
+// the server's clients. Also, the server's loop waits for the processor together with the
+// goroutines of these connections.
+const maxPageConns = 8
 
 // metricsServer returns a server for the metrics page. Its time limits are longer than any
-// scraper needs, and keep slow clients from holding connections.
+// scraper needs, and keep slow clients from holding connections. It closes each connection
+// after one answer, so that a client that sends many requests has to connect for each.
 func metricsServer(s *zkserver.Server, log *slog.Logger) *http.Server {
-	return &http.Server{
+	page := &http.Server{
 		Handler:           zkprom.Handler(s),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      30 * time.Second,
-		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+	page.SetKeepAlivesEnabled(false)
+	return page
 }
 
 // fewListener limits the number of open connections. If there are more, it closes the

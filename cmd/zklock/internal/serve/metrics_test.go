@@ -1,9 +1,14 @@
 package serve
 
 import (
+	"io"
+	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/zklock/zklock/zkserver"
 )
 
 // peerConn is a connection from an address.
@@ -26,6 +31,35 @@ func (a arrivals) Accept() (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	return nc, nil
+}
+
+// TestMetricsConnectionServesOneRequest checks that a flood of requests on open connections
+// cannot keep the processor from the server's clients.
+func TestMetricsConnectionServesOneRequest(t *testing.T) {
+	server, err := zkserver.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := metricsServer(server, slog.New(slog.DiscardHandler))
+	defer page.Close()
+	go page.Serve(few(ln, maxPageConns)) // ends with the page
+	nc, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := io.WriteString(nc, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 2)); err != nil {
+		t.Fatal(err)
+	}
+	all, err := io.ReadAll(nc)
+	if n := strings.Count(string(all), "HTTP/1.1 200 OK"); n != 1 {
+		t.Errorf("%d answers, %v", n, err)
+	}
 }
 
 // TestConnectionsOfOneAddressGiveWay checks that an address that opens all connections does

@@ -214,7 +214,7 @@ func (r *running) wait() error {
 		failed = r.failure()
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		r.plan.log.Warn("disconnected clients that did not read their answers, and wrote no last snapshot; all acknowledged changes are on disk", "after", controlTime)
+		r.plan.log.Warn("wrote no last snapshot, and disconnected clients that had not read their answers; all acknowledged changes are on disk, and the next start reads them from the log", "after", controlTime)
 		err = nil
 	}
 	st := r.server.Stats()
