@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
@@ -97,7 +98,7 @@ func describe(s *Server) string {
 			data, stat, _ := t.Get(path)
 			fmt.Fprintf(&b, "%s %q %+v\n", path, data, stat)
 		}
-		fmt.Fprintf(&b, "hash %x\n", t.Hash())
+		fmt.Fprintf(&b, "hash %x\n", sha256.Sum256(t.AppendSnapshot(nil)))
 	})
 	return b.String()
 }

@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"crypto/sha256"
 	"io"
 
 	"github.com/zklock/zklock/internal/jute"
@@ -41,13 +40,6 @@ func (t *Tree) WriteSnapshot(w io.Writer) error {
 		_, err = w.Write(rest)
 	}
 	return err
-}
-
-// Hash returns the SHA-256 of the snapshot, which is equal for equal durable states.
-func (t *Tree) Hash() [sha256.Size]byte {
-	h := sha256.New()
-	_ = t.WriteSnapshot(h) // a hash returns no error
-	return [sha256.Size]byte(h.Sum(nil))
 }
 
 // encode appends the state to b. After each session and node, part may consume the
