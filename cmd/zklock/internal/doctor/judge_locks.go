@@ -141,10 +141,12 @@ func (f *Facts) lasts(at string, used int64) string {
 	return fmt.Sprintf("; at this rate, the rest lasts %s", cli.ShortDuration(left))
 }
 
-// sequenceOf returns the number at the end of a name.
+// sequenceOf returns the sequence number at the end of a name.
 func sequenceOf(name string) (int64, bool) {
 	const digits = 10
-	if len(name) < digits {
+	// The names of kazoo's permits are random: 32 hexadecimal digits, of which the last ten
+	// can all be decimal.
+	if len(name) < digits || len(name) == 32 && strings.Trim(name, "0123456789abcdef") == "" {
 		return 0, false
 	}
 	n := int64(0)

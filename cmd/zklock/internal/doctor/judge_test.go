@@ -288,6 +288,15 @@ func TestSequences(t *testing.T) {
 	if found := f.judgeSequence(); len(found) != 1 || !strings.Contains(found[0].Do, "delete '/zklock/a;reboot' while") {
 		t.Errorf("a shell would run a part of the path: %+v", found)
 	}
+	// A random name of a permit of kazoo's has no sequence number.
+	f = ensemble()
+	permit := mutex(1, true, "kazoo permit")
+	permit.Name = "f0e1d2c3b4a5968778695a9876543210"
+	permit.Node = "/zklock/a/" + permit.Name
+	f.Parents, f.Locks = nil, []*inspect.Lock{lockOf("/zklock/a", permit)}
+	if found := f.judgeSequence(); len(found) != 0 {
+		t.Errorf("a random name: %+v", found)
+	}
 }
 
 // TestOneWhoWaitsForMore tells less surely of a deadlock in which somebody waits for
