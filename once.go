@@ -64,11 +64,11 @@ func DoOncePer(ctx context.Context, l *Lock, period time.Duration, f func(ctx co
 	return ran, err
 }
 
-// outlasting returns a copy of ctx that ends a while after ctx has ended, with its cause.
-func outlasting(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
+// outlasting returns a copy of ctx that ends, with the same cause, some time after ctx.
+func outlasting(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		time.AfterFunc(while, func() { cancel(context.Cause(ctx)) })
+		time.AfterFunc(after, func() { cancel(context.Cause(ctx)) })
 	})
 	return longer, func() { stop(); cancel(nil) }
 }

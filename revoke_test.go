@@ -361,8 +361,8 @@ func TestRevokeRepliesLost(t *testing.T) {
 	}
 }
 
-// TestRevokeWhileValuesChange checks that Revoke asks a holder that publishes values faster
-// than Revoke reads and writes, as soon as the holder pauses, and the other holders before.
+// TestRevokeWhileValuesChange checks a holder that publishes values faster than Revoke reads and
+// writes: Revoke asks the other holders first, and this one as soon as it pauses.
 func TestRevokeWhileValuesChange(t *testing.T) {
 	for _, row := range []struct {
 		changes, limit time.Duration // 0 means no limit of the context

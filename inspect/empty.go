@@ -100,7 +100,7 @@ type collectRun struct {
 	// refused are children with names that no znode can have, at most maxRefused.
 	refused []EmptyParent
 	unread  int    // how many znodes this client may not read
-	closed  string // the first of them by path
+	first   string // the first of them by path
 	kept    int    // how many children are in memory, at most MaxReads
 	cut     bool   // a limit left children out
 }
@@ -133,7 +133,7 @@ func (s Collector) Find(ctx context.Context) ([]EmptyParent, error) {
 		err = ErrTooMany
 	}
 	if w.unread > 0 {
-		err = errors.Join(err, fmt.Errorf("znodes that could not be read: %d; the first is %s: %w", w.unread, legible.Name(w.closed), zk.ErrNoAuth))
+		err = errors.Join(err, fmt.Errorf("znodes that could not be read: %d; the first is %s: %w", w.unread, legible.Name(w.first), zk.ErrNoAuth))
 	}
 	return append(found, w.refused...), err
 }
@@ -177,8 +177,8 @@ func (w *collectRun) read(ctx context.Context, n *node) {
 		return
 	case errors.Is(err, zk.ErrNoAuth):
 		n.names = 1
-		if w.unread++; w.unread == 1 || n.path < w.closed {
-			w.closed = n.path
+		if w.unread++; w.unread == 1 || n.path < w.first {
+			w.first = n.path
 		}
 		return
 	case isTooLarge(err):

@@ -58,8 +58,8 @@ func awaitRelease(ctx context.Context, every time.Duration, asked []Entry, read 
 
 // StillHeld splits entries that held the lock into those whose holds can still exist, and the
 // others. The token identifies a hold: the next holder can have an entry of the same name,
-// and a downgrade gives a hold another entry. A hold exists while its entry does: another client
-// can create an entry whose name sorts first, and the holder does not notice that.
+// and a downgrade gives a hold another entry. A hold can exist as long as its entry does: if
+// another client creates an entry whose name sorts first, the holder does not notice that.
 func (l *Lock) StillHeld(asked []Entry) (held, released []Entry) {
 	exist := map[int64]bool{} // by token
 	for _, e := range l.Entries {
@@ -75,11 +75,12 @@ func (l *Lock) StillHeld(asked []Entry) (held, released []Entry) {
 	return held, released
 }
 
-// Overtaken returns the entries with the token that do not hold the lock and that can still
-// belong to a hold: no entry that they would have waited for is ahead of them, only entries that
-// were created later. Only a client that chooses the names of its entries causes this.
+// Overtaken returns the entries with the token that do not count as holders, but can still belong
+// to a hold: the entries ahead of them that they would have waited for were created later. That
+// happens only if a client chooses the names of its entries. An entry of a semaphore with n
+// permits can hold if fewer than n older entries are ahead of it.
 func (l *Lock) Overtaken(token int64) []Entry {
-	var all []Entry
+	var overtaken []Entry
 	for i, e := range l.Entries {
 		if e.Token != token || e.Holder || e.Mode == zklock.Stray {
 			continue
@@ -99,8 +100,8 @@ func (l *Lock) Overtaken(token int64) []Entry {
 			limit = max(l.Permits, 1)
 		}
 		if held && older < limit {
-			all = append(all, e)
+			overtaken = append(overtaken, e)
 		}
 	}
-	return all
+	return overtaken
 }

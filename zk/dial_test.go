@@ -196,7 +196,7 @@ func TestDialNamesSilentServer(t *testing.T) {
 	}{
 		{"zk1:1", "zk: dial zk1:1: context deadline exceeded; the server did not answer the connect request", silent, refused},
 		{"down:1,zk1:1", "zk: dial down:1,zk1:1: context deadline exceeded; down:1: connection refused; zk1:1: the server did not answer the connect request", silent, refused},
-		{"zk1:1,zk2:1", "zk: dial zk1:1,zk2:1: context deadline exceeded; zk1:1: the server did not connect", silent, black},
+		{"zk1:1,zk2:1", "zk: dial zk1:1,zk2:1: context deadline exceeded; zk1:1: the server did not accept the connection", silent, black},
 		{"zk1:1", "zk: dial zk1:1: context deadline exceeded; the server did not answer the credentials", func(c *fakeConn) { c.greet(7); c.read(); c.read() }, refused},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -85,8 +85,9 @@ func outcome(o session.Outcome) Outcome {
 	return AppliedUnknown
 }
 
-// opError returns the error for a server's error code to an operation. It names the chroot if
-// that is the znode that does not exist, because the path of the error is below the chroot.
+// opError returns the error for an operation that a server answered with an error code. If the
+// znode that does not exist is the chroot, the error names it, because the path of the error is
+// relative to the chroot.
 func opError(root chroot, o *session.Op, code wire.ErrCode) error {
 	err := codeError(code)
 	if root == "" || code != wire.ErrNoNode {

@@ -333,8 +333,8 @@ func TestSASLMechanismMayEndItsGoroutine(t *testing.T) {
 	}
 }
 
-// TestNilSASL checks that a nil *SASL, such as that of a program that found no password, does
-// not mean a connection without authentication.
+// TestNilSASL checks that Dial refuses a nil *SASL, such as that of a program that found no
+// password, instead of connecting without authentication.
 func TestNilSASL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)

@@ -34,8 +34,9 @@
 // read-only server. A restart recovers: every session then gets its full timeout, and a
 // change with an unknown outcome may turn out to have been made. On a full or
 // read-only disk, New fails, and the error says what to do: New cannot tell which data
-// is durable. See [ErrStorage]. A snapshot that does not fit on the disk has no such
-// effect: on Linux, the server discards it while the log still has space.
+// is durable. See [ErrStorage]. On Linux, a snapshot that does not fit on the disk has no
+// such effect: the server discards it while the log still has space. Only a snapshot from
+// memory, which the server writes if it cannot read the log back, may fill the disk.
 //
 // On Unix, the server refuses a data directory if it belongs to a user other than root
 // and the process's user, if every user may write to it, or if its path leads through
@@ -89,9 +90,10 @@
 // MaxData, about 300 bytes for each node and watch, MaxUnreadTotal, MaxOutstandingBytes,
 // and MaxFrame for each connection that sends a large request slowly. With a data directory,
 // a snapshot in the background needs a second copy of the nodes and, when it begins and when
-// it is verified, the bytes of one snapshot: twice MaxData and 300 bytes for each node. The
-// garbage collector may need the same amount again unless GOMEMLIMIT limits it. For example,
-// a server with a million nodes of 2,000 bytes, written at full speed, used up to 8.3 GB.
+// it is verified, the bytes of one snapshot: together, twice MaxData plus 300 bytes for each
+// node. The garbage collector may need the same amount again unless GOMEMLIMIT limits it. For
+// example, a server with a million nodes of 2,000 bytes, to which clients wrote at full speed,
+// used up to 8.3 GB.
 //
 // # Four-letter words
 //

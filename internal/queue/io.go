@@ -18,7 +18,7 @@ const (
 	Delete                          // delete of any version: Path
 	Check                           // a multi of one check(path, any version) for each of Paths; none is an empty multi
 	Make                            // create of a parent, as a container or persistent: Path, Container
-	Swap                            // one multi that creates Creates and deletes Paths with the versions of Versions
+	Swap                            // one multi that creates Creates and deletes Paths, each at its version of Versions
 	Guard                           // one multi of a check for each of Paths, and the operations of the Call
 	Sync                            // sync: Path
 	Renew                           // one multi that creates Creates and deletes Paths of former holds

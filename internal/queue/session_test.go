@@ -31,8 +31,8 @@ func TestRequestsSayForWhichSession(t *testing.T) {
 	asked(8)
 }
 
-// TestSessionTimeoutIsTheShortest: servers that grant one session different timeouts make the
-// leader count with any of them.
+// TestSessionTimeoutIsTheShortest: if servers grant one session different timeouts, the leader
+// can expire it after any of them.
 func TestSessionTimeoutIsTheShortest(t *testing.T) {
 	c := New(Config{})
 	for i, step := range []struct {

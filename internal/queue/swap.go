@@ -10,7 +10,7 @@ import (
 // and a waiter that lists again after the writer's entry is deleted finds the reader's.
 //
 // The multi deletes only the version of the writer's entry whose data the core knows. So no
-// downgrade loses a release request, which is in those data: see [dataUpdate].
+// downgrade loses a release request, which is part of the data: see [dataUpdate].
 type swap struct {
 	call       uint64
 	data       []byte
@@ -21,7 +21,7 @@ type swap struct {
 	underWay   bool
 	missed     bool // an entry was reported missing or replaced meanwhile
 	replaced   bool // another client has deleted an entry: see [Core.identify]
-	rounds     int  // how often another client had changed the data
+	rounds     int  // how often the multi failed because another client had changed the data
 }
 
 // Downgrade turns a writer's hold into a reader's. data goes into the new znode. A
@@ -134,7 +134,7 @@ func (c *Core) sendSwap(now time.Duration, acq *acquire) {
 		case SessionOver: // the session change follows, and ends the hold
 		case NoNode:
 			c.swapMissed(now, acq, r.Failed)
-		case BadVersion: // the read before the multi shows the present data
+		case BadVersion: // the read before the next multi returns the new data and version
 			if s.rounds++; s.rounds == maxUpdateRounds {
 				c.unswap(acq, r.Err)
 				return
@@ -154,7 +154,8 @@ func (c *Core) sendSwap(now time.Duration, acq *acquire) {
 // If another client has deleted an entry and created a znode with its name, the multi deletes
 // that znode, and another writer may hold the lock. No later check shows this, because the
 // reader's entry is new. The deletion event does not show it either: it can be late, and the
-// multi's own delete triggers the same event. The data may contain a release request.
+// multi's own delete triggers the same event. The read also returns a release request, if
+// there is one.
 func (c *Core) identify(acq *acquire) {
 	s := acq.swap
 	for _, n := range s.olds {

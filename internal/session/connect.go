@@ -96,8 +96,8 @@ type Failure struct {
 // tried. The slice belongs to the core: read it before the next step.
 func (c *Core) Failures() []Failure { return c.failures }
 
-// Unfinished returns a copy of Failures, in which the server of the present attempt has what
-// it has not done yet, unless it failed before.
+// Unfinished returns a copy of Failures. If the server of the present attempt has not failed,
+// its Err says which step the attempt waits for.
 func (c *Core) Unfinished() []Failure {
 	list := slices.Clone(c.failures)
 	if f := &list[c.current]; f.Err == nil {

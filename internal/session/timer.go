@@ -53,12 +53,12 @@ func (c *Core) Tick(now time.Duration) {
 	}
 }
 
-// awaited returns what the server of the present attempt has not done yet. It returns nil
-// if there is no attempt.
+// awaited returns an error that says which step of the present attempt the server has not done
+// yet. It returns nil if there is no attempt.
 func (c *Core) awaited() error {
 	switch {
 	case c.phase == dialing:
-		return errors.New("the server did not connect")
+		return errors.New("the server did not accept the connection")
 	case c.phase == handshaking:
 		return errors.New("the server did not answer the connect request")
 	case c.phase == authenticating:

@@ -20,9 +20,9 @@ type backlog struct {
 // one. A step takes about 200 ns, and a part about 10 ms.
 const partSteps = 50_000
 
-// partBytes is how many bytes of records and of events with long paths one part may
-// have before it leaves the rest to the next one. All other clients wait until the
-// records are on disk, and one record can be twice as long as a request.
+// partBytes is how many bytes of records, and of long paths in events, end a part. The
+// last record of a part can exceed it, by up to twice the length of a request. All other
+// clients wait until the records are on disk.
 const partBytes = 512 << 10
 
 // disconnectSteps is how many steps Disconnect may take.

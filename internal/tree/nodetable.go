@@ -8,9 +8,9 @@ const (
 	tableParts = 64
 	// minSlots is the minimum number of slots of a part that is not empty.
 	minSlots = 8
-	// A part that grows to spreadSlots slots or more gets a size of its own: the parts have
-	// about equally many nodes, and with equal sizes, all would grow at the same time. One
-	// growth adds half of the slots, and the sizes are spread over that half.
+	// spreadSlots is the number of slots from which each part has its own sequence of sizes.
+	// The parts have about equally many nodes, so with equal sizes, all would grow at the same
+	// time. One growth adds half of the slots, and the sizes are spread over that half.
 	spreadSlots = 2 * tableParts
 )
 
@@ -34,7 +34,7 @@ type tablePart struct {
 	tags  []uint32 // 0 for a free slot
 	nodes []*node
 	used  int
-	index int // of the part in its table
+	index int // of this part in the table
 }
 
 func newNodeTable() nodeTable {

@@ -18,7 +18,8 @@ import (
 func (t *Tree) Tick(now Now, out *Out) {
 	t.beginCall(now)
 	defer t.closeOverflowed(out)
-	// A session that is due does not wait for the backlog, which may take long.
+	// Due sessions expire before the backlog continues, which may take long.
+	//
 	// An entry whose key is before its deadline gets its deadline as its key. That
 	// accounts for all touches since then.
 	for s := t.expiry.first(); s != nil && s.heapTime <= now.Mono && !t.exhausted(); s = t.expiry.first() {

@@ -46,8 +46,8 @@ func dropCache(f *os.File) error {
 	return aerr
 }
 
-// freeSpace returns how many bytes the file system of f has for processes that are not
-// root's, and whether it tells.
+// freeSpace returns how many bytes are free in the file system of f for processes without
+// privileges, and reports whether that is known.
 func freeSpace(f *os.File) (free int64, known bool) {
 	conn, err := f.SyscallConn()
 	if err != nil {

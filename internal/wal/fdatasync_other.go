@@ -11,5 +11,5 @@ func fdatasync(f *os.File) error { return f.Sync() }
 // dropCache does nothing: reads may come from the page cache.
 func dropCache(*os.File) error { return nil }
 
-// freeSpace returns that the free space is unknown.
+// freeSpace reports that the free space is not known.
 func freeSpace(*os.File) (free int64, known bool) { return 0, false }

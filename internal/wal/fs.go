@@ -59,7 +59,7 @@ type cacheDropper interface {
 // spaceTeller is a [File] that can tell how much space its disk has.
 type spaceTeller interface {
 	// FreeSpace returns how many more bytes the process may write to the disk, and
-	// whether this is known.
+	// reports whether that is known.
 	FreeSpace() (free int64, known bool)
 }
 

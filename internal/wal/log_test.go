@@ -224,7 +224,7 @@ func TestFailedSnapshotLeavesLogUnchanged(t *testing.T) {
 }
 
 // TestSnapshotLeavesSpaceForTheLog writes a snapshot that does not fit on the disk: it
-// fails, and the log continues meanwhile and afterwards. A smaller one succeeds.
+// fails, and the log accepts records during and after it. A smaller one succeeds.
 func TestSnapshotLeavesSpaceForTheLog(t *testing.T) {
 	fsys := memfs.New(seeded(2))
 	opts := smallOptions(2)
@@ -257,8 +257,8 @@ func TestSnapshotLeavesSpaceForTheLog(t *testing.T) {
 	}
 }
 
-// TestSnapshotFitsOnSmallDisk: on a disk with less space than a segment, a snapshot may use
-// most of that space. The last one of a server may use all of it.
+// TestSnapshotFitsOnSmallDisk: on a disk with less space than a segment, a snapshot from the files
+// may use most of that space. Other snapshots may use all of it.
 func TestSnapshotFitsOnSmallDisk(t *testing.T) {
 	fsys := memfs.New(seeded(2))
 	l, _, s := mustOpen(t, fsys, wal.Options{Preallocate: -1, Rand: saltReader{seeded(2)}})

@@ -234,8 +234,8 @@ func (r *recovery) chooseSnapshot(cancel <-chan struct{}) error {
 		if errors.Is(err, ErrVersion) {
 			return fmt.Errorf("%w: use the version of the program that wrote it, or a newer one", err)
 		}
-		// Neither does a snapshot that cannot be opened or was not read to its end: it
-		// must not be removed as damaged.
+		// A snapshot that could not be opened, or was not read to its end, does not count
+		// as damaged either.
 		if errors.Is(err, fs.ErrPermission) || OutOfDescriptors(err) || errors.Is(err, ErrCanceled) {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 // returns [ErrSnapshotIndex] if another Snapshot is in progress, or if index is beyond
 // the last record or before the newest snapshot. For the index of the newest snapshot
 // it does nothing. Once cancel is closed, it stops reading files and returns
-// [ErrCanceled]; write must look at cancel itself. An error leaves the log unchanged,
+// [ErrCanceled]; write must check cancel itself. An error leaves the log unchanged,
 // with two exceptions that poison it: the directory could not be synced, or this
 // process has lost its lock.
 func (l *Log) Snapshot(index uint64, cancel <-chan struct{}, write func(w io.Writer) error) error {
@@ -27,9 +27,9 @@ func (l *Log) Snapshot(index uint64, cancel <-chan struct{}, write func(w io.Wri
 // SnapshotFromFiles is Snapshot for a caller that derives the state from the files.
 // write receives the content of the log up to index, which must be durable. check
 // receives what was written, read back from the disk. An error of check discards the
-// new snapshot and keeps the old ones. It fails before the snapshot leaves less space
-// on the disk than a segment, or than a quarter of the present free space if that is
-// less: the log must be able to continue, because a full disk poisons it.
+// new snapshot and keeps the old ones. SnapshotFromFiles leaves space on the disk for the
+// log, which a full disk poisons: one segment, or a quarter of the present free space if
+// that is less. If the snapshot would need that space, SnapshotFromFiles fails.
 func (l *Log) SnapshotFromFiles(index uint64, cancel <-chan struct{}, write func(past *Recovered, w io.Writer) error, check func(*io.SectionReader) error) error {
 	return l.snapshot(index, cancel, l.opts.SegmentSize, func(w io.Writer) error {
 		past, err := l.recoveredAt(index, cancel)
@@ -282,7 +282,8 @@ type syncingWriter struct {
 }
 
 // newSyncingWriter returns a writer that keeps reserve bytes of the disk free, or a
-// quarter of the free space if that is less: a snapshot on a small disk makes space.
+// quarter of the free space if that is less. On a small disk, a snapshot is useful too: it
+// lets the log remove old segments.
 func newSyncingWriter(f File, reserve int64) *syncingWriter {
 	w := &syncingWriter{file: f}
 	if space, ok := f.(spaceTeller); ok && reserve > 0 {
@@ -299,7 +300,7 @@ func (w *syncingWriter) checkSpace(n int) error {
 		return nil
 	}
 	if free, known := w.space.FreeSpace(); known && free < w.reserve+int64(n) {
-		return fmt.Errorf("the disk has only %d bytes left, of which %d are reserved for the log: free space on it", free, w.reserve)
+		return fmt.Errorf("the disk has only %d free bytes, and reserves %d for the log: remove other files", free, w.reserve)
 	}
 	return nil
 }

@@ -157,8 +157,8 @@ func TestSnapshotIsReadBackFromDisk(t *testing.T) {
 	appendAll(t, l, &last, "still works")
 }
 
-// TestCanceledSnapshotChangesNothing: a snapshot that is canceled while it reads a file, be it
-// the previous snapshot or its own, leaves everything as it was.
+// TestCanceledSnapshotChangesNothing: a snapshot that is canceled while it reads the previous
+// snapshot or its own file leaves all files as they were.
 func TestCanceledSnapshotChangesNothing(t *testing.T) {
 	for part, reads := range map[string]func(name string) bool{
 		"previous snapshot": func(name string) bool { return strings.Contains(name, "snapshot-") },

@@ -406,10 +406,10 @@ func grantMutants() []Mutant {
 					After:  `if former.Timeout == 0 {`},
 				{File: "internal/queue/core.go",
 					Before: `	case Expired:
-		c.over(ErrExpired, nil)`,
+		c.over(now, ErrExpired, nil)`,
 					After: `	case Expired:
 		return
-		c.over(ErrExpired, nil)`},
+		c.over(now, ErrExpired, nil)`},
 			},
 			Suite: property, Test: "TestTranscripts/expired",
 			Says: `the core did otherwise`,

@@ -163,7 +163,7 @@ func nextYAML(d *json.Decoder) (*yaml.Node, error) {
 		err := node.Encode(token)
 		if text, is := token.(string); is && (legible.Text(text) != text || !startsPlain(text)) {
 			node.Style = yaml.DoubleQuotedStyle // this style has escapes
-			node.Tag = "!!str"                  // that of << is another one
+			node.Tag = "!!str"                  // otherwise, << has the tag of a merge key
 		}
 		return node, err
 	}

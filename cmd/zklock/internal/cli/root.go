@@ -80,7 +80,7 @@ type App struct {
 	Link     *process.Link // to the front process, nil without one
 	Keeper   bool          // a front process started this process
 	began    bool          // the command line was accepted
-	helpErr  error         // of writing the help of --help
+	helpErr  error         // of writing a help screen
 	Settings Settings
 }
 

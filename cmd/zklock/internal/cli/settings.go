@@ -41,7 +41,7 @@ type Settings struct {
 	Wait     Duration
 	Conflict int
 
-	sessionGiven bool // --session-timeout is not the default
+	sessionGiven bool // a flag, a variable, or a context sets --session-timeout
 }
 
 // Environment returns the variables that set flags that were not given. The variables for a

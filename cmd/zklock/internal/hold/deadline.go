@@ -62,8 +62,8 @@ func defaultPlan(session time.Duration) Plan {
 	}
 }
 
-// within returns the plan after a server granted the session a timeout: it can be shorter
-// than before. 0 means that there is no session.
+// within returns the plan p, shortened if necessary for the session timeout that a server
+// granted. 0 means that there is no session, and changes nothing.
 func (p Plan) within(session time.Duration) Plan {
 	if session <= 0 {
 		return p

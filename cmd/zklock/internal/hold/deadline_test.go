@@ -48,7 +48,7 @@ func TestNew(t *testing.T) {
 }
 
 // TestPlanWithinShorterTimeout checks the plan after the client moved to a server that grants
-// less, and after that server's session has ended.
+// a shorter timeout, and after the session has ended.
 func TestPlanWithinShorterTimeout(t *testing.T) {
 	long := Plan{5 * s, 500 * ms, s} // --kill-after 5s
 	for granted, want := range map[time.Duration]Plan{

@@ -235,7 +235,7 @@ func run(a *cli.App, c *cobra.Command, f *runFlags, name string, argv []string) 
 	makePlan := func(session time.Duration) (Plan, error) {
 		plan, err := newPlan(session, f.killAfter.D)
 		if c.Flags().Changed("kill-after") {
-			plan.KillAfter = f.killAfter.D // also 0
+			plan.KillAfter = f.killAfter.D // newPlan takes 0 for the default
 		}
 		return plan, err
 	}

@@ -7,7 +7,7 @@ type notice int
 
 const (
 	noticeNone     notice = iota
-	noticeExtended        // the hold is safe for longer, or, if a server granted less, for a shorter time
+	noticeExtended        // the hold is safe until another time, see step
 	noticeLost            // the hold is lost, or the promised time is over
 )
 
@@ -30,6 +30,8 @@ func (p Plan) promise(now time.Duration, h Hold) *promise {
 func (p *promise) step(now time.Duration, h Hold, ready bool) (notice, time.Duration) {
 	// The margin is for the way of the line to the program, and for the program to act.
 	safe := now + h.Remaining - p.plan.Margin
+	// Only a server that grants a shorter session timeout makes the time earlier. The program
+	// must learn that even if it has not taken all lines.
 	shorter := !h.Lost && p.until-safe >= p.plan.Interval/4
 	if shorter {
 		p.until = safe

@@ -229,7 +229,7 @@ func environment() []string {
 }
 
 // openLog opens the log for appending. It truncates a log that is larger than maxLog, and
-// does not wait for a process that reads a pipe. A new log has the mode 0600, whatever the umask.
+// does not wait for a process that reads a pipe. A new log has the mode 0600 under any umask.
 func openLog(name string) (*os.File, error) {
 	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND | ownership.NoWait
 	info, err := os.Stat(name)

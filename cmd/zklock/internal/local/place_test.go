@@ -273,7 +273,7 @@ func program(path string) func() (string, error) {
 	return func() (string, error) { return path, nil }
 }
 
-// TestPrepareIgnoresUmask: what one command under a strict umask creates serves later ones.
+// TestPrepareIgnoresUmask: later commands can use what a command under a strict umask creates.
 func TestPrepareIgnoresUmask(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "a", "b", "zklock")

@@ -42,8 +42,8 @@ func Prepare(dir string) error {
 	return Private(dir)
 }
 
-// makeDir creates a directory and its missing parents, all with the mode 0700, whatever the
-// umask is: it may mask bits of the owner.
+// makeDir creates a directory and its missing parents, all with the mode 0700. It ignores
+// the umask, which may mask bits of the owner.
 func makeDir(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	if parent := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && parent != dir {

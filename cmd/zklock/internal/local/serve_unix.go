@@ -37,8 +37,8 @@ const shutdownTime = 10 * time.Second
 
 // Serve runs the server until ctx ends, the server had no session for the idle time, or the
 // directory is gone. It calls ready once, with wordReady, wordBusy, or the text of an error.
-// It sets the umask of this process: that of the command which started it may mask bits of the
-// owner, and later servers must be able to read the files.
+// It sets the umask of this process, because an inherited umask may mask bits of the owner, and
+// later servers must be able to read the files.
 func Serve(ctx context.Context, p Place, idle time.Duration, ready func(string)) error {
 	unix.Umask(0o077)
 	s := &serving{place: p, idle: idle, log: slog.New(slog.NewTextHandler(os.Stderr, nil))}

@@ -55,8 +55,9 @@ func awaitRelease(a *cli.App, ctx context.Context, l *oneLock, asked []inspect.E
 	return errors.Join(failed, err)
 }
 
-// breakAsked breaks the holds that are left, each by its token. It keeps a hold whose entry
-// exists and does not count as the holder: see [inspect.Lock.StillHeld].
+// breakAsked breaks the holds that are left, each by its token. It does not break a hold
+// whose entry exists but does not count as a holder, see [inspect.Lock.StillHeld]: that hold
+// stays in result.held.
 func breakAsked(a *cli.App, ctx context.Context, l *oneLock, s *inspect.Lock, result *outcome) error {
 	ctx, cancel := a.Settings.ConnectContext(ctx)
 	defer cancel()

@@ -103,7 +103,8 @@ type verifyView struct {
 	Holders []inspect.EntryView `json:"holders"`
 }
 
-// verify checks the token, prints the result, and returns the entries that hold with it.
+// verify checks the token, prints the result, and returns the entries that hold with it. With
+// errOvertaken, it prints nothing, and returns the entries that can belong to the hold.
 func verify(a *cli.App, ctx context.Context, l *oneLock, token int64) ([]inspect.Entry, error) {
 	limited, cancel := a.Settings.ConnectContext(ctx)
 	defer cancel()
@@ -118,8 +119,9 @@ func verify(a *cli.App, ctx context.Context, l *oneLock, token int64) ([]inspect
 		return nil, fmt.Errorf("verify %s: %w", l.name, err)
 	}
 	held, no := entriesWithToken(s, l.name, token)
-	if over := s.Overtaken(token); no != nil && len(over) > 0 {
-		return over, fmt.Errorf("verify %s: %w: the entry of %s with token %d exists, but an entry that was created later is ahead of it; %s", l.name, errOvertaken, describeOwner(over[0].Entry), token, describeHolders(s))
+	if overtaken := s.Overtaken(token); no != nil && len(overtaken) > 0 {
+		return overtaken, fmt.Errorf("verify %s: %w: the entry of %s with token %d exists, but an entry that was created later is ahead of it; %s",
+			l.name, errOvertaken, describeOwner(overtaken[0].Entry), token, describeHolders(s))
 	}
 	holders := held
 	if no != nil {
@@ -144,7 +146,8 @@ func verify(a *cli.App, ctx context.Context, l *oneLock, token int64) ([]inspect
 	return held, no
 }
 
-// errOvertaken means that a hold with the token can exist, and that another entry holds.
+// errOvertaken means that a hold with the token can exist, although another entry counts as
+// the holder: see [inspect.Lock.Overtaken].
 var errOvertaken = errors.New("cannot tell whether the hold still exists")
 
 // verifyInterval is the time between two checks of --watch.
@@ -169,7 +172,7 @@ func checkUntilFree(a *cli.App, ctx context.Context, l *oneLock, token int64) er
 		held, err := verify(a, ctx, l, token)
 		if errors.Is(err, errOvertaken) {
 			cli.Warn("%v", err)
-			err = nil // the hold has ended for certain when its entries are gone
+			err = nil // the hold has certainly ended only when its entries are gone
 		}
 		for err == nil {
 			select {

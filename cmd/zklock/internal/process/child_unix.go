@@ -164,11 +164,11 @@ func ChildMain(args []string) int {
 	return failed
 }
 
-// shell runs scripts that do not name an interpreter, and hooks.
+// shell runs hooks, and scripts that do not name an interpreter.
 const shell = "/bin/sh"
 
-// isText reports whether a file begins like a script. Otherwise it is a program for another
-// system, about which the shell would print many errors.
+// isText reports whether a file begins like a script, without a NUL. Otherwise it is a program
+// for another system, and the shell would print many errors.
 func isText(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {
@@ -350,9 +350,9 @@ func (c *Child) find() (complete bool) {
 }
 
 // ForwardedSignals returns the signals that go to the command. If INT or HUP is ignored at the
-// start, it stays ignored, as nohup and background jobs of scripts need. Before main runs, Go
-// handles all other signals, including QUIT and TERM. So whether they were ignored is unknown,
-// and the command gets them.
+// start, it stays ignored, as nohup and background jobs of scripts need. Before main runs, the Go
+// runtime installs handlers for all other signals, including QUIT and TERM. So zklock cannot
+// know whether they were ignored, and the command gets them.
 func ForwardedSignals() []os.Signal {
 	var signals []os.Signal
 	for _, s := range []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT,

@@ -15,8 +15,8 @@ import (
 )
 
 // maxPageConns limits the connections to the metrics page. They use the same descriptors as
-// the server's clients. Also, the server's loop waits for the processor together with the
-// goroutines of these connections.
+// the server's clients. Also, the goroutines of these connections compete with the server's
+// loop for the processor.
 const maxPageConns = 8
 
 // metricsServer returns a server for the metrics page. Its time limits are longer than any
