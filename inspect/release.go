@@ -77,7 +77,8 @@ func (l *Lock) StillHeld(asked []Entry) (held, released []Entry) {
 
 // Overtaken returns the entries with the token that do not hold the lock and that can still
 // belong to a hold: no entry that they would have waited for is ahead of them, only entries that
-// were created later. Only a client that chooses the names of its entries causes this.
+// were created later, or that this client may not read, so that it does not know when they were
+// created. Only a client that chooses the names of its entries gets one ahead of an older one.
 func (l *Lock) Overtaken(token int64) []Entry {
 	var all []Entry
 	for i, e := range l.Entries {
@@ -90,7 +91,7 @@ func (l *Lock) Overtaken(token int64) []Entry {
 				continue // the gate of a semaphore
 			}
 			held = held || ahead.Holder
-			if ahead.Token < token && (e.Mode != zklock.Shared || ahead.Mode == zklock.Exclusive) {
+			if ahead.Token != 0 && ahead.Token < token && (e.Mode != zklock.Shared || ahead.Mode == zklock.Exclusive) {
 				older++
 			}
 		}
