@@ -76,9 +76,10 @@ func (l *Lock) StillHeld(asked []Entry) (held, released []Entry) {
 }
 
 // Overtaken returns the entries with the token that do not count as holders, but can still belong
-// to a hold: the entries ahead of them that they would have waited for were created later. That
-// happens only if a client chooses the names of its entries. An entry of a semaphore with n
-// permits can hold if fewer than n older entries are ahead of it.
+// to a hold: the entries ahead of them that they would have waited for were created later, or may
+// not be read, so that it is unknown when they were created. Only a client that chooses the names
+// of its entries gets one ahead of an older one. An entry of a semaphore with n permits can hold
+// if fewer than n older entries are ahead of it.
 func (l *Lock) Overtaken(token int64) []Entry {
 	var overtaken []Entry
 	for i, e := range l.Entries {
@@ -91,7 +92,7 @@ func (l *Lock) Overtaken(token int64) []Entry {
 				continue // the gate of a semaphore
 			}
 			held = held || ahead.Holder
-			if ahead.Token < token && (e.Mode != zklock.Shared || ahead.Mode == zklock.Exclusive) {
+			if ahead.Token != 0 && ahead.Token < token && (e.Mode != zklock.Shared || ahead.Mode == zklock.Exclusive) {
 				older++
 			}
 		}

@@ -68,6 +68,13 @@ func TestEntryThatWasOvertakenIsNotReleased(t *testing.T) {
 			t.Errorf("with token %d, %+v were overtaken, want %d", token, got, want)
 		}
 	}
+	// A client can forbid others to read its entry, whose token then is 0.
+	l.Entries[0].Token = 0
+	for token, want := range map[int64]int{5: 1, 6: 0} {
+		if got := l.Overtaken(token); len(got) != want {
+			t.Errorf("with token %d behind an entry that may not be read, %+v were overtaken, want %d", token, got, want)
+		}
+	}
 	sem := &Lock{Path: "/s", Kind: KindSemaphore, Permits: 2, Entries: []Entry{
 		entry("/s/leases/0", zklock.Permit, 9, true),
 		entry("/s/leases/1", zklock.Permit, 3, true),

@@ -159,7 +159,7 @@ func (s *Settings) Locks(ctx context.Context, opts zklock.Options) (*zklock.Clie
 	if err != nil {
 		return nil, nil, s.explainDial(t, err)
 	}
-	if granted := c.Health().Timeout; s.sessionGiven && granted < s.Session.D {
+	if granted := c.Health().Timeout; s.sessionGiven && granted < s.Session.D.Truncate(time.Millisecond) { // servers count milliseconds
 		Warn("the servers granted a session timeout of %v instead of %v, because of their maxSessionTimeout", granted, s.Session.D)
 	}
 	return c, t, nil

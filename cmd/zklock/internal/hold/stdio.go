@@ -198,8 +198,9 @@ func (s *stdio) keep(hold stdioHold) (reason, lost string) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		s.promise.plan = s.promise.plan.within(s.timeout())
-		told, next := s.promise.step(s.now(), s.read(hold), s.out.ready())
+		now, state := s.now(), s.read(hold)
+		s.promise.plan = s.promise.plan.within(s.timeout()) // read last, as in [supervisor.step]
+		told, next := s.promise.step(now, state, s.out.ready())
 		switch told {
 		case noticeExtended:
 			s.out.add(event{Event: eventExtended})

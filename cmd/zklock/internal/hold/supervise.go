@@ -162,10 +162,12 @@ func (s *supervisor) killDue(core *Core) time.Duration {
 // step does what the core decides now and returns when to check again.
 func (s *supervisor) step(core *Core) time.Duration {
 	s.overdue = s.overdue || s.watchdogUntil != 0 && s.now() >= s.watchdogUntil
+	now, hold := s.now(), s.readHold()
+	// The timeout is read last: the remaining time of a shorter one needs the plan of that one.
 	s.plan = s.plan.within(s.timeout())
 	core.plan = s.plan
 	warned := core.Ending()
-	action, next := core.Step(s.now(), s.readHold())
+	action, next := core.Step(now, hold)
 	switch action {
 	case Term:
 		s.cmd.Terminate(next)

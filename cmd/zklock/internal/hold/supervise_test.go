@@ -290,6 +290,29 @@ func TestShorterTimeoutShortensPlan(t *testing.T) {
 	})
 }
 
+// TestTimeoutShortensDuringStep: the client moves to a server that grants a shorter session timeout
+// while the supervisor reads the hold and the timeout. The long plan does not apply to the short
+// time that then remains.
+func TestTimeoutShortensDuringStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
+		s, _, _ := rig(t, hold, cmd)
+		granted := 20 * time.Second
+		s.timeout = func() time.Duration {
+			read := granted
+			if granted > 4*time.Second {
+				granted = 4 * time.Second
+				hold.extend(2500 * time.Millisecond)
+			}
+			return read
+		}
+		s.run()
+		if want := []string{"TERM@1.9s", "KILL@2.4s"}; !slices.Equal(cmd.log, want) {
+			t.Errorf("the command got %q, want %q", cmd.log, want)
+		}
+	})
+}
+
 // TestBlockedStandardErrorDelaysNoSignal: nothing reads standard error, which is full, as on
 // a terminal after Ctrl-S. The command gets its signals nevertheless.
 func TestBlockedStandardErrorDelaysNoSignal(t *testing.T) {

@@ -120,7 +120,7 @@ func verify(a *cli.App, ctx context.Context, l *oneLock, token int64) ([]inspect
 	}
 	held, no := entriesWithToken(s, l.name, token)
 	if overtaken := s.Overtaken(token); no != nil && len(overtaken) > 0 {
-		return overtaken, fmt.Errorf("verify %s: %w: the entry of %s with token %d exists, but an entry that was created later is ahead of it; %s",
+		return overtaken, fmt.Errorf("verify %s: %w: the entry of %s with token %d exists, but an entry that was created later, or that may not be read, is ahead of it; %s",
 			l.name, errOvertaken, describeOwner(overtaken[0].Entry), token, describeHolders(s))
 	}
 	holders := held

@@ -15,7 +15,13 @@ import (
 func hookAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // hookShell returns a shell command, which runs in the process group of its parent.
-func hookShell(command string) *exec.Cmd { return exec.Command(shell, "-c", command) }
+func hookShell(command string) *exec.Cmd {
+	sh, err := FindCommand("sh", SearchPath())
+	if err != nil {
+		sh = shell
+	}
+	return exec.Command(sh, "-c", command)
+}
 
 // killHook kills the process group of the hook, which is that of the calling process:
 // while that process lives, no other group can have the number.
