@@ -154,8 +154,9 @@ func (l *Lock) RequestRelease(ctx context.Context, token int64, r ReleaseRequest
 	var asked []Entry
 	var refused error // the first one
 	var changed error // the last write that another client's write prevented
-	for i := 0; i < len(found); i++ {
-		f := found[i]
+	for len(found) > 0 {
+		f := found[0]
+		found = found[1:]
 		if !f.Holder || token != 0 && f.Token != token || f.readErr == nil && !f.ReadsRequests() {
 			continue
 		}

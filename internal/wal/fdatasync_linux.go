@@ -46,8 +46,8 @@ func dropCache(f *os.File) error {
 	return aerr
 }
 
-// freeSpace returns how many bytes are free in the file system of f for processes without
-// privileges, and reports whether that is known.
+// freeSpace returns how many bytes of the file system of f this process may use, and reports
+// whether that is known.
 func freeSpace(f *os.File) (free int64, known bool) {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -58,13 +58,26 @@ func freeSpace(f *os.File) (free int64, known bool) {
 	if err := conn.Control(func(fd uintptr) { serr = unix.Fstatfs(int(fd), &st) }); err != nil {
 		return 0, false
 	}
-	size := uint64(st.Frsize)
+	if serr != nil {
+		return 0, false
+	}
+	return usable(&st)
+}
+
+// usable returns the free space of a file system, and reports whether it is known. If nothing
+// is left but what the file system reserves, for example for root, that counts: a process that
+// may not use it has no space to lose.
+func usable(st *unix.Statfs_t) (free int64, known bool) {
+	size, blocks := uint64(st.Frsize), st.Bavail
 	if size == 0 {
 		size = uint64(st.Bsize)
 	}
 	// A file system without a size, such as a tmpfs without limit, has no blocks.
-	if serr != nil || st.Blocks == 0 || size == 0 {
+	if st.Blocks == 0 || size == 0 {
 		return 0, false
 	}
-	return int64(min(st.Bavail, math.MaxInt64/size) * size), true
+	if blocks == 0 {
+		blocks = st.Bfree
+	}
+	return int64(min(blocks, math.MaxInt64/size) * size), true
 }

@@ -75,7 +75,7 @@ func TestFreeSpaceIsThatOfTheDisk(t *testing.T) {
 		if err := errors.Join(berr, syscall.Statfs(dir, &after)); err != nil {
 			t.Fatal(err)
 		}
-		if before.Bavail != after.Bavail {
+		if before.Bavail != after.Bavail || after.Bavail == 0 {
 			continue
 		}
 		if want := after.Bavail * uint64(after.Frsize); known && uint64(free) != want || known != (after.Blocks > 0) {
