@@ -213,15 +213,19 @@ func (r *running) wait() error {
 	if failed == nil && byItself {
 		failed = r.failure()
 	}
+	kept := "all acknowledged changes are on disk, and the next start reads them from the log"
+	if r.plan.opts.DataDir == "" {
+		kept = "the data was in memory only"
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		r.plan.log.Warn("wrote no last snapshot, and disconnected clients that had not read their answers; all acknowledged changes are on disk, and the next start reads them from the log", "after", controlTime)
+		r.plan.log.Warn("wrote no last snapshot, and disconnected clients that had not read their answers; "+kept, "after", controlTime)
 		err = nil
 	}
 	st := r.server.Stats()
 	r.plan.log.Info("stopped", "uptime", st.Uptime.Round(time.Millisecond), "sessions", st.Sessions, "zxid", fmt.Sprintf("%#x", st.Zxid))
 	select {
 	case s := <-impatient:
-		r.plan.log.Warn("a second signal ended the shutdown; all acknowledged changes are on disk")
+		r.plan.log.Warn("a second signal ended the shutdown; " + kept)
 		return &cli.ExitError{Code: cli.ExitSignal + signalNumber(s)}
 	default:
 		return errors.Join(failed, err)
