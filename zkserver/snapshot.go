@@ -21,6 +21,10 @@ type snapshotJob struct {
 	bytes   int64         // in the log since the previous snapshot
 }
 
+// cancelPiece is how many bytes of a snapshot are read or written before the next check whether
+// it was canceled.
+const cancelPiece = 1 << 20
+
 // snapshotRetry is the delay after a snapshot failed for want of descriptors.
 const snapshotRetry = 10 * time.Second
 
@@ -154,7 +158,7 @@ func (s *Server) snapshotFromMemory(log *wal.Log, cancel <-chan struct{}) error 
 		}
 		return log.Snapshot(m.index, cancel, func(w io.Writer) error {
 			w = cancelWriter{w, cancel}
-			for piece := range slices.Chunk(m.state, 1<<20) {
+			for piece := range slices.Chunk(m.state, cancelPiece) {
 				if _, err := w.Write(piece); err != nil {
 					return err
 				}
@@ -200,7 +204,7 @@ func cancelled(c <-chan struct{}) bool {
 // the same processor would stop for that long.
 func restore(t *tree.Tree, r *io.SectionReader, cancel <-chan struct{}) error {
 	b := make([]byte, r.Size())
-	for piece := range slices.Chunk(b, 1<<20) {
+	for piece := range slices.Chunk(b, cancelPiece) {
 		if cancelled(cancel) {
 			return wal.ErrCanceled
 		}

@@ -65,9 +65,9 @@ func breakAsked(a *cli.App, ctx context.Context, l *oneLock, s *inspect.Lock, re
 	defer func() { result.held = append(kept, result.held...) }()
 	for len(result.held) > 0 {
 		token := result.held[0].Token
-		holds := slices.ContainsFunc(s.Holders(), func(e inspect.Entry) bool { return e.Token == token })
-		_, err := deleteEntries(ctx, l.z, s, token)
 		same := func(e inspect.Entry) bool { return e.Token == token }
+		holds := slices.ContainsFunc(s.Holders(), same)
+		_, err := deleteEntries(ctx, l.z, s, token)
 		switch {
 		case errors.Is(err, inspect.ErrNotHeld) && !holds:
 			kept = append(kept, result.held[0])
