@@ -40,10 +40,10 @@ func newPlan(session, killAfter time.Duration) (Plan, error) {
 		return defaultPlan(session), nil
 	}
 	if killAfter < 0 {
-		return Plan{}, fmt.Errorf("kill-after is %v: give a time from 0 on", killAfter)
+		return Plan{}, fmt.Errorf("%v is negative: give a time from 0 on", killAfter)
 	}
 	if killAfter > most {
-		return Plan{}, fmt.Errorf("kill-after %v is more than an eighth of the session timeout %v: give at most %v, or raise the session timeout",
+		return Plan{}, fmt.Errorf("%v is more than an eighth of the session timeout of %v: give at most %v, or raise the session timeout",
 			killAfter, session, most)
 	}
 	plan := defaultPlan(session)

@@ -26,7 +26,7 @@ func TestNew(t *testing.T) {
 		{"exactly an eighth", 16 * s, 2 * s, Plan{2 * s, 400 * ms, s}, ""},
 		{"more than an eighth", 20 * s, 5 * s, Plan{}, "give at most 2.5s, or raise the session timeout"},
 		{"more than any session", 20 * s, math.MaxInt64, Plan{}, "give at most 2.5s, or raise the session timeout"},
-		{"negative", 20 * s, -s, Plan{}, "kill-after is -1s"},
+		{"negative", 20 * s, -s, Plan{}, "-1s is negative"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
