@@ -52,9 +52,9 @@ func (c *Client) deferClose(ch chan struct{}) {
 // deferCall calls f after the mutex is released. The mutex is held.
 func (c *Client) deferCall(f func()) { c.deferred = append(c.deferred, deferredAction{call: f}) }
 
-// maxKept bounds the buffers that are kept between steps. Larger steps are rare, and an
-// idle client should be small.
-const maxKept = 16
+// maxKept bounds the buffers that are kept between steps. One read can bring the grants of
+// many locks, but a client that is idle again should be small.
+const maxKept = 128
 
 // step is the event loop: it passes one input, with the time, to the core, and then does
 // what the core wants. Requests leave in the order of the core, whichever goroutine sends
@@ -104,7 +104,9 @@ func (c *Client) stepBy(clock func() time.Duration, input func(core *queue.Core,
 		c.zk.GoAll(requests...)
 		clear(batch)
 		clear(requests)
-		c.requests = requests[:0]
+		if c.requests = nil; cap(requests) <= maxKept {
+			c.requests = requests[:0]
+		}
 		c.mu.Lock()
 		if c.sending = nil; cap(batch) <= maxKept {
 			c.sending = batch[:0]

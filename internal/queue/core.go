@@ -107,7 +107,7 @@ func (c *Core) TakeInto(r []Request, s []Signal) ([]Request, []Signal) {
 
 // emptied returns s with length 0 for reuse, or nil if its capacity is too large to keep.
 func emptied[T any](s []T) []T {
-	const most = 16 // more than an ordinary step needs
+	const most = 128 // the step of a client that uses many locks at once
 	if cap(s) > most {
 		return nil
 	}
