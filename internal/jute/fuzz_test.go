@@ -3,6 +3,8 @@ package jute_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/zklock/zklock/internal/jute"
@@ -20,7 +22,7 @@ func FuzzReader(f *testing.F) {
 		r := jute.NewReader(in)
 		var out []byte
 		for _, step := range script {
-			next := copyOne(r, step, out)
+			next := copyOne(t, r, step, out)
 			if r.Err() != nil {
 				break
 			}
@@ -38,8 +40,9 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// copyOne reads the primitive that step names and appends it to out.
-func copyOne(r *jute.Reader, step byte, out []byte) []byte {
+// copyOne reads the primitive that step names and appends it to out. It reads a vector of
+// strings in both ways.
+func copyOne(t *testing.T, r *jute.Reader, step byte, out []byte) []byte {
 	switch step % 6 {
 	case 0:
 		return jute.AppendBool(out, r.Bool())
@@ -52,5 +55,10 @@ func copyOne(r *jute.Reader, step byte, out []byte) []byte {
 	case 4:
 		return jute.AppendString(out, r.String())
 	}
-	return jute.AppendStrings(out, r.Strings())
+	again := *r
+	v, shared := r.Strings(), again.SharedStrings()
+	if !slices.Equal(v, shared) || (v == nil) != (shared == nil) || fmt.Sprint(r.Err()) != fmt.Sprint(again.Err()) || r.Remaining() != again.Remaining() {
+		t.Fatalf("Strings read %q (%v), SharedStrings %q (%v)", v, r.Err(), shared, again.Err())
+	}
+	return jute.AppendStrings(out, v)
 }

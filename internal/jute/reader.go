@@ -11,9 +11,12 @@ import (
 // that; close the connection.
 var ErrMalformed = errors.New("jute: malformed message, close the connection")
 
+// lengthSize is the size of the length before a string, in bytes.
+const lengthSize = 4
+
 // minStringSize is the size of the smallest string, its length. It bounds the count
 // of a vector of strings.
-const minStringSize = 4
+const minStringSize = lengthSize
 
 // Reader decodes primitives from a byte slice, one after the other. It keeps its
 // first error. After an error every method returns the zero value (VectorLen: -1) and
@@ -136,13 +139,16 @@ func (r *Reader) Buffer() []byte {
 
 // String reads a length and that many bytes. A negative length is an error. String
 // does not check that the bytes are UTF-8.
-func (r *Reader) String() string {
+func (r *Reader) String() string { return string(r.stringBytes()) }
+
+// stringBytes is String without the copy.
+func (r *Reader) stringBytes() []byte {
 	n := r.Int32()
 	if n < 0 {
 		r.Failf("string length is %d", n)
-		return ""
+		return nil
 	}
-	return string(r.take(int(n), "string"))
+	return r.take(int(n), "string")
 }
 
 // StringOrNull is like String, but returns "" for Java's null, the length -1.
@@ -165,6 +171,36 @@ func (r *Reader) Strings() []string {
 		v[i] = r.String()
 		if r.err != nil {
 			return nil
+		}
+	}
+	return v
+}
+
+// sharedSize is the size of the blocks of [Reader.SharedStrings], in bytes.
+const sharedSize = 4 << 10
+
+// SharedStrings is like Strings, but makes one allocation for many strings. A string that
+// is kept keeps its block: up to sharedSize bytes and one string more.
+func (r *Reader) SharedStrings() []string {
+	n := r.VectorLen(minStringSize)
+	if n < 0 {
+		return nil
+	}
+	v := make([]string, 0, n)
+	for len(v) < n {
+		start, count := r.off, 0
+		for r.err == nil && len(v)+count < n && r.off-start < sharedSize {
+			r.stringBytes()
+			count++
+		}
+		if r.err != nil {
+			return nil
+		}
+		block := string(r.buf[start:r.off])
+		for range count {
+			size := int(binary.BigEndian.Uint32(r.buf[r.off-len(block):]))
+			v = append(v, block[lengthSize:lengthSize+size])
+			block = block[lengthSize+size:]
 		}
 	}
 	return v

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -179,6 +180,34 @@ func TestBufferAliasesWithinBounds(t *testing.T) {
 	}
 }
 
+// TestSharedStrings reads strings that fill many blocks, some of them larger than a block,
+// with other values before and after them.
+func TestSharedStrings(t *testing.T) {
+	var want []string
+	for i := range 1000 {
+		want = append(want, strings.Repeat(string(rune('a'+i%26)), i*i%300))
+		if i%100 == 0 {
+			want = append(want, strings.Repeat("x", 100*i))
+		}
+	}
+	in := jute.AppendInt64(jute.AppendStrings(jute.AppendInt32(nil, 7), want), 8)
+	var got []string
+	allocations := testing.AllocsPerRun(10, func() {
+		r := jute.NewReader(in)
+		before := r.Int32()
+		got = r.SharedStrings()
+		if after := r.Int64(); before != 7 || after != 8 || r.Finish() != nil {
+			t.Fatalf("before %d, after %d, %v", before, after, r.Finish())
+		}
+	})
+	if !slices.Equal(got, want) {
+		t.Error("SharedStrings differs from what was written")
+	}
+	if most := float64(len(in)/(4<<10) + 2); allocations > most {
+		t.Errorf("%.0f allocations for %d bytes, want at most %.0f", allocations, len(in), most)
+	}
+}
+
 // TestHostileLengthsAllocateLittle decodes lengths of gigabytes.
 func TestHostileLengthsAllocateLittle(t *testing.T) {
 	in := unhex(t, "7ffffff0 00000000 00000000")
@@ -186,6 +215,7 @@ func TestHostileLengthsAllocateLittle(t *testing.T) {
 		"buffer":  func(r *jute.Reader) { r.Buffer() },
 		"string":  func(r *jute.Reader) { _ = r.String() },
 		"strings": func(r *jute.Reader) { r.Strings() },
+		"shared":  func(r *jute.Reader) { r.SharedStrings() },
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
