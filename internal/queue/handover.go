@@ -254,13 +254,14 @@ func (c *Core) discount(p *position, ahead []Entry) []Entry {
 	return ahead
 }
 
-// setAhead keeps a list of the entries ahead. Of a long one it keeps the blocker, and whether
-// other entries block the position too. A try keeps the list, because whose entries these
-// are decides.
+// setAhead keeps a copy of a list of the entries ahead. Of a long one it keeps the blocker,
+// and whether other entries block the position too. A try keeps the list, because whose
+// entries these are decides.
 func (p *position) setAhead(list []Entry) {
-	p.ahead, p.hidden, p.others = list, 0, false
+	p.hidden, p.others = 0, false
 	p.relist = p.delay > 0 || p.kind() == Exclusive && slices.ContainsFunc(list, Entry.Writer)
 	if len(list) <= smallQueue || p.acquire.spec.Try {
+		p.ahead = slices.Clone(list)
 		return
 	}
 	b, blocked := Blocker(p.kind(), list)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 )
 
 // A Listing is a lock's children by class.
@@ -19,18 +20,46 @@ func Sort(children []string) Listing { return Names{}.Sort(children) }
 // Sort classifies the children of a lock's znode. It sorts contenders by sequence number,
 // then exclusive before shared (a writer and the reader that it becomes have the same
 // number), then by name.
-func (n Names) Sort(children []string) Listing { return n.sortUpTo(children, math.MaxInt64) }
+func (n Names) Sort(children []string) Listing { return new(sorter).sort(n, children, math.MaxInt64) }
 
-// sortUpTo is Sort without the contenders whose number is above most: entries after a
-// waiter do not matter to it, and there may be many.
-func (n Names) sortUpTo(children []string, most int64) Listing {
+// A sorter has the memory that sorting needs, for reuse. Each waiter sorts one listing.
+type sorter struct {
+	entries []Entry
+	keys    []sortKey
+}
+
+type sortKey struct {
+	seq  int64
+	from int // the index of the entry
+}
+
+// sorters are shared by all clients of the process, so that each idle client need not keep
+// one.
+var sorters = sync.Pool{New: func() any { return new(sorter) }}
+
+// maxSorted is the number of entries up to which a sorter is kept.
+const maxSorted = 1024
+
+// free makes the sorter available to others. The queue that it has sorted ends.
+func (s *sorter) free() {
+	if cap(s.entries) > maxSorted {
+		return
+	}
+	clear(s.entries)
+	sorters.Put(s)
+}
+
+// sort is [Names.Sort] without the contenders whose number is above most: entries after a
+// waiter do not matter to it, and there may be many. The queue of the result is in the
+// sorter's memory.
+func (s *sorter) sort(n Names, children []string, most int64) Listing {
 	var l Listing
-	found := make([]Entry, 0, len(children))
+	s.entries = slices.Grow(s.entries[:0], len(children))
 	for _, name := range children {
 		switch e, class := n.Parse(name); class {
 		case Contender:
 			if e.Seq <= most {
-				found = append(found, e)
+				s.entries = append(s.entries, e)
 			}
 		case Malformed:
 			l.Malformed = append(l.Malformed, name)
@@ -38,24 +67,22 @@ func (n Names) sortUpTo(children []string, most int64) Listing {
 			l.Foreign = append(l.Foreign, name)
 		}
 	}
-	sortEntries(found)
-	l.Queue = found
+	s.order()
+	l.Queue = s.entries
 	slices.Sort(l.Foreign)
 	return l
 }
 
-// sortEntries sorts entries in place. An entry is large, and waiters sort long queues, so it
-// sorts numbers and indexes, and then moves each entry once.
-func sortEntries(entries []Entry) {
-	type key struct {
-		seq  int64
-		from int // the index of the entry
-	}
-	keys := make([]key, len(entries))
+// order sorts the entries. An entry is large, and waiters sort long queues, so it sorts
+// numbers and indexes, and then moves each entry once.
+func (s *sorter) order() {
+	entries := s.entries
+	keys := slices.Grow(s.keys[:0], len(entries))[:len(entries)]
+	s.keys = keys
 	for i := range entries {
-		keys[i] = key{entries[i].Seq, i}
+		keys[i] = sortKey{entries[i].Seq, i}
 	}
-	slices.SortFunc(keys, func(a, b key) int {
+	slices.SortFunc(keys, func(a, b sortKey) int {
 		if a.seq != b.seq {
 			return cmp.Compare(a.seq, b.seq)
 		}

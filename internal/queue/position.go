@@ -229,7 +229,9 @@ func (c *Core) answers(now time.Duration, p *position, r Reply) bool {
 func (c *Core) listed(now time.Duration, p *position, children []string) {
 	c.discreditFollowers(p)
 	p.listed, p.predecessor, p.discredited = true, nil, false
-	l := p.names.sortUpTo(children, p.last())
+	s := sorters.Get().(*sorter)
+	defer s.free()
+	l := s.sort(p.names, children, p.last())
 	for _, n := range p.nodes {
 		if !slices.ContainsFunc(l.Queue, func(e Entry) bool { return e.Name == n.name }) {
 			c.gone(now, n)
