@@ -371,7 +371,7 @@ func TestStatsOmitLostBatch(t *testing.T) {
 				t.Errorf("ends %v: zxid %#x and %d nodes, before it was %#x and %d; %q",
 					ends, after.Zxid, after.Nodes, before.Zxid, before.Nodes, after.StorageError)
 			}
-			if ended := cancelled(s.Done()); ended != ends {
+			if ended := isClosed(s.Done()); ended != ends {
 				t.Errorf("ended: %v, want %v", ended, ends)
 			}
 		})

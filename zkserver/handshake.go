@@ -161,7 +161,7 @@ func (c *handshakeConn) resume() error {
 		return net.ErrClosed
 	}
 	switch {
-	case cancelled(c.in.aborted):
+	case isClosed(c.in.aborted):
 		return net.ErrClosed
 	case time.Now().After(c.in.deadline):
 		return os.ErrDeadlineExceeded

@@ -38,7 +38,7 @@ func (s *Server) run() {
 	defer s.publish()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for !cancelled(s.stop) {
+	for !isClosed(s.stop) {
 		s.round()
 		if s.loop.polls > 0 {
 			s.waitForEvents()

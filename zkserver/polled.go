@@ -376,7 +376,7 @@ func (s *Server) waitForEvents() {
 		p.setSleeping(true)
 	}
 	// From here on, wakeLoop sees that the loop sleeps.
-	if s.consumeWake() || cancelled(s.stop) {
+	if s.consumeWake() || isClosed(s.stop) {
 		ms = 0
 	}
 	p.wait(ms, s.onSocketEvent)

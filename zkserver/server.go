@@ -299,7 +299,7 @@ func (c *conn) stopReading() {
 func (s *Server) Close() error {
 	s.end(nil, false)
 	s.mu.Lock()
-	if !cancelled(s.closing) {
+	if !isClosed(s.closing) {
 		close(s.closing)
 	}
 	s.mu.Unlock()

@@ -184,13 +184,14 @@ type cancelWriter struct {
 
 // Write implements io.Writer.
 func (w cancelWriter) Write(p []byte) (int, error) {
-	if cancelled(w.cancel) {
+	if isClosed(w.cancel) {
 		return 0, wal.ErrCanceled
 	}
 	return w.Writer.Write(p)
 }
 
-func cancelled(c <-chan struct{}) bool {
+// isClosed reports whether a channel that carries nothing is closed.
+func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
@@ -205,7 +206,7 @@ func cancelled(c <-chan struct{}) bool {
 func restore(t *tree.Tree, r *io.SectionReader, cancel <-chan struct{}) error {
 	b := make([]byte, r.Size())
 	for piece := range slices.Chunk(b, cancelPiece) {
-		if cancelled(cancel) {
+		if isClosed(cancel) {
 			return wal.ErrCanceled
 		}
 		if _, err := io.ReadFull(r, piece); err != nil {
@@ -213,7 +214,7 @@ func restore(t *tree.Tree, r *io.SectionReader, cancel <-chan struct{}) error {
 		}
 	}
 	err := t.Restore(b)
-	if cancelled(cancel) {
+	if isClosed(cancel) {
 		return wal.ErrCanceled
 	}
 	return err
@@ -223,7 +224,7 @@ func restore(t *tree.Tree, r *io.SectionReader, cancel <-chan struct{}) error {
 // nil, replay calls it with the size of each record.
 func replay(t *tree.Tree, found *wal.Recovered, cancel <-chan struct{}, count func(size int)) error {
 	return found.Replay(func(r *io.SectionReader) error { return restore(t, r, cancel) }, func(index uint64, rec []byte) error {
-		if cancelled(cancel) {
+		if isClosed(cancel) {
 			return wal.ErrCanceled
 		}
 		if count != nil {

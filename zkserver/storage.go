@@ -226,7 +226,7 @@ func (s *Server) storageFailed(cause error) {
 // were: the tree may contain changes that no client will see.
 func (s *Server) endAfterStorageFailure(err error) {
 	s.loop.diverged = true
-	if cancelled(s.stop) {
+	if isClosed(s.stop) {
 		return
 	}
 	s.log.Error("the log cannot be written: the server ends; check the disk of the data directory, "+

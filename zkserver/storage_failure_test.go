@@ -300,7 +300,7 @@ func TestFileSystemTurnsReadOnly(t *testing.T) {
 		if err := c.attempt("/lost"); !errors.Is(err, wire.ErrNotReadOnly) {
 			t.Errorf("a write to a read-only server: %v", err)
 		}
-		if st := s.Stats(); !st.ReadOnly || !strings.Contains(st.StorageError, "read-only file system") || cancelled(s.Done()) {
+		if st := s.Stats(); !st.ReadOnly || !strings.Contains(st.StorageError, "read-only file system") || isClosed(s.Done()) {
 			t.Errorf("%+v", st)
 		}
 		s.Close()
