@@ -54,15 +54,6 @@ type Line []Piece
 // Plain returns a line in one style.
 func Plain(text string, style Style) Line { return Line{{text, style}} }
 
-// String returns the line's text without styles.
-func (l Line) String() string {
-	var b strings.Builder
-	for _, p := range l {
-		b.WriteString(p.Text)
-	}
-	return b.String()
-}
-
 // render returns the line for a terminal, cut to width columns. It escapes control
 // characters and all others that are invisible or change the direction of text.
 func (l Line) render(width int, color bool) string {
