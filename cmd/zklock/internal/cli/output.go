@@ -160,12 +160,11 @@ func nextYAML(d *json.Decoder) (*yaml.Node, error) {
 		if n, isNumber := token.(json.Number); isNumber {
 			return &yaml.Node{Kind: yaml.ScalarNode, Tag: numberTag(n), Value: n.String()}, nil
 		}
-		err := node.Encode(token)
 		if text, is := token.(string); is && (legible.Text(text) != text || !startsPlain(text)) {
-			node.Style = yaml.DoubleQuotedStyle // this style has escapes
-			node.Tag = "!!str"                  // otherwise, << has the tag of a merge key
+			// This style has escapes. Encode would refuse some texts, such as "\t\n".
+			return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: text}, nil
 		}
-		return node, err
+		return node, node.Encode(token)
 	}
 	node.Kind = yaml.SequenceNode
 	if open == '{' {

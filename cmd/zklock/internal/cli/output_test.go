@@ -131,7 +131,7 @@ func TestYAMLQuotesWhatLibrariesReadAsOtherValues(t *testing.T) {
 
 // FuzzYAML: what is JSON is YAML of the same content, whatever is in it.
 func FuzzYAML(f *testing.F) {
-	for _, seed := range []string{`{"a":"b"}`, `[1,-2,3.5,1e9,null,true,"x"]`, `{"":{"~":[[],{}]}}`, `"\u0000\u007f\u0085\ud83d\ude00"`, `"- a"`, `"a\n b\n"`, `["\u202ea","\ufeff\u2028 \udb40\udd00\ufe0f\n \u200b"]`, `{"\u2066k":1}`, `["yes","0x1f","1_000","=","<<","2026-11-21"]`, `[20000000000000000000,-9223372036854775809,18446744073709551615]`} {
+	for _, seed := range []string{`{"a":"b"}`, `[1,-2,3.5,1e9,null,true,"x"]`, `{"":{"~":[[],{}]}}`, `"\u0000\u007f\u0085\ud83d\ude00"`, `"- a"`, `"a\n b\n"`, `"\t\n"`, `["\u202ea","\ufeff\u2028 \udb40\udd00\ufe0f\n \u200b"]`, `{"\u2066k":1}`, `["yes","0x1f","1_000","=","<<","2026-11-21"]`, `[20000000000000000000,-9223372036854775809,18446744073709551615]`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
