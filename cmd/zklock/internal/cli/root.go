@@ -16,7 +16,7 @@ import (
 )
 
 const rootHelp = `Zklock manages distributed locks on Apache ZooKeeper. It runs commands under a
-lock, shows holders and waiters, and takes locks back.
+lock, shows holders and waiters, and breaks holds.
 
 Each setting comes from the first of these sources that has it: a flag, an
 environment variable, and the current context. The variable for --some-flag is
