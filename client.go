@@ -15,7 +15,7 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// A Client takes locks in one ZooKeeper session after another. It is safe for
+// A Client acquires locks in one ZooKeeper session after another. It is safe for
 // concurrent use. All its holds share one session: when that is lost, so are
 // they.
 //

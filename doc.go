@@ -32,10 +32,10 @@
 // While [Hold.Err] returns nil, no hold of another client conflicts with the hold. The
 // hold reports its loss before the ensemble can grant the lock to another client. For
 // this, the client computes a deadline on its own clock from requests that a quorum of the
-// servers answered. After a pause of the process or a suspend of the machine, the first
-// call to Err reports the loss. This requires that the rates of the clients' and the servers'
-// clocks differ by at most [Options].ClockDrift; GUARANTEES.md in the repository lists all
-// assumptions.
+// servers answered. After a pause of the process or, on Linux, a suspend of the machine, the
+// first call to Err reports the loss. This requires that the rates of the clients' and the
+// servers' clocks differ by at most [Options].ClockDrift; GUARANTEES.md in the repository lists
+// all assumptions.
 //
 // # The limit of the guarantee
 //

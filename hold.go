@@ -16,7 +16,7 @@ import (
 // for concurrent use.
 //
 // Methods of a Hold compute their result at the time of the call: after a pause of the
-// process or a suspend of the machine, the first call to Err reports the loss.
+// process or, on Linux, a suspend of the machine, the first call to Err reports the loss.
 type Hold struct {
 	grant *grant
 	lock  *Lock

@@ -87,10 +87,10 @@ type Options struct {
 	// downgraded, and a value with the version of this package. False means that the data contain the owner.
 	Anonymous bool
 	// PersistentParents makes the parents of locks persistent znodes. False means
-	// containers, which the servers remove some time after the last use. Servers before
-	// ZooKeeper 3.5 have no containers, so the parents are persistent there. kazoo's
-	// locks fail when that happens, so set this where kazoo uses the same paths. The
-	// kazoo and mixed layouts imply it.
+	// containers, which the servers remove some time after the last use. kazoo's locks
+	// fail when that happens, so set this where kazoo uses the same paths. The kazoo and
+	// mixed layouts imply it. Servers before ZooKeeper 3.5 have no containers, so the
+	// parents are always persistent there.
 	PersistentParents bool
 	// ClockDrift is the largest difference between the rates of this machine's clock
 	// and the servers' clocks, as a fraction. Zero means 0.01, which is 1%. So a time

@@ -98,7 +98,7 @@ func (l *Lock) Waiting() int {
 }
 
 // KazooPermits returns the number of strays that look like permits of kazoo's Semaphore:
-// on the path of another recipe, they exclude with none of its entries.
+// on the path of another recipe, they exclude none of its entries.
 func (l *Lock) KazooPermits() int { return len(l.filter(strayKazooPermit)) }
 
 // strayKazooPermit reports whether a stray looks like a permit of kazoo's Semaphore.

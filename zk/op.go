@@ -98,7 +98,7 @@ func SetACLOp(path string, acl []ACL, version int32) Op {
 	return Op{op: session.Op{Code: wire.OpSetACL, Path: path, ACL: wireACL(acl), Version: version}}
 }
 
-// AddWatchOp adds a watch that stays when it fires, like [Client.AddWatch].
+// AddWatchOp adds a persistent watch, like [Client.AddWatch].
 func AddWatchOp(path string, mode AddWatchMode) Op {
 	return Op{op: session.Op{Code: wire.OpAddWatch, Path: path, WatchMode: wire.AddWatchMode(mode)}}
 }

@@ -165,10 +165,10 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []ACL, version int
 	return res.Stat, err
 }
 
-// AddWatch adds a watch that stays when it fires. Listeners receive its events; see
-// [Client.Listen]. [Client.AddWatchFunc] passes them to one function. The watch survives
-// reconnects, but changes that happen without a connection are not reported: read again
-// after reconnecting. It ends with the session. It needs servers 3.6 or later. If the client
+// AddWatch adds a persistent watch, which stays when it fires. Listeners receive its
+// events; see [Client.Listen]. [Client.AddWatchFunc] passes them to one function. The watch
+// survives reconnects, but changes that happen without a connection are not reported: read
+// again after reconnecting. It ends with the session. It needs servers 3.6 or later. If the client
 // reconnects to an older server, it ends with [EventPersistentWatchRemoved].
 //
 // Use one kind of watch on a path. Before ZooKeeper 3.9, a server keeps only the

@@ -33,8 +33,8 @@ type SASLExchange interface {
 	// done reports that the mechanism needs no further challenge and has verified the
 	// server. If response is not nil, it is then the last token. Step must not block.
 	//
-	// The challenge is input from the network that nobody has checked, up to
-	// [Options].MaxReply bytes long. Errors have the meaning of those of Start.
+	// The challenge is unchecked input from the network, up to [Options].MaxReply bytes
+	// long. Errors have the meaning of those of Start.
 	Step(challenge []byte) (response []byte, done bool, err error)
 }
 

@@ -79,11 +79,10 @@ const (
 	ModePersistentSequentialTTL CreateMode = 6
 )
 
-// AddWatchMode is the scope of a watch that stays when it fires, as
-// org.apache.zookeeper.AddWatchMode.
+// AddWatchMode is the scope of a persistent watch, as org.apache.zookeeper.AddWatchMode.
 type AddWatchMode int32
 
-// The modes of watches that stay when they fire.
+// The modes of persistent watches.
 const (
 	// WatchPersistent reports changes of one znode and of its list of children.
 	WatchPersistent AddWatchMode = 0

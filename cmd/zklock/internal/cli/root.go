@@ -16,7 +16,7 @@ import (
 )
 
 const rootHelp = `Zklock manages distributed locks on Apache ZooKeeper. It runs commands under a
-lock, shows holders and waiters, and takes locks back.
+lock, shows holders and waiters, and breaks holds.
 
 Each setting comes from the first of these sources that has it: a flag, an
 environment variable, and the current context. The variable for --some-flag is
@@ -25,7 +25,10 @@ A context is a set of servers with a name: see zklock help context --long. run,
 lock, and bench use a context only if --context names it.
 
 If no setting names servers, the commands use this user's own local server and
-start it when needed.`
+start it when needed.
+
+The lock nightly is the znode /zklock/nightly. A name that starts with a slash
+is a path. A duration is a number of seconds, or has units: 300ms, 10s, 1m30s.`
 
 const rootExample = `  zklock run nightly -- ./report    # on one machine at a time
   zklock ls                         # which locks are held, and by whom

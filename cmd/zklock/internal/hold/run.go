@@ -14,7 +14,8 @@ import (
 
 const runHelp = `Run acquires LOCK, runs the command, and releases the lock when the command
 exits. It exits with the command's exit code, or with 128+n if signal n ended
-the command.
+the command. The LOCK nightly is the znode /zklock/nightly. A LOCK that starts
+with a slash is a path.
 
 Loss of the lock: if the lock is lost without warning, for example because a
 client deletes its znode, run sends KILL to the command. If the lock is about

@@ -21,7 +21,7 @@ are not read: write them into the file, with or without the prefix
 "zookeeper.".
 
 Address: --listen takes HOST:PORT, or unix:/PATH for a socket that only this
-user and group can use.
+user can use, and this group if the umask permits it.
 
 Storage: --data or --memory is required, unless --config names a data directory.
 No other user may have write access to the directory. It cannot be the directory
@@ -106,8 +106,8 @@ func Serve(a *cli.App) *cobra.Command {
 	flags.StringVar(&f.jaas, "jaas", "", "read the SASL users from this JAAS `file`")
 	flags.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics at this `address`")
 	flags.BoolVar(&f.audit, "audit", false, "write an audit log (audit.enable in zoo.cfg)")
-	flags.IntVar(&f.perAddress, "max-conns-per-address", defaultPerAddress, "limit `N` of connections per address")
-	flags.IntVar(&f.conns, "max-conns", 0, "limit `N` of connections; 0 means no limit")
+	flags.IntVar(&f.perAddress, "max-conns-per-address", defaultPerAddress, "at most `N` connections per address")
+	flags.IntVar(&f.conns, "max-conns", 0, "at most `N` connections; 0 means no limit")
 	f.log.flags(flags)
 	f.tls.flags(flags)
 	flags.BoolVar(&f.status, "status", false, "show this user's local server")
