@@ -50,8 +50,8 @@ type Options struct {
 	//   - The first acquire of a session below a znode reads the ACL of that znode,
 	//     which takes one more round trip. A later change of the ACL has effect in the
 	//     next session.
-	//   - If the client may not read the ACL, only the client itself may use what it
-	//     creates.
+	//   - If the client may not read the ACL, or if it is larger than 16 KiB, only the
+	//     client itself may use what it creates.
 	//   - If the client may not change the ACL, the servers hide digest users in it, and
 	//     the client omits these. Digest users that share a lock need the permission to
 	//     change the ACL, or must set this field.
