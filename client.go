@@ -99,7 +99,8 @@ func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 // New returns a client that shares the session of c. The caller still closes c, after
 // this client. New ignores the options that concern the session; a nil opts means the
 // zero Options. If opts are invalid, so that Dial would reject them, uses of the locks
-// fail with ErrInvalidOptions.
+// fail with ErrInvalidOptions. The exception is a session that is too short for
+// SyncHeartbeat: its heartbeats are writes.
 //
 // In a session that is not new, the first acquire takes about a third of the session
 // timeout: the client needs that long to prove a deadline.
@@ -281,7 +282,8 @@ func (c *Client) encodeOwner(o Owner) ([]byte, error) {
 type Health struct {
 	// State is the state of the session and its connection.
 	State zk.State
-	// Session is the id of the session; 0 before the first one.
+	// Session is the id of the session; 0 before the first one, and after one has expired
+	// until the next begins.
 	Session int64
 	// Timeout is the negotiated session timeout: if servers granted the session different
 	// timeouts, the shortest. It is 0 before the first session.

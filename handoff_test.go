@@ -269,6 +269,25 @@ func TestLocalHandoffRevoked(t *testing.T) {
 	}
 }
 
+// TestLocalHandoffDowngraded checks that a hold that was downgraded, and now shares the
+// lock, is not handed off.
+func TestLocalHandoffDowngraded(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		l := dial(t, srv).RWMutex("downgraded").Writer().LocalHandoff(10)
+		h := acquire(t, l)
+		if err := h.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		second := waiting(t, t.Context(), l)
+		release(t, h)
+		next := got(t, "the next", second)
+		if next.Node() == h.Node() || next.Token() == h.Token() {
+			t.Errorf("it was handed %s with the token %d", next.Node(), next.Token())
+		}
+		release(t, next)
+	})
+}
+
 // again acquires under the context of a hold.
 func again(t *testing.T, h *zklock.Hold, l *zklock.Lock) *zklock.Hold {
 	t.Helper()

@@ -54,7 +54,9 @@ func (m *RWMutex) Writer() *Lock { return m.writer }
 // Only a hold of [RWMutex.Writer] can be downgraded, once, and only while it is not
 // re-entered; otherwise the error wraps ErrInvalidLock. If the error wraps ErrLost, the
 // hold is lost. If ctx ends first, the downgrade is not confirmed and continues in the
-// background; [Hold.Verify] waits for it.
+// background; [Hold.Verify] waits for it. If other clients change the data of the znode
+// before each of eight attempts, Downgrade fails with zk.ErrBadVersion, and the hold stays a
+// writer's.
 //
 // The znodes are those of Curator's InterProcessReadWriteLock since 5.5.0: the reader has
 // the sequence number of the writer.

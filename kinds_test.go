@@ -154,6 +154,26 @@ func TestPermitsDisagree(t *testing.T) {
 	})
 }
 
+// TestPermitsUnstored checks that clients with another n are not refused if no client may
+// store n, and that a client that may not read the leases is.
+func TestPermitsUnstored(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		op, leases := srv.Dial(t), "/n/leases"
+		allow := func(perms zk.Perm) []zk.ACL { return []zk.ACL{{Perms: perms, Scheme: "world", ID: "anyone"}} }
+		if err := op.EnsurePath(t.Context(), leases, allow(zk.PermAll&^zk.PermWrite)); err != nil {
+			t.Fatal(err)
+		}
+		a, b := dial(t, srv), dial(t, srv)
+		acquire(t, a.Semaphore("/n", 3))
+		acquire(t, b.Semaphore("/n", 4))
+		if _, err := op.SetACL(t.Context(), leases, allow(zk.PermAll&^zk.PermRead), -1); err != nil {
+			t.Fatal(err)
+		}
+		_, err := b.Semaphore("/n", 4).Acquire(t.Context())
+		wants(t, "without READ", err, zk.ErrNoAuth)
+	})
+}
+
 // TestSemaphoreErrors checks that an invalid semaphore returns an error when it is
 // used.
 func TestSemaphoreErrors(t *testing.T) {

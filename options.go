@@ -50,8 +50,8 @@ type Options struct {
 	//   - The first acquire of a session below a znode reads the ACL of that znode,
 	//     which takes one more round trip. A later change of the ACL has effect in the
 	//     next session.
-	//   - If the client may not read the ACL, only the client itself may use what it
-	//     creates.
+	//   - If the client may not read the ACL, or if it is larger than 16 KiB, only the
+	//     client itself may use what it creates.
 	//   - If the client may not change the ACL, the servers hide digest users in it, and
 	//     the client omits these. Digest users that share a lock need the permission to
 	//     change the ACL, or must set this field.
@@ -95,8 +95,9 @@ type Options struct {
 	// ClockDrift is the largest difference between the rates of this machine's clock
 	// and the servers' clocks, as a fraction. Zero means 0.01, which is 1%. So a time
 	// daemon may slew each of the clocks by at most half of this; chrony slews by up to
-	// 0.083 unless its maxslewrate is set. The value must be less than 0.5. Beyond 0.25,
-	// heartbeats come too late to prolong a hold.
+	// 0.083 unless its maxslewrate is set. The value must be less than 0.5. Beyond 0.4,
+	// heartbeats can come too late to prolong a hold, unless the servers' tick is much
+	// shorter than the session timeout.
 	ClockDrift float64
 	// SyncHeartbeat replaces the write of most heartbeats by a sync, which the leader
 	// answers by itself without a log record. Use it only for fleets so large that one

@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,6 +82,30 @@ func TestEntriesInheritParentACL(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEntriesOfParentWithLargeACLAreClosed checks that an entry permits only its creator if the
+// ACL of its parent is larger than 16 KiB.
+func TestEntriesOfParentWithLargeACLAreClosed(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		ann := digestOf(t, srv, "ann")
+		z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
+		for _, n := range []int{300, 1200} { // about 8 KiB, and about 30 KiB
+			acl := []zk.ACL{ann}
+			for i := range n {
+				acl = append(acl, zk.ACL{Perms: zk.PermRead, Scheme: "ip", ID: fmt.Sprintf("10.0.%d.%d", i/256, i%256)})
+			}
+			if _, _, err := z.Create(t.Context(), "/large", nil, acl, zk.ModePersistent); err != nil {
+				t.Fatal(err)
+			}
+			h := acquire(t, dialWith(t, srv, identifiedAs("ann")).Mutex("/large"))
+			if found := listed(t, z, h.Node()); !found[ann] || (len(found) == 1) != (n == 1200) {
+				t.Errorf("with %d entries in the parent's ACL, the ACL has %d", n, len(found))
+			}
+			release(t, h)
+			remove(t, z, "/large")
+		}
+	})
 }
 
 // TestLocksBelowParentWithoutDelete checks that, where all clients may create locks and

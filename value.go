@@ -66,8 +66,9 @@ func (l *Lock) checkValue(value string) error {
 // with one or not. It fails with ErrInvalidLock where [Hold.Verify] does, because the znode
 // could belong to another client. If the hold ends first, the error wraps ErrLost or
 // ErrReleased. If ctx ends first, the change is not confirmed and continues in the
-// background. Concurrent calls for one hold are executed one after another. All holds of a
-// re-entered lock share one value.
+// background. If other clients change the data of the znode before each of eight attempts,
+// SetValue fails with zk.ErrBadVersion. Concurrent calls for one hold are executed one after
+// another. All holds of a re-entered lock share one value.
 func (h *Hold) SetValue(ctx context.Context, value string) error {
 	fail := func(err error) error { return &Error{Op: "set the value of", Path: h.lock.path, Err: err} }
 	p := h.grant

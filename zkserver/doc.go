@@ -49,8 +49,8 @@
 //
 // # Limits
 //
-// No client can fill the memory or stop the server from serving other clients. Each limit is a
-// field of [Options] with a safe default, and has a counter in [Stats]:
+// No client can fill the memory or stop the server from serving other clients. Each limit that
+// is a field of [Options] has a safe default, and a counter in [Stats]:
 //
 //	limit on                         option                                 beyond it
 //	length of a request              MaxFrame                               connection closed
@@ -63,7 +63,7 @@
 //	nodes, data                      MaxNodes, MaxData                      QuotaExceeded
 //	watches, also per address        MaxWatches, MaxWatchesPerConn          QuotaExceeded
 //	paths of watches, likewise       an eighth of MaxData                   QuotaExceeded
-//	passwords sent by an address     256, and one a second                  one each 0.1 s
+//	passwords sent by an address     256, and one a second                  delayed by up to 0.1 s each
 //	TLS handshakes that compute      half of GOMAXPROCS                     wait for their turn
 //	bytes of a TLS handshake         32 KiB                                 connection closed
 //	time until the first request     HandshakeTimeout                       connection closed

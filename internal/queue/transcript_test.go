@@ -176,6 +176,8 @@ func (p *player) input(words []string) []string {
 		p.core.Tick(p.now)
 	case "state":
 		extra = p.state()
+	case "passable":
+		extra = []string{fmt.Sprint("passable ", p.core.Passable(p.now, p.id(args[0])))}
 	default:
 		p.t.Fatalf("unknown input %q", verb)
 	}
