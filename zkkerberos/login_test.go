@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +109,35 @@ func TestTicketOfCredentialCache(t *testing.T) {
 		token, _, err := x.Step(nil)
 		if err != nil || a.accept(token) != nil || a.auth.CName.PrincipalNameString() != "app" {
 			t.Errorf("%v, %v", err, a.accept(token))
+		}
+	}
+}
+
+// TestFilesOfOtherUsersAreRefused checks that a keytab or a credential cache that other users
+// can read or change is refused, as a file of credentials is.
+func TestFilesOfOtherUsersAreRefused(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes of files do not show which users may read them")
+	}
+	write := files(t)
+	conf := write("krb5.conf", []byte(noKDC))
+	ticket := new(acceptor).newTicket(etypeID.AES256_CTS_HMAC_SHA1_96)
+	keys := write("keytab", keytabOf(app))
+	cache := write("cache", ccacheOf(time.Now().Add(time.Hour), app, ticket, tgs, server))
+	for mode, refused := range map[os.FileMode]bool{0o600: false, 0o400: false, 0o640: true, 0o620: true, 0o604: true, 0o602: true, 0o666: true} {
+		for file, opts := range map[string]Options{keys: {Config: conf, Keytab: keys}, cache: {Config: conf, CCache: cache}} {
+			if err := os.Chmod(file, mode); err != nil {
+				t.Fatal(err)
+			}
+			m, err := New(&opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = m.environment()
+			want := fmt.Sprintf("%s: other users could read or change it (mode %04o): chmod 600 it", file, mode)
+			if got := errors.Is(err, zk.ErrInvalidOptions) && strings.Contains(err.Error(), want); got != refused || !refused && err != nil {
+				t.Errorf("%04o: %v", mode, err)
+			}
 		}
 	}
 }
