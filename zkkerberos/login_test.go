@@ -201,13 +201,17 @@ func TestNoKDC(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { // ends when the login has connected
+	returned := make(chan struct{})
+	go func() { // cancels when the login has connected, and keeps the connection until it returns
 		if conn, err := l.Accept(); err == nil {
 			defer conn.Close()
 		}
 		cancel()
+		<-returned
 	}()
-	if _, err := m.Start(ctx, "zk1", nil); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "no KDC answered in time") {
+	_, err = m.Start(ctx, "zk1", nil)
+	close(returned)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "no KDC answered in time") {
 		t.Error(err)
 	}
 }
