@@ -15,10 +15,13 @@ import (
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/credentials"
+	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
 	"github.com/jcmturner/gokrb5/v8/iana/etypeID"
 	"github.com/jcmturner/gokrb5/v8/keytab"
+	"github.com/jcmturner/gokrb5/v8/krberror"
 	"github.com/jcmturner/gokrb5/v8/messages"
 
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -277,6 +280,26 @@ func TestLockedPrincipalIsTriedAgain(t *testing.T) {
 		err := kdcError("log in as", "app", errors.New(text))
 		if errors.Is(err, zk.ErrAuthFailed) != final || errors.Is(err, zk.ErrInvalidOptions) {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestErrorOfHostileKDCIsOneLegibleLine checks that the text of an answer that no key protects
+// changes no terminal, forges no line of a log, and is bounded.
+func TestErrorOfHostileKDCIsOneLegibleLine(t *testing.T) {
+	const hostile = "x\x1b[31m\n\u202ezklock: forged\r"
+	long := strings.Repeat("\x1b", 3<<20)
+	for name, err := range map[string]error{
+		"answer":      messages.NewKRBError(app.name, app.realm, errorcode.KRB_ERR_GENERIC, hostile),
+		"long answer": messages.NewKRBError(app.name, app.realm, errorcode.KRB_ERR_GENERIC, hostile+long),
+		"no answer":   krberror.New(krberror.NetworkingError, hostile+long),
+	} {
+		text := kdcError("log in as", "ann\x1b", err).Error()
+		if legible.Text(text) != text || len(text) > 16<<10 {
+			t.Errorf("%s: %d bytes: %.300q", name, len(text), text)
+		}
+		if !strings.Contains(text, `x\x1b[31m\n\u202ezklock: forged\r`) {
+			t.Errorf("%s: %.300q", name, text)
 		}
 	}
 }
