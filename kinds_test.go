@@ -856,22 +856,32 @@ func TestInspectResizedSemaphore(t *testing.T) {
 	})
 }
 
-// TestSizeKeepsAccess checks that the znode of the size gets the ACL of the znode above it,
-// so that only clients that may use the semaphore can resize it.
+// TestSizeKeepsAccess checks that the znode of the size, and those that Resize creates above it,
+// are as closed as the znode above them, so that only clients that may use the semaphore can
+// resize it.
 func TestSizeKeepsAccess(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		auth := zk.Auth{Scheme: "digest", Data: []byte("ann:secret")}
-		ann := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{auth}})
-		z := dialZK(t, srv, auth)
-		if _, _, err := z.Create(t.Context(), "/ann", nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
-		resize(t, ann, "/ann/team/sem", 2)
-		h := acquire(t, ann.ResizableSemaphore("/ann/team/sem").Permits(2))
-		eve := dial(t, srv)
-		wants(t, "another client's Resize", eve.Resize(t.Context(), "/ann/team/sem", 9), zk.ErrNoAuth)
-		_, err := eve.ResizableSemaphore("/ann/team/sem").TryAcquire(t.Context())
-		wants(t, "another client's try", err, zk.ErrNoAuth)
-		release(t, h)
-	})
+	for name, acl := range map[string][]zk.ACL{"the parent's ACL": nil, "Options.ACL": zk.CreatorACL()} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				auth := zk.Auth{Scheme: "digest", Data: []byte("ann:secret")}
+				ann := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{auth}, ACL: acl})
+				z := dialZK(t, srv, auth)
+				if _, _, err := z.Create(t.Context(), "/ann", nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
+					t.Fatal(err)
+				}
+				resize(t, ann, "/ann/team/sem", 2)
+				h := acquire(t, ann.ResizableSemaphore("/ann/team/sem").Permits(2))
+				eve := dial(t, srv)
+				wants(t, "another client's Resize", eve.Resize(t.Context(), "/ann/team/sem", 9), zk.ErrNoAuth)
+				wants(t, "another client's Resize of a new semaphore", eve.Resize(t.Context(), "/ann/team/other", 9), zk.ErrNoAuth)
+				_, err := eve.ResizableSemaphore("/ann/team/sem").TryAcquire(t.Context())
+				wants(t, "another client's try", err, zk.ErrNoAuth)
+				release(t, h)
+
+				// Below an open znode, the parent of several semaphores stays open.
+				resize(t, ann, "shared/sem", 2)
+				resize(t, eve, "shared/other", 2)
+			})
+		})
+	}
 }

@@ -38,7 +38,8 @@ type Options struct {
 	// ACL is the ACL of the znodes that the client creates. It must let the client
 	// itself read and delete, and other waiting clients read. If the client creates
 	// /zklock, the parent of all locks with relative names, everyone may also create
-	// and read there.
+	// and read there, unless the client has credentials and /zklock is below a closed
+	// chroot.
 	//
 	// For a client without credentials, nil means zk.OpenACL. For a client with
 	// credentials, nil means that a new znode gets the ACL of its parent, and the

@@ -68,7 +68,7 @@ func (c *Client) toOp(r *queue.Request) zk.Op {
 			mode = zk.ModeContainer
 		}
 		acl := c.aclFor(r.Access, lockNode)
-		if c.opts.ACL != nil && r.Above && (r.Path+"/" == nameRoot || c.zk.Authenticates() && letsEveryoneCreate(r.Access)) {
+		if c.opts.ACL != nil && r.Above && letsEveryoneCreate(r.Access) && (c.zk.Authenticates() || r.Path+"/" == nameRoot) {
 			acl = sharedACL(acl)
 		}
 		return zk.PlainCreateOp(r.Path, nonNil(r.Data), acl, mode)
@@ -270,7 +270,8 @@ func openToAll(list []zk.ACL) bool {
 	return slices.ContainsFunc(list, func(a zk.ACL) bool { return a.Scheme == "world" && a.Perms&permMakes == permMakes })
 }
 
-// letsEveryoneCreate reports whether everyone may create locks below a znode.
+// letsEveryoneCreate reports whether everyone may create locks below a znode. A client without
+// credentials reads no Access, and counts every znode as open.
 func letsEveryoneCreate(from queue.Access) bool {
 	a, ok := from.(*parentACL)
 	return !ok || openToAll(a.acl)

@@ -271,6 +271,29 @@ func TestACLOfFirstClientKeepsSharedParentOpen(t *testing.T) {
 	}
 }
 
+// TestClosedChrootKeepsSharedParentClosed checks that the first client below a closed chroot
+// lets other clients create nothing in /zklock there.
+func TestClosedChrootKeepsSharedParentClosed(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		auth := zk.Auth{Scheme: "digest", Data: []byte("ann:secret")}
+		if _, _, err := dialZK(t, srv, auth).Create(t.Context(), "/team", nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		dialTeam := func(opts zklock.Options) *zklock.Client {
+			opts.DialContext = srv.DialContext
+			c, err := zklock.Dial(t.Context(), srv.Servers()+"/team", &opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			return c
+		}
+		release(t, acquire(t, dialTeam(zklock.Options{Auth: []zk.Auth{auth}, ACL: zk.CreatorACL()}).Mutex("a")))
+		_, err := dialTeam(zklock.Options{}).Mutex("b").TryAcquire(t.Context())
+		wants(t, "another client's lock", err, zk.ErrNoAuth)
+	})
+}
+
 // TestLockZnodeOfStrangerKeepsItsACL shows a limit of ACLs: a client that may create znodes
 // next to a lock can create the lock's znode while it does not exist, and then break the lock.
 func TestLockZnodeOfStrangerKeepsItsACL(t *testing.T) {

@@ -124,9 +124,9 @@ func (c *Client) doOne(ctx context.Context, op zk.Op) error {
 }
 
 // accessAbove returns the access control of the znode at path, or of its nearest ancestor
-// that exists.
+// that exists. With Options.ACL, it decides whether a parent of several locks becomes open.
 func (c *Client) accessAbove(ctx context.Context, path string) (queue.Access, error) {
-	if !c.zk.Authenticates() || c.opts.ACL != nil {
+	if !c.zk.Authenticates() {
 		return nil, nil
 	}
 	for {

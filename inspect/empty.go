@@ -354,7 +354,15 @@ func (s Collector) LeaveMark(ctx context.Context) error {
 		return err
 	}
 	if !there {
-		_, _, err = s.Client.Create(ctx, MarkPath, []byte(markData), zk.OpenACL(), zk.ModePersistent)
+		acl, err := s.markACL(ctx)
+		if err != nil {
+			return err
+		}
+		_, _, err = s.Client.Create(ctx, MarkPath, []byte(markData), acl, zk.ModePersistent)
+		if last := len(acl) - 1; errors.Is(err, zk.ErrInvalidACL) && last > 0 {
+			// The servers accept none of the client's credentials.
+			_, _, err = s.Client.Create(ctx, MarkPath, []byte(markData), acl[:last], zk.ModePersistent)
+		}
 		if errors.Is(err, zk.ErrNodeExists) {
 			return nil // another run created it
 		}
@@ -368,4 +376,32 @@ func (s Collector) LeaveMark(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// markACL returns the ACL of a new mark. If the client has credentials, it is the ACL of the
+// znode above the mark, with all permissions for the client as the last entry. A client that may
+// create the mark may also renew it. If the ACL above is unreadable, only the client may use
+// the mark.
+func (s Collector) markACL(ctx context.Context) ([]zk.ACL, error) {
+	if !s.Client.Authenticates() {
+		return zk.OpenACL(), nil
+	}
+	list, _, err := s.Client.GetACL(ctx, path.Dir(MarkPath))
+	if err != nil && !errors.Is(err, zk.ErrNoAuth) {
+		return nil, err
+	}
+	if slices.Contains(list, zk.OpenACL()[0]) {
+		return zk.OpenACL(), nil
+	}
+	var acl []zk.ACL
+	for _, a := range list {
+		if a.Scheme == "digest" && strings.HasSuffix(a.ID, ":x") {
+			continue // the servers hide this identity from the client
+		}
+		if a.Perms&zk.PermCreate != 0 {
+			a.Perms |= zk.PermWrite
+		}
+		acl = append(acl, a)
+	}
+	return append(acl, zk.CreatorACL()...), nil
 }

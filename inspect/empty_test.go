@@ -238,6 +238,46 @@ func TestLeave(t *testing.T) {
 	})
 }
 
+// TestMarkKeepsAccess checks that the mark of a client with credentials is as closed as the
+// znode above it, and that clients that may create znodes there can renew the mark.
+func TestMarkKeepsAccess(t *testing.T) {
+	world := func(p zk.Perm) zk.ACL { return zk.ACL{Perms: p, Scheme: "world", ID: "anyone"} }
+	for name, tt := range map[string]struct {
+		above, want []zk.ACL // without the entry of the client, which is the last
+		own         bool
+	}{
+		"open":    {above: zk.OpenACL(), want: zk.OpenACL()},
+		"closed":  {above: nil, own: true},
+		"creates": {above: []zk.ACL{world(zk.PermCreate | zk.PermRead)}, want: []zk.ACL{world(zk.PermCreate | zk.PermRead | zk.PermWrite)}, own: true},
+		"reads":   {above: zk.ReadACL(), want: zk.ReadACL(), own: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCollectBubble(t, func(p collected) {
+				p.z = p.srv.Dial(p.t, func(o *zk.Options) { o.Auth = []zk.Auth{{Scheme: "digest", Data: []byte("ann:secret")}} })
+				above := slices.Clone(tt.above)
+				if tt.own {
+					above = append(above, zk.CreatorACL()...)
+				}
+				if _, err := p.z.SetACL(p.t.Context(), "/", above, -1); err != nil {
+					t.Fatal(err)
+				}
+				if err := p.collection(time.Hour).LeaveMark(p.t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				got, _, err := p.z.GetACL(p.t.Context(), MarkPath)
+				if err != nil {
+					t.Fatal(err)
+				}
+				own := slices.ContainsFunc(got, func(a zk.ACL) bool { return a.Scheme == "digest" && a.Perms == zk.PermAll })
+				others := slices.DeleteFunc(got, func(a zk.ACL) bool { return a.Scheme == "digest" })
+				if own != tt.own || !slices.Equal(others, tt.want) {
+					t.Errorf("the client: %v, others: %v", own, others)
+				}
+			})
+		})
+	}
+}
+
 // TestRemove: what was found is removed, children first, and what somebody uses
 // meanwhile stays with what is above it.
 func TestRemove(t *testing.T) {

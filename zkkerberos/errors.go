@@ -6,6 +6,7 @@ import (
 
 	"github.com/jcmturner/gokrb5/v8/krberror"
 
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -22,8 +23,19 @@ type Error struct {
 	kind error  // zk.ErrAuthFailed, zk.ErrInvalidOptions, or nil
 }
 
-// Error returns the operation, the name, and the cause in one line.
-func (e *Error) Error() string { return "kerberos: " + e.Op + " " + e.Name + ": " + e.Err.Error() }
+// maxCause limits the cause in a text, in bytes before escapes: an attacker on the path to a
+// KDC can send megabytes.
+const maxCause = 2 << 10
+
+// Error returns the operation, the name, and the cause in one line. It escapes what a terminal
+// would not show, and truncates a long cause.
+func (e *Error) Error() string {
+	cause := e.Err.Error()
+	if len(cause) > maxCause {
+		cause = strings.ToValidUTF8(cause[:maxCause], "") + "..."
+	}
+	return "kerberos: " + e.Op + " " + legible.Path(e.Name) + ": " + legible.Text(cause)
+}
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }

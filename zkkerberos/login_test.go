@@ -9,15 +9,19 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/credentials"
+	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
 	"github.com/jcmturner/gokrb5/v8/iana/etypeID"
 	"github.com/jcmturner/gokrb5/v8/keytab"
+	"github.com/jcmturner/gokrb5/v8/krberror"
 	"github.com/jcmturner/gokrb5/v8/messages"
 
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -112,6 +116,35 @@ func TestTicketOfCredentialCache(t *testing.T) {
 	}
 }
 
+// TestFilesOfOtherUsersAreRefused checks that a keytab or a credential cache that other users
+// can read or change is refused, as a file of credentials is.
+func TestFilesOfOtherUsersAreRefused(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes of files do not show which users may read them")
+	}
+	write := files(t)
+	conf := write("krb5.conf", []byte(noKDC))
+	ticket := new(acceptor).newTicket(etypeID.AES256_CTS_HMAC_SHA1_96)
+	keys := write("keytab", keytabOf(app))
+	cache := write("cache", ccacheOf(time.Now().Add(time.Hour), app, ticket, tgs, server))
+	for mode, refused := range map[os.FileMode]bool{0o600: false, 0o400: false, 0o640: true, 0o620: true, 0o604: true, 0o602: true, 0o666: true} {
+		for file, opts := range map[string]Options{keys: {Config: conf, Keytab: keys}, cache: {Config: conf, CCache: cache}} {
+			if err := os.Chmod(file, mode); err != nil {
+				t.Fatal(err)
+			}
+			m, err := New(&opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = m.environment()
+			want := fmt.Sprintf("%s: other users could read or change it (mode %04o): chmod 600 it", file, mode)
+			if got := errors.Is(err, zk.ErrInvalidOptions) && strings.Contains(err.Error(), want); got != refused || !refused && err != nil {
+				t.Errorf("%04o: %v", mode, err)
+			}
+		}
+	}
+}
+
 // Each error says which file or principal cannot be used, why, and what to do.
 func TestUnusableCredentials(t *testing.T) {
 	write := files(t)
@@ -171,13 +204,17 @@ func TestNoKDC(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { // ends when the login has connected
+	returned := make(chan struct{})
+	go func() { // cancels when the login has connected, and keeps the connection until it returns
 		if conn, err := l.Accept(); err == nil {
 			defer conn.Close()
 		}
 		cancel()
+		<-returned
 	}()
-	if _, err := m.Start(ctx, "zk1", nil); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "no KDC answered in time") {
+	_, err = m.Start(ctx, "zk1", nil)
+	close(returned)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "no KDC answered in time") {
 		t.Error(err)
 	}
 }
@@ -243,6 +280,26 @@ func TestLockedPrincipalIsTriedAgain(t *testing.T) {
 		err := kdcError("log in as", "app", errors.New(text))
 		if errors.Is(err, zk.ErrAuthFailed) != final || errors.Is(err, zk.ErrInvalidOptions) {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestErrorOfHostileKDCIsOneLegibleLine checks that the text of an answer that no key protects
+// changes no terminal, forges no line of a log, and is bounded.
+func TestErrorOfHostileKDCIsOneLegibleLine(t *testing.T) {
+	const hostile = "x\x1b[31m\n\u202ezklock: forged\r"
+	long := strings.Repeat("\x1b", 3<<20)
+	for name, err := range map[string]error{
+		"answer":      messages.NewKRBError(app.name, app.realm, errorcode.KRB_ERR_GENERIC, hostile),
+		"long answer": messages.NewKRBError(app.name, app.realm, errorcode.KRB_ERR_GENERIC, hostile+long),
+		"no answer":   krberror.New(krberror.NetworkingError, hostile+long),
+	} {
+		text := kdcError("log in as", "ann\x1b", err).Error()
+		if legible.Text(text) != text || len(text) > 16<<10 {
+			t.Errorf("%s: %d bytes: %.300q", name, len(text), text)
+		}
+		if !strings.Contains(text, `x\x1b[31m\n\u202ezklock: forged\r`) {
+			t.Errorf("%s: %.300q", name, text)
 		}
 	}
 }

@@ -27,11 +27,13 @@ type Options struct {
 	// keytab.
 	Principal string
 	// Keytab is a file with the keys of the principal. Empty means that the tickets of
-	// CCache are used.
+	// CCache are used. Other users must not be able to read or change the file; the
+	// group may read it if it belongs to another user, such as root.
 	Keytab string
 	// CCache is a credential cache: a file, with or without the prefix "FILE:". Other
 	// types of caches are not supported. Empty means that of KRB5CCNAME, otherwise
-	// /tmp/krb5cc_UID. If Keytab is set, CCache must be empty.
+	// /tmp/krb5cc_UID. If Keytab is set, CCache must be empty. Other users must not be
+	// able to read or change the file.
 	CCache string
 	// Config is the file krb5.conf. Empty means the first file of KRB5_CONFIG that
 	// exists, otherwise /etc/krb5.conf. KDCs are asked by TCP. Lines with include and

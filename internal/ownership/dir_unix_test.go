@@ -3,6 +3,7 @@
 package ownership
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,27 @@ func must(t *testing.T, errs ...error) {
 	for _, err := range errs {
 		if err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestExposed checks that a file is exposed if other users may read or change it, and that the
+// group may read a file of another user.
+func TestExposed(t *testing.T) {
+	needsRoot(t)
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(path, nil, 0o600))
+	for _, tt := range []struct {
+		mode          fs.FileMode
+		mine, another bool // whether it is exposed
+	}{{0o600, false, false}, {0o400, false, false}, {0o640, true, false}, {0o620, true, true}, {0o604, true, true}, {0o602, true, true}} {
+		for uid, want := range map[int]bool{os.Geteuid(): tt.mine, stranger: tt.another} {
+			must(t, os.Chown(path, uid, -1), os.Chmod(path, tt.mode))
+			info, err := os.Stat(path)
+			must(t, err)
+			if got := Exposed(info); got != want {
+				t.Errorf("mode %04o of user %d: %v", tt.mode, uid, got)
+			}
 		}
 	}
 }

@@ -32,5 +32,8 @@ func GroupWritable(string) bool { return false }
 // Other can't be told here.
 func Other(fs.FileInfo) (uid int, other bool) { return -1, false }
 
+// Exposed reports false, because the mode does not show which users may read a file here.
+func Exposed(fs.FileInfo) bool { return false }
+
 // flock does nothing, because directories cannot be locked here.
 func flock(*os.File, time.Time) error { return nil }

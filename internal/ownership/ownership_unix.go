@@ -228,6 +228,17 @@ func Other(info fs.FileInfo) (uid int, other bool) {
 	return int(st.Uid), st.Uid != 0 && int(st.Uid) != os.Geteuid()
 }
 
+// Exposed reports whether other users may read or change a file with secrets. The group may
+// read a file of another user, such as root, because that user gave it to the group.
+func Exposed(info fs.FileInfo) bool {
+	owner, known := info.Sys().(*syscall.Stat_t)
+	forbidden := fs.FileMode(0o027)
+	if !known || int(owner.Uid) == os.Geteuid() {
+		forbidden = 0o077
+	}
+	return info.Mode().Perm()&forbidden != 0
+}
+
 // flock locks a directory. It polls, because the kernel's blocking lock has no deadline.
 func flock(dir *os.File, deadline time.Time) error {
 	for {

@@ -105,6 +105,9 @@ func (i *identity) Authentication() (p authentication, err error) {
 		if p.TLS, err = i.TLS.Config(warnOnce()); err != nil {
 			return p, err
 		}
+		if warning := i.TLS.Exposed(); warning != "" {
+			Warn("%s", warning)
+		}
 	}
 	if p.Credentials, err = i.credentials(); err != nil || !i.kerberos.wanted() {
 		return p, err

@@ -4,16 +4,19 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/config"
+	"github.com/zklock/zklock/internal/testcert"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -87,6 +90,35 @@ func TestProof(t *testing.T) {
 	}
 }
 
+// TestReadableKeyIsWarnedAbout checks that the command warns about a key of the client that
+// every user of the machine may read.
+func TestReadableKeyIsWarnedAbout(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes of files do not show which users may read them")
+	}
+	for _, key := range []string{EnvAuth, envSASL, envAuthFile} {
+		t.Setenv(key, "")
+	}
+	p := testcert.New(t, "ca").Client("ann")
+	paths := testcert.Write(t, t.TempDir(), "cert.pem", p.Cert, "key.pem", p.Key, "both.pem", p.Both())
+	for file, c := range map[string]config.ClientTLS{paths[1]: {Cert: paths[0], Key: paths[1]}, paths[2]: {Cert: paths[2]}} {
+		for mode, warned := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true, 0o666: true} {
+			if err := os.Chmod(file, mode); err != nil {
+				t.Fatal(err)
+			}
+			i := identity{TLS: c}
+			said := stderrOf(t, func() {
+				if _, err := i.Authentication(); err != nil {
+					t.Error(err)
+				}
+			})
+			if got := strings.Contains(said, "contains the TLS key, and all users of this machine can read it"); got != warned {
+				t.Errorf("%s with mode %04o: %q", file, mode, said)
+			}
+		}
+	}
+}
+
 func TestIdentityForACommand(t *testing.T) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -135,24 +167,32 @@ func TestAdvice(t *testing.T) {
 }
 
 func TestWarnOnceTellsOfEachErrorOnce(t *testing.T) {
+	said := stderrOf(t, func() {
+		tell := warnOnce()
+		for _, text := range []string{"a", "a", "b", "b", "a"} {
+			tell(errors.New(text))
+		}
+	})
+	if got := strings.Count(said, "stays in use"); got != 3 {
+		t.Errorf("%d warnings, want 3: %s", got, said)
+	}
+}
+
+// stderrOf returns what f writes to standard error: less than a pipe holds.
+func stderrOf(t *testing.T, f func()) string {
+	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	old := os.Stderr
 	os.Stderr = w
-	tell := warnOnce()
-	for _, text := range []string{"a", "a", "b", "b", "a"} {
-		tell(errors.New(text))
-	}
+	f()
 	os.Stderr = old
 	w.Close()
-	b := make([]byte, 4096)
-	n, err := r.Read(b)
+	b, err := io.ReadAll(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Count(string(b[:n]), "stays in use"); got != 3 {
-		t.Errorf("%d warnings, want 3: %s", got, b[:n])
-	}
+	return string(b)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/zklock/zklock/internal/inputfile"
+	"github.com/zklock/zklock/internal/ownership"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -91,8 +92,8 @@ func ReadFile(name string) (Credentials, error) {
 	if err != nil {
 		return Credentials{}, fmt.Errorf("%w: %w", ErrCredentials, err)
 	}
-	if err := private(name, info); err != nil {
-		return Credentials{}, err
+	if ownership.Exposed(info) {
+		return Credentials{}, fmt.Errorf("%w: %s has mode %04o: other users could read or change it: chmod 600 %s", ErrCredentials, name, info.Mode().Perm(), name)
 	}
 	return ParseCredentials(name, string(text))
 }

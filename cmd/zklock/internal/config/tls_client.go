@@ -1,11 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 
@@ -37,6 +39,22 @@ type ClientTLS struct {
 
 // Wanted reports whether a field is set.
 func (c ClientTLS) Wanted() bool { return c != ClientTLS{} }
+
+// Exposed returns the warning of ExposedKey for the client's key.
+func (c ClientTLS) Exposed() string { return ExposedKey(cmp.Or(c.Key, c.Cert)) }
+
+// ExposedKey returns a warning if every user of the machine may read the file of a TLS key,
+// otherwise "".
+func ExposedKey(name string) string {
+	if name == "" || !permissions {
+		return ""
+	}
+	info, err := os.Stat(name)
+	if err != nil || info.Mode().Perm()&0o007 == 0 {
+		return "" // reading a missing file reports the error
+	}
+	return fmt.Sprintf("%q contains the TLS key, and all users of this machine can read it: chmod o= it", name)
+}
 
 // Config reads the files. It reads the client's certificate again for each connection, so
 // that a renewed one takes effect. If that fails, the connection uses the former

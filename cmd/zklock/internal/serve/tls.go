@@ -100,15 +100,10 @@ func (t serveTLS) config() (*tls.Config, error) {
 
 // exposed returns a warning if every user of the machine may read the key, otherwise "".
 func (t serveTLS) exposed() string {
-	name := cmp.Or(t.Files.Key, t.Files.Cert) // the certificate file may contain the key
-	if !t.wanted() || name == "" {
+	if !t.wanted() {
 		return ""
 	}
-	info, err := os.Stat(name)
-	if err != nil || info.Mode().Perm()&0o007 == 0 {
-		return "" // reading a missing file reports the error
-	}
-	return fmt.Sprintf("%q contains the TLS key, and all users of this machine can read it: chmod o= it", name)
+	return config.ExposedKey(cmp.Or(t.Files.Key, t.Files.Cert)) // the certificate file may contain the key
 }
 
 // listeners listens at the plain address, unless it is empty, and at the TLS address. With
