@@ -32,7 +32,7 @@ func acquire(ctx context.Context, s *cli.Settings, c *zklock.Client, spec *lockS
 		wait, cancel = context.WithDeadline(ctx, began.Add(timeout))
 	}
 	defer cancel()
-	stop := line.start(wait, l, spec.title())
+	stop := line.start(wait, c, l, spec.title())
 	hold, err := acquireOrTry(wait, s, l)
 	stop()
 	switch {
