@@ -123,6 +123,21 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
+// TestRunUnitRestartsAfterEveryExit checks that no exit code of a service keeps systemd from
+// starting it again: a Go panic and a shell's syntax error exit with 2. A stop, after which
+// zklock exits with 143, is not a failure.
+func TestRunUnitRestartsAfterEveryExit(t *testing.T) {
+	b, err := os.ReadFile("../../packaging/systemd/zklock-run@.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for setting, want := range map[string]bool{"Restart=always": true, "StartLimitIntervalSec=0": true, "SuccessExitStatus=143": true, "RestartPreventExitStatus=": false} {
+		if got := strings.Contains(string(b), "\n"+setting); got != want {
+			t.Errorf("the unit has %s: %v, want %v", setting, got, want)
+		}
+	}
+}
+
 // TestServerSettings: the server takes the settings that the package brings, with
 // nothing to remark on.
 func TestServerSettings(t *testing.T) {

@@ -178,11 +178,11 @@ func TestPrefixPath(t *testing.T) {
 // TestWarningIsOneLegibleLine: an error with what a server wrote in it stays one line
 // that no terminal obeys.
 func TestWarningIsOneLegibleLine(t *testing.T) {
-	if got := warning("ZKLOCK_LAYOUT is %q", strings.Repeat("é", 100_000)); len(got) > 10_000 || !utf8.ValidString(got) || !strings.HasSuffix(got, "...\n") {
+	if got := Warning("ZKLOCK_LAYOUT is %q", strings.Repeat("é", 100_000)); len(got) > 10_000 || !utf8.ValidString(got) || !strings.HasSuffix(got, "...\n") {
 		t.Errorf("a warning about a long value has %d bytes and ends with %q", len(got), got[len(got)-10:])
 	}
 	err := errors.Join(errors.New("dial zk1: certificate is valid for \x1b]0;x\a\u202e"), errors.New("closed"))
-	if got, want := warning("%v", err), `zklock: dial zk1: certificate is valid for \x1b]0;x\a\u202e; closed`+"\n"; got != want {
+	if got, want := Warning("%v", err), `zklock: dial zk1: certificate is valid for \x1b]0;x\a\u202e; closed`+"\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

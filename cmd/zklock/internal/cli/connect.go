@@ -16,6 +16,7 @@ import (
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/local"
 	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -201,7 +202,29 @@ func (s *Settings) ReadClient(ctx context.Context, layout LayoutValue) (*zk.Clie
 	if err != nil {
 		return nil, nil, s.explainDial(t, err)
 	}
+	// Without this check, a mistyped chroot looks like servers without locks.
+	if s.Chroot() != "" {
+		if _, exists, err := z.Exists(ctx, "/"); err == nil && !exists {
+			_ = z.Close()
+			return nil, nil, s.MissingChroot()
+		}
+	}
 	return z, zklock.New(z, &zklock.Options{Anonymous: true, Layout: layout.Layout}), nil
+}
+
+// Chroot returns the path at the end of the connection string, or "".
+func (s *Settings) Chroot() string {
+	i := strings.IndexByte(s.Servers, '/')
+	if i < 0 || strings.HasPrefix(s.Servers, "unix:") {
+		return ""
+	}
+	return s.Servers[i:]
+}
+
+// MissingChroot returns the error for a chroot that does not exist.
+func (s *Settings) MissingChroot() error {
+	return fmt.Errorf("the chroot %s of the servers does not exist: correct the path at the end of the connection string, or create that znode",
+		legible.Path(s.Chroot()))
 }
 
 // Reader connects a reader for locks of all kinds.

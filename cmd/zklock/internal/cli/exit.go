@@ -94,21 +94,21 @@ func report(err error, terminal bool) {
 	if errors.As(err, &e) && (e.Err == nil || e.Code == 0 && !terminal) || outputClosed(err) {
 		return
 	}
-	_, _ = io.WriteString(lineWriter{lastTime}, warning("%s%s", strings.TrimPrefix(err.Error(), "zklock: "), advice(err))) // it never fails
+	_, _ = io.WriteString(lineWriter{lastTime}, Warning("%s%s", strings.TrimPrefix(err.Error(), "zklock: "), advice(err))) // it never fails
 }
 
 // Warn writes one line for the user, to [Stderr].
 func Warn(format string, args ...any) {
-	_, _ = io.WriteString(Stderr, warning(format, args...)) // it never fails
+	_, _ = io.WriteString(Stderr, Warning(format, args...)) // it never fails
 }
 
 // maxWarning limits a line for the user, in bytes. Errors quote values of any length, such as
 // those of environment variables.
 const maxWarning = 8 << 10
 
-// warning returns a line for the user. It escapes the text, because errors can quote data
+// Warning returns a line for the user. It escapes the text, because errors can quote data
 // from servers.
-func warning(format string, args ...any) string {
+func Warning(format string, args ...any) string {
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ") // joined errors
 	if text = legible.Text(text); len(text) > maxWarning {
 		text = strings.ToValidUTF8(text[:maxWarning], "") + "..."

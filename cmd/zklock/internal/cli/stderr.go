@@ -86,7 +86,7 @@ func writeLines(written chan struct{}) {
 		lines.Lock()
 		lines.waiting = lines.waiting[1:]
 		if lines.dropped > 0 && len(lines.waiting) == 0 {
-			text := warning("%d lines are not shown, because standard error was not read", lines.dropped)
+			text := Warning("%d lines are not shown, because standard error was not read", lines.dropped)
 			lines.waiting, lines.dropped = append(lines.waiting, line{next.file, text}), 0
 		}
 		lines.Unlock()

@@ -32,7 +32,7 @@ func acquire(ctx context.Context, s *cli.Settings, c *zklock.Client, spec *lockS
 		wait, cancel = context.WithDeadline(ctx, began.Add(timeout))
 	}
 	defer cancel()
-	stop := line.start(wait, l, spec.title())
+	stop := line.start(wait, c, l, spec.title())
 	hold, err := acquireOrTry(wait, s, l)
 	stop()
 	switch {
@@ -166,9 +166,8 @@ func explain(s *cli.Settings, spec *lockSpec, err error) error {
 		return &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("%s: "+format, append([]any{spec.title()}, args...)...)}
 	}
 	switch {
-	case errors.Is(err, zk.ErrNoNode) && chroot(s) != "":
-		return failed("the chroot %s of the servers does not exist: correct the path at the end of the connection string, or create that znode",
-			legible.Path(chroot(s)))
+	case errors.Is(err, zk.ErrNoNode) && s.Chroot() != "":
+		return failed("%w", s.MissingChroot())
 	case errors.Is(err, zklock.ErrForeignMutex):
 		return failed("a mutex of another library on this path does not wait for readers; use that library's read-write lock, or give --allow-foreign-mutex")
 	case errors.Is(err, zklock.ErrWriteLock):
@@ -187,15 +186,6 @@ func explain(s *cli.Settings, spec *lockSpec, err error) error {
 		return failed("the size of the semaphore is not set, or less than --permits; zklock resize %s N sets it", legible.Word(spec.names[0]))
 	}
 	return err
-}
-
-// chroot returns the path at the end of the connection string, or "".
-func chroot(s *cli.Settings) string {
-	i := strings.IndexByte(s.Servers, '/')
-	if i < 0 || strings.HasPrefix(s.Servers, "unix:") {
-		return ""
-	}
-	return s.Servers[i:]
 }
 
 // releaseError returns the error of a release that failed, and says when the lock is free

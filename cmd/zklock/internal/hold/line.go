@@ -27,7 +27,7 @@ const (
 // waitLine shows a user the progress of a wait.
 type waitLine struct {
 	out      io.Writer
-	terminal bool // show one line that changes; otherwise print one line once
+	terminal bool // show one line that changes; otherwise print the line once
 	width    func() int
 	link     *process.Link
 	me       zklock.Owner
@@ -43,13 +43,13 @@ func newWaitLine(link *process.Link, me zklock.Owner, servers string) *waitLine 
 	}
 }
 
-// start shows the line in a goroutine, which has ended when stop returns.
-func (w *waitLine) start(ctx context.Context, l *zklock.Lock, name string) (stop func()) {
+// start shows the line for a lock of c in a goroutine, which has ended when stop returns.
+func (w *waitLine) start(ctx context.Context, c *zklock.Client, l *zklock.Lock, name string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.run(ctx, l, name)
+		w.run(ctx, c, l, name)
 	}()
 	return func() {
 		cancel()
@@ -58,25 +58,29 @@ func (w *waitLine) start(ctx context.Context, l *zklock.Lock, name string) (stop
 }
 
 // run shows the line until ctx ends.
-func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
+func (w *waitLine) run(ctx context.Context, c *zklock.Client, l *zklock.Lock, name string) {
 	timer := time.NewTimer(lineAfter)
 	defer timer.Stop()
 	var entries []zklock.Entry
 	var inspected time.Time
 	var seen pace
+	var silence outage
 	shown, answers, warned := false, true, false
 	for {
 		select {
 		case <-ctx.Done():
-			if shown {
+			if shown && w.terminal {
 				fmt.Fprint(w.out, cli.EraseLine)
+			}
+			if silence.reported && !unanswered(c.Health()) && w.visible() {
+				w.warn("the servers answer again")
 			}
 			return
 		case <-timer.C:
 		}
 		// Every waiter reads all entries, so it does so less often than it refreshes
 		// the times in the line.
-		if time.Since(inspected) >= lineInspect {
+		if time.Since(inspected) >= lineInspect && (w.terminal || !shown) {
 			read, cancel := context.WithTimeout(ctx, lineAnswer)
 			got, err := l.Inspect(read)
 			cancel()
@@ -90,14 +94,24 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 		if ctx.Err() != nil {
 			continue
 		}
+		timer.Reset(lineRefresh)
 		if w.report != nil {
 			w.report(entries)
-			timer.Reset(lineRefresh)
 			continue
 		}
-		if warning := overlookedBy(entries, w.me); warning != "" && !warned && (!w.terminal || w.link.Foreground()) {
-			fmt.Fprintf(w.out, "%szklock: %s: %s%s\n", w.erase(), name, warning, w.servers)
+		if !w.visible() {
+			continue
+		}
+		if warning := overlookedBy(entries, w.me); warning != "" && !warned {
+			w.warn("%s: %s%s", name, warning, w.servers)
 			warned = true
+		}
+		if text := silence.observe(c.Health(), name, w.servers); text != "" {
+			w.warn("%s", text)
+		}
+		// A log gets one line, not one per second.
+		if shown && !w.terminal {
+			continue
 		}
 		text := describe(name, entries, w.me, time.Now())
 		if left := seen.left(time.Now()); left > 0 {
@@ -106,18 +120,51 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 		if !answers {
 			text += " (no answer from the servers)"
 		}
-		// A log gets one line, not one per second.
-		if !w.terminal {
-			fmt.Fprintf(w.out, "zklock: %s%s\n", text, w.servers)
-			return
-		}
-		// In the background, another job has the terminal, and its user may be typing.
-		if w.link.Foreground() {
+		if w.terminal {
 			fmt.Fprint(w.out, cli.EraseLine, cli.Truncate("zklock: "+text, w.width()-1))
-			shown = true
+		} else {
+			fmt.Fprintf(w.out, "zklock: %s%s\n", text, w.servers)
 		}
-		timer.Reset(lineRefresh)
+		shown = true
 	}
+}
+
+// visible reports whether the line may write. In the background, another job has the
+// terminal, and its user may be typing.
+func (w *waitLine) visible() bool { return !w.terminal || w.link.Foreground() }
+
+// warn prints a message above the line.
+func (w *waitLine) warn(format string, args ...any) {
+	fmt.Fprint(w.out, w.erase(), cli.Warning(format, args...))
+}
+
+// outage follows whether the servers answer a client that waits.
+type outage struct {
+	since    time.Time // when they were first found not to answer; zero while they answer
+	reported bool
+}
+
+// observe returns the message that is due for a state of the client, or "". There is one
+// when the servers have not answered for lineAnswer, and one when they answer again.
+func (o *outage) observe(h zklock.Health, name, servers string) string {
+	switch {
+	case !unanswered(h):
+		ended := o.reported
+		*o = outage{}
+		if ended {
+			return "the servers answer again; still waiting for " + name
+		}
+	case o.since.IsZero():
+		o.since = time.Now()
+	case !o.reported && time.Since(o.since) >= lineAnswer:
+		o.reported = true
+		text := fmt.Sprintf("reconnecting: %v; still waiting for %s%s", errUnanswered, name, servers)
+		if h.Err != nil {
+			text += fmt.Sprintf(": %v", h.Err)
+		}
+		return text
+	}
+	return ""
 }
 
 // erase returns the text that erases the line.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -100,7 +101,7 @@ func TestWaitingLineWarnsOnceOfLaterKazoo(t *testing.T) {
 		var out bytes.Buffer
 		all.Go(func() { _, _ = c.Mutex("m").Acquire(ctx) })
 		all.Go(func() {
-			(&waitLine{out: &out, terminal: true, width: func() int { return 80 }, me: me}).run(ctx, c.Mutex("m"), "m")
+			(&waitLine{out: &out, terminal: true, width: func() int { return 80 }, me: me}).run(ctx, c, c.Mutex("m"), "m")
 		})
 		time.Sleep(20 * time.Second)
 		if _, _, err := z.Create(t.Context(), "/zklock/m/0f8fad5bd9cb469fa16570867728950f__lock__", []byte("worker"), nil, zk.ModeEphemeralSequential); err != nil {
@@ -168,8 +169,10 @@ func TestWaitingLineReportsOnlySilence(t *testing.T) {
 		c := zklock.New(z, nil)
 		defer c.Close()
 		line := func() string {
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+			defer cancel()
 			var out bytes.Buffer
-			(&waitLine{out: &out}).run(t.Context(), c.Mutex("/closed"), "/closed")
+			(&waitLine{out: &out}).run(ctx, c, c.Mutex("/closed"), "/closed")
 			return out.String()
 		}
 		if got := line(); !strings.HasPrefix(got, "zklock: waiting for /closed") || strings.Contains(got, "no answer") {
@@ -180,5 +183,83 @@ func TestWaitingLineReportsOnlySilence(t *testing.T) {
 			t.Errorf("the line of silent servers is %q", got)
 		}
 		srv.Resume()
+	})
+}
+
+// A waiter tells once that the servers do not answer, and once that they answer again.
+// It does not tell of an interruption that ends within a moment.
+func TestWaitingLineReportsOutageOnce(t *testing.T) {
+	for _, terminal := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t)
+			c, holder := zklock.New(srv.Dial(t), nil), zklock.New(srv.Dial(t), nil)
+			defer c.Close()
+			defer holder.Close()
+			if _, err := holder.Mutex("m").Acquire(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			k, s, err := parsed(t, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.names, k.paths = []string{"m"}, []string{"/zklock/m"}
+			ctx, cancel := context.WithCancel(t.Context())
+			var all sync.WaitGroup // ended by cancel
+			var out bytes.Buffer
+			line := &waitLine{out: &out, terminal: terminal, width: func() int { return 80 }, servers: ", on a:1"}
+			all.Go(func() { _, _ = acquire(ctx, s, c, k, line, time.Now()) })
+			for _, outage := range []time.Duration{time.Second, 10 * time.Second, 10 * time.Second} {
+				time.Sleep(20 * time.Second)
+				srv.Stop()
+				time.Sleep(outage)
+				srv.Restart(t)
+			}
+			time.Sleep(20 * time.Second)
+			cancel()
+			all.Wait()
+			var got []string
+			for text := range strings.Lines(out.String()) {
+				text = text[max(strings.LastIndex(text, cli.EraseLine), 0):]
+				got = append(got, strings.TrimPrefix(text, cli.EraseLine))
+			}
+			silent := "zklock: reconnecting: no answer from the servers; still waiting for m, on a:1: zktest: the server is stopped; Restart it first: connection refused\n"
+			answer := "zklock: the servers answer again; still waiting for m\n"
+			want := []string{silent, answer, silent, answer}
+			if terminal {
+				want = append(want, "") // the line is erased
+			} else {
+				want = append([]string{"zklock: waiting for m, on a:1\n"}, want...)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("terminal %v: printed %q, want %q", terminal, got, want)
+			}
+		})
+	}
+}
+
+// If the lock is granted as soon as the servers answer again, the waiter tells that they do.
+func TestWaitingLineReportsEndOfOutageAtGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c := zklock.New(srv.Dial(t), nil)
+		defer c.Close()
+		k, s, err := parsed(t, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.Stop()
+		var out bytes.Buffer
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := acquire(t.Context(), s, c, k, &waitLine{out: &out}, time.Now()); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(time.Minute)
+		srv.Restart(t)
+		all.Wait()
+		if !strings.HasSuffix(out.String(), "\nzklock: the servers answer again\n") {
+			t.Errorf("printed %q", out.String())
+		}
 	})
 }

@@ -15,9 +15,10 @@ const metricsTime = 5 * time.Second
 // runMetrics writes the metrics of a run for the node exporter's textfile collector. The
 // zero value does nothing. A failure prints a warning and does not affect the run.
 type runMetrics struct {
-	path string
-	lock string        // "" if there is nothing to write
-	last chan struct{} // closed when the last update is written; nil before the first
+	path   string
+	lock   string        // "" if there is nothing to write
+	last   chan struct{} // closed when the last update is written; nil before the first
+	warned string        // the last error that was printed; belongs to the update in progress
 }
 
 // begin makes the run count. The caller has checked the names of the locks. begin returns
@@ -69,7 +70,9 @@ func (m *runMetrics) update(change func(*Textfile)) {
 		if before != nil {
 			<-before
 		}
-		if err := UpdateTextfile(m.path, change); err != nil {
+		err := UpdateTextfile(m.path, change)
+		if err != nil && err.Error() != m.warned {
+			m.warned = err.Error()
 			cli.Warn("--metrics %s: %v", m.path, err)
 		}
 	}()

@@ -97,3 +97,18 @@ func TestNoMetrics(t *testing.T) {
 		t.Errorf("a file that nobody reads: %v", err)
 	}
 }
+
+// The start and the end of a run do not both warn about the same error.
+func TestRunMetricsWarnOnce(t *testing.T) {
+	m := runMetrics{path: filepath.Join(t.TempDir(), "none", "x.prom")}
+	if err := m.begin("/l"); err != nil {
+		t.Fatal(err)
+	}
+	printed := captureStderr(t, func() {
+		m.started(time.Now())
+		m.ended(&statusLine{Outcome: outcomeLost, Started: true}, time.Now())
+	})
+	if strings.Count(printed, "zklock: --metrics "+m.path+": ") != 1 {
+		t.Errorf("printed %q", printed)
+	}
+}
