@@ -242,7 +242,7 @@ func (s *Settings) explainDial(t *target, err error) error {
 	err = s.Explain(err)
 	if t.Local() && s.Servers == "" && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("this user's local server did not answer within %s: %w; see the log in %s; if its process %d is stopped or hangs, kill it: the next command starts it again",
-			ShortDuration(s.ConnectLimit()), err, t.dialer.Place.Dir, t.dialer.Place.PID())
+			ExactDuration(s.ConnectLimit()), err, t.dialer.Place.Dir, t.dialer.Place.PID())
 	}
 	return err
 }
@@ -258,7 +258,7 @@ func (s *Settings) Explain(err error) error {
 		if s.From.Context != "" {
 			see = "these are the servers of the context " + s.From.Context + "; see zklock context and --connect-timeout"
 		}
-		return fmt.Errorf("no server answered within %s: %w; %s", ShortDuration(s.ConnectLimit()), err, see)
+		return fmt.Errorf("no server answered within %s: %w; %s", ExactDuration(s.ConnectLimit()), err, see)
 	}
 	return err
 }

@@ -102,3 +102,15 @@ func ShortDuration(d time.Duration) string {
 	}
 	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
+
+// ExactDuration returns a duration as a user would write it, such as 1.5s or 1h30m.
+func ExactDuration(d time.Duration) string {
+	text := d.String()
+	if short, whole := strings.CutSuffix(text, "m0s"); whole {
+		text = short + "m"
+	}
+	if short, whole := strings.CutSuffix(text, "h0m"); whole {
+		text = short + "h"
+	}
+	return text
+}

@@ -70,3 +70,15 @@ func TestShort(t *testing.T) {
 		}
 	}
 }
+
+func TestExactDuration(t *testing.T) {
+	for _, want := range []string{"300ms", "1.5s", "10s", "1m", "10m", "1m30s", "1h", "10h", "1h30m", "1h0m1s", "24h"} {
+		d, err := time.ParseDuration(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ExactDuration(d); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
+}

@@ -47,7 +47,7 @@ func acquire(ctx context.Context, s *cli.Settings, c *zklock.Client, spec *lockS
 		return nil, &cli.ExitError{Code: s.Conflict, Err: explainNodeLock(ctx, s, l, spec, lockedError(spec, err, s.ServersSuffix()))}
 	case wait.Err() != nil && unanswered(c.Health()):
 		// The lock may be free: a cron job must not take this for a lock that is held.
-		failed := fmt.Errorf("%s was not acquired within %s: %w%s", spec.title(), cli.ShortDuration(timeout), errUnanswered, s.ServersSuffix())
+		failed := fmt.Errorf("%s was not acquired within %s: %w%s", spec.title(), cli.ExactDuration(timeout), errUnanswered, s.ServersSuffix())
 		if reason := c.Health().Err; reason != nil {
 			failed = fmt.Errorf("%w: %w", failed, reason)
 		}
@@ -136,9 +136,9 @@ func lockedError(spec *lockSpec, err error, servers string) error {
 // names the servers.
 func timeoutError(spec *lockSpec, timeout time.Duration, servers string) error {
 	if len(spec.paths) == 1 {
-		return fmt.Errorf("%s was not free within %s%s", spec.title(), cli.ShortDuration(timeout), servers)
+		return fmt.Errorf("%s was not free within %s%s", spec.title(), cli.ExactDuration(timeout), servers)
 	}
-	text := fmt.Sprintf("%s were not free together within %s%s; --timeout sets another limit", spec.title(), cli.ShortDuration(timeout), servers)
+	text := fmt.Sprintf("%s were not free together within %s%s; --timeout sets another limit", spec.title(), cli.ExactDuration(timeout), servers)
 	if !spec.inOrder {
 		text += "; if other clients acquire these locks one by one, this can be a deadlock: see --in-order"
 	}
@@ -191,7 +191,7 @@ func explain(s *cli.Settings, spec *lockSpec, err error) error {
 // releaseError returns the error of a release that failed, and says when the lock is free
 // nevertheless: timeout is the session timeout that the servers granted.
 func releaseError(s *cli.Settings, spec *lockSpec, timeout time.Duration, err error) error {
-	free := "; the lock is free when its session expires, which takes at most " + cli.ShortDuration(timeout) + " while the servers are up"
+	free := "; the lock is free when its session expires, which takes at most " + cli.ExactDuration(timeout) + " while the servers are up"
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("release %s: no answer from the servers%s%s", spec.title(), s.ServersSuffix(), free)
 	}

@@ -40,7 +40,7 @@ func TestAcquireTimeoutCountsFromBegan(t *testing.T) {
 	line := &waitLine{out: io.Discard}
 	began := time.Now()
 	_, err = acquire(t.Context(), s, waiting, k, line, began.Add(-time.Hour))
-	if cli.ExitCode(err) != cli.ExitConflict || !strings.Contains(err.Error(), "was not free within 1h00m") {
+	if cli.ExitCode(err) != cli.ExitConflict || !strings.Contains(err.Error(), "was not free within 1h") {
 		t.Errorf("%v with code %d", err, cli.ExitCode(err))
 	}
 	if took := time.Since(began); took > time.Minute {

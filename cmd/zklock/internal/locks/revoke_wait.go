@@ -50,7 +50,7 @@ func awaitRelease(a *cli.App, ctx context.Context, l *oneLock, asked []inspect.E
 		},
 	})
 	if failed == nil && len(result.held) > 0 {
-		failed = &cli.ExitError{Code: cli.ExitNo, Err: fmt.Errorf("%s was not released within %s", l.name, cli.ShortDuration(f.wait.D))}
+		failed = &cli.ExitError{Code: cli.ExitNo, Err: fmt.Errorf("%s was not released within %s", l.name, cli.ExactDuration(f.wait.D))}
 	}
 	return errors.Join(failed, err)
 }
