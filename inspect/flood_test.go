@@ -246,3 +246,16 @@ func TestDroppedSemaphoreIsKnownAgain(t *testing.T) {
 		t.Errorf("semaphore %v, %d entries and %d grants of its gate", s.isSemaphore(path), len(gate.line.queue), gate.grants)
 	}
 }
+
+// TestLocksNamedLeasesAreNoSemaphore: at the root of names, leases and locks are ordinary names,
+// also for the listing.
+func TestLocksNamedLeasesAreNoSemaphore(t *testing.T) {
+	s := NewWatcher(zktest.Start(t).Dial(t), nil)
+	defer s.Close()
+	s.noteSemaphore("/zklock")
+	s.onEvent(zk.Event{Type: zk.EventNodeCreated, Path: "/zklock/locks/_c_00000000-0000-0000-0000-000000000000-lock-0000000001"})
+	s.onDrained()
+	if s.tracks["/zklock/locks"] == nil {
+		t.Error("the lock named locks is taken for the gate of a semaphore")
+	}
+}
