@@ -230,6 +230,36 @@ func TestLargeLocksAreOmitted(t *testing.T) {
 	})
 }
 
+// TestEventsDoNotKeepLongData: the log keeps what it shows of an entry's data, not all of it.
+func TestEventsDoNotKeepLongData(t *testing.T) {
+	var names []string
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range 100 {
+		names = append(names, OwnerName(zklock.Entry{Data: fmt.Sprint(i, strings.Repeat("x", 1<<20))}))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 10<<20 {
+		t.Errorf("%d names of owners take %d MiB", len(names), grown>>20)
+	}
+	runtime.KeepAlive(names)
+}
+
+// TestLocksNamedLeasesAreNoSemaphore: at the root of names, leases and locks are ordinary names,
+// also for the listing.
+func TestLocksNamedLeasesAreNoSemaphore(t *testing.T) {
+	s := NewWatcher(zktest.Start(t).Dial(t), nil)
+	defer s.Close()
+	s.noteSemaphore("/zklock")
+	s.onEvent(zk.Event{Type: zk.EventNodeCreated, Path: "/zklock/locks/_c_00000000-0000-0000-0000-000000000000-lock-0000000001"})
+	s.onDrained()
+	if s.tracks["/zklock/locks"] == nil {
+		t.Error("the lock named locks is taken for the gate of a semaphore")
+	}
+}
+
 // TestDroppedSemaphoreIsKnownAgain: the watcher dropped the track of a free semaphore, and takes the
 // next entry at its gate for that of a lock. The next read of the semaphore corrects this.
 func TestDroppedSemaphoreIsKnownAgain(t *testing.T) {
@@ -244,18 +274,5 @@ func TestDroppedSemaphoreIsKnownAgain(t *testing.T) {
 	s.update(path, &Lock{Path: path, Kind: KindSemaphore, Permits: 1, Entries: []Entry{{Entry: permit}}}, s.event)
 	if gate := s.tracks[path+"/locks"]; !s.isSemaphore(path) || len(gate.line.queue) != 0 || gate.grants != 0 || len(s.tracks[path].line.queue) != 0 {
 		t.Errorf("semaphore %v, %d entries and %d grants of its gate", s.isSemaphore(path), len(gate.line.queue), gate.grants)
-	}
-}
-
-// TestLocksNamedLeasesAreNoSemaphore: at the root of names, leases and locks are ordinary names,
-// also for the listing.
-func TestLocksNamedLeasesAreNoSemaphore(t *testing.T) {
-	s := NewWatcher(zktest.Start(t).Dial(t), nil)
-	defer s.Close()
-	s.noteSemaphore("/zklock")
-	s.onEvent(zk.Event{Type: zk.EventNodeCreated, Path: "/zklock/locks/_c_00000000-0000-0000-0000-000000000000-lock-0000000001"})
-	s.onDrained()
-	if s.tracks["/zklock/locks"] == nil {
-		t.Error("the lock named locks is taken for the gate of a semaphore")
 	}
 }
