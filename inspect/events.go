@@ -117,6 +117,9 @@ func (s *Watcher) transaction(changes []change, now time.Time) {
 	for _, c := range changes {
 		s.event++
 		about := s.roleOf(c.path)
+		if tooLong(about.lock) {
+			continue
+		}
 		switch about.role {
 		case roleNone:
 			s.otherEvent(c)
@@ -138,7 +141,7 @@ func (s *Watcher) transaction(changes []change, now time.Time) {
 		}
 		touched[about.lock] = t
 		if about.role == roleLeases {
-			s.leasesEvent(about.lock, c.typ)
+			s.leasesEvent(t, c.typ)
 		}
 		if e, ok := s.entryEvent(t, about, c, now); ok {
 			ended = append(ended, e)
@@ -152,6 +155,7 @@ func (s *Watcher) transaction(changes []change, now time.Time) {
 	}
 	for path, t := range touched {
 		s.updateHolders(path, t, now)
+		s.setBytes(t)
 	}
 	s.countLosses(ended, changes[0].zxid > 0, now)
 }
@@ -172,6 +176,9 @@ func (s *Watcher) entryEvent(t *track, about nodeRole, c change, now time.Time) 
 		if _, known := t.index().byNode[c.path]; known { // another client replaced the entry
 			t.readAgain(c.path)
 		}
+		if s.bytes > maxTrackBytes {
+			break // the next read of the lock finds it
+		}
 		m := member{Entry: about.entry, arrived: now, event: s.event}
 		if about.role == roleLease {
 			head := t.line.firstAtGate()
@@ -180,7 +187,7 @@ func (s *Watcher) entryEvent(t *track, about nodeRole, c change, now time.Time) 
 		t.line.add(m, about.role == roleLease)
 	case c.typ == zk.EventNodeDeleted:
 		delete(t.data, c.path)
-		m, found := t.line.remove(about.entry, s.event)
+		m, found := t.line.remove(about.entry, s.event, s.bytes <= maxTrackBytes)
 		if !found {
 			break
 		}
@@ -279,7 +286,7 @@ func (s *Watcher) otherEvent(c change) {
 	switch {
 	case c.typ == zk.EventNodeDeleted:
 		delete(s.newNodes, c.path)
-	case c.typ != zk.EventNodeCreated || s.layout.InParent:
+	case c.typ != zk.EventNodeCreated || s.layout.InParent || tooLong(c.path):
 	case len(s.newNodes) >= maxNewNodes:
 		s.missEvent()
 	default:
@@ -300,12 +307,10 @@ func (s *Watcher) recordEvent(c change) {
 }
 
 // leasesEvent processes the change of the parent of a semaphore's permits.
-func (s *Watcher) leasesEvent(lock string, typ zk.EventType) {
-	if typ == zk.EventNodeDeleted {
-		delete(s.semaphores, lock)
-	} else {
-		s.semaphores[lock] = true
-		s.moveGate(lock, queue.GatePath(lock))
+func (s *Watcher) leasesEvent(t *track, typ zk.EventType) {
+	t.semaphore = typ != zk.EventNodeDeleted
+	if t.semaphore {
+		s.moveGate(t.path, queue.GatePath(t.path))
 	}
 }
 
@@ -327,14 +332,21 @@ func (s *Watcher) moveGate(lock, gate string) {
 		m.holder, m.granted = false, time.Time{}
 		semaphore.line.add(*m, false)
 	}
-	t.line.queue, t.line.readers = nil, 0
+	t.line = lockQueue{removed: t.line.removed}
+	s.setBytes(semaphore)
 }
 
 // noteSemaphore notes a semaphore that a listing found.
 func (s *Watcher) noteSemaphore(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.semaphores[path] = true
+	switch {
+	case !mayHoldSemaphore(path) || tooLong(path):
+	case !s.hasRoom(path):
+		s.missEvent()
+	default:
+		s.trackOf(path).semaphore = true
+	}
 }
 
 // markDirty marks a lock as outdated. The caller holds the mutex.
@@ -342,26 +354,28 @@ func (s *Watcher) markDirty(path string, t *track) {
 	t.since = s.event
 	if t.dirty.IsZero() {
 		t.dirty = time.Now()
-		s.dirty = append(s.dirty, path)
+		s.dirty = append(s.dirty, t.path)
 	}
 }
 
 // hasRoom reports whether the watcher has a track of the lock, or may add one. The caller
 // holds the mutex.
 func (s *Watcher) hasRoom(path string) bool {
-	if len(s.tracks) < maxTracks || s.tracks[path] != nil {
+	full := func() bool { return len(s.tracks) >= maxTracks || s.bytes > maxTrackBytes }
+	if s.tracks[path] != nil || !full() {
 		return true
 	}
 	s.evict(time.Now())
-	return len(s.tracks) < maxTracks
+	return !full()
 }
 
 // trackOf returns the track of a lock. The caller holds the mutex.
 func (s *Watcher) trackOf(path string) *track {
 	t := s.tracks[path]
 	if t == nil {
-		t = &track{path: path, recorder: recorder{step: stepOfOne}}
-		s.tracks[path] = t
+		t = &track{path: strings.Clone(path), recorder: recorder{step: stepOfOne}} // path may be part of a longer string
+		s.tracks[t.path] = t
+		s.setBytes(t)
 	}
 	return t
 }
@@ -379,6 +393,7 @@ func (s *Watcher) evict(now time.Time) {
 	left := maxTracks / 10
 	for path, t := range s.tracks {
 		if t.lock == nil && t.dirty.IsZero() && !t.changed && s.omitted[path] == nil {
+			s.bytes -= t.bytes
 			delete(s.tracks, path)
 			if left--; left == 0 {
 				return

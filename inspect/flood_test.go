@@ -1,11 +1,15 @@
 package inspect
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zktest"
 )
@@ -105,4 +109,170 @@ func TestFloodOfNodeLocksIsBounded(t *testing.T) {
 			t.Errorf("a new node lock is not followed in place of a free lock; %d are", len(s.tracks))
 		}
 	})
+}
+
+// TestLongNamesAreNotRemembered: a client creates and deletes znodes with ever new long names.
+// The watcher keeps none of these names.
+func TestLongNamesAreNotRemembered(t *testing.T) {
+	const many, size = 100, 100_000
+	const entry = "_c_00000000-0000-0000-0000-000000000000-lock-0000000001"
+	long := func(i int) string { return fmt.Sprintf("%d%s", i, strings.Repeat("x", size)) }
+	for name, path := range map[string]func(i int) string{
+		"lock":          func(i int) string { return "/zklock/" + long(i) + "/" + entry },
+		"node lock":     func(i int) string { return "/zklock/" + long(i) },
+		"semaphore":     func(i int) string { return "/zklock/" + long(i) + "/leases" },
+		"kazoo permit":  func(i int) string { return "/zklock/" + long(i) + "/0123456789abcdef0123456789abcdef" },
+		"record":        func(i int) string { return "/zklock/" + long(i) + "-held/" + strings.TrimSuffix(entry, "0000000001") },
+		"entry":         func(i int) string { return "/zklock/x/" + long(i) + "-lock-0000000001" },
+		"entry of many": func(i int) string { return fmt.Sprintf("/zklock/x%d/%s-lock-0000000001", i, long(i)) },
+		"stray of many": func(i int) string { return fmt.Sprintf("/zklock/x%d/leases/%s-lease-0000000001", i, long(i)) },
+		"znode of lock": func(i int) string { return "/zklock/busy/" + long(i) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := NewWatcher(zktest.Start(t).Dial(t), nil)
+			defer s.Close()
+			busy := &Lock{Path: "/zklock/busy", Kind: KindQueue, Entries: []Entry{{Entry: zklock.Entry{Name: entry, Node: "/zklock/busy/" + entry, Path: "/zklock/busy", Holder: true}}}}
+			s.update(busy.Path, busy, s.event)
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			for i := range many {
+				for _, typ := range []zk.EventType{zk.EventNodeCreated, zk.EventNodeDataChanged} {
+					s.onEvent(zk.Event{Type: typ, Path: path(i), Zxid: int64(2*i + 1)})
+				}
+				s.onDrained()
+				if name != "node lock" && name != "semaphore" && name != "record" { // as if these deletes were missed
+					s.onEvent(zk.Event{Type: zk.EventNodeDeleted, Path: path(i), Zxid: int64(2*i + 2)})
+				}
+				s.onDrained()
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > many*size/4 {
+				t.Errorf("%d names of %d bytes take %d MiB", many, size, grown>>20)
+			}
+			if s.missedEvents() {
+				t.Error("the watcher says that it missed locks")
+			}
+			runtime.KeepAlive(s)
+		})
+	}
+}
+
+// TestListSkipsTooLongPaths: no lock can be at or below a path that is longer than the longest name
+// of a lock. A listing does not visit such a path, so that it also needs no permission there.
+func TestListSkipsTooLongPaths(t *testing.T) {
+	longest := strings.Repeat("x", maxPath-len("/zklock/"))
+	if path, err := zklock.PathOf(longest); err != nil || tooLong(path) || !tooLong(path+"x") {
+		t.Errorf("the longest path has %d bytes, %v; the limit is %d", len(path), err, maxPath)
+	}
+	if _, err := zklock.PathOf(longest + "x"); err == nil {
+		t.Errorf("a name of %d bytes is valid", len(longest)+1)
+	}
+	z := zktest.Start(t).Dial(t)
+	closed := []zk.ACL{{Perms: zk.PermWrite, Scheme: "world", ID: "anyone"}}
+	for _, path := range []string{"/zklock", "/zklock/" + longest + "x"} {
+		if _, _, err := z.Create(t.Context(), path, nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := z.SetACL(t.Context(), "/zklock/"+longest+"x", closed, -1); err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader(z, zklock.Layout{})
+	defer r.Close()
+	if found, err := r.List(t.Context(), "/zklock", ListOptions{}); err != nil || found.Reads != 2 {
+		t.Errorf("the listing takes %d reads, %v; want 2", found.Reads, err)
+	}
+}
+
+// TestLargeLocksAreOmitted: clients create locks with so much data that the watcher cannot keep
+// them all. It omits those that do not fit, says so, and shows them when there is room.
+func TestLargeLocksAreOmitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewWatcher(zktest.Start(t).Dial(t), nil)
+		defer s.Close()
+		data := strings.Repeat("x", 1<<20) // shared
+		lock := func(i int) *Lock {
+			path := fmt.Sprintf("/zklock/x%d", i)
+			name := fmt.Sprintf("_c_%08x-0000-0000-0000-000000000000-lock-0000000001", i)
+			return &Lock{Path: path, Kind: KindQueue, Entries: []Entry{{Entry: zklock.Entry{Path: path, Node: path + "/" + name, Name: name, Data: data, Holder: true}}}}
+		}
+		const many = 2 * maxTrackBytes >> 20
+		for i := range many {
+			s.update(lock(i).Path, lock(i), s.event)
+		}
+		last := lock(many - 1)
+		s.publish()
+		shown := s.Snapshot()
+		if n := len(shown.Locks); n < many/4 || n > many/2 {
+			t.Errorf("%d of %d locks are shown", n, many)
+		}
+		if why := shown.Omitted(last.Path); !errors.Is(why, ErrTooMany) || shown.Status.Complete {
+			t.Errorf("the last lock is omitted because of %v, complete %v", why, shown.Status.Complete)
+		}
+		// The names of its entries are kept as far as there is room. The watcher reads it again.
+		for i := range 10_000 {
+			s.onEvent(zk.Event{Type: zk.EventNodeCreated, Path: fmt.Sprintf("%s/_c_%08x-0000-0000-0000-000000000000-lock-0000000001", last.Path, i)})
+		}
+		s.onDrained()
+		if track := s.tracks[last.Path]; track.dirty.IsZero() || s.bytes > maxTrackBytes+(1<<10) {
+			t.Errorf("%d bytes are kept, and the lock is outdated since %v; want %d at most", s.bytes, track.dirty, maxTrackBytes)
+		}
+		for i := range many / 2 {
+			s.update(lock(i).Path, &Lock{Path: lock(i).Path}, s.event)
+		}
+		s.update(last.Path, last, s.event)
+		s.publish()
+		if shown = s.Snapshot(); shown.Lock(last.Path) == nil || shown.Omitted(last.Path) != nil {
+			t.Errorf("with room, the lock is still omitted: %v", shown.Omitted(last.Path))
+		}
+	})
+}
+
+// TestEventsDoNotKeepLongData: the log keeps what it shows of an entry's data, not all of it.
+func TestEventsDoNotKeepLongData(t *testing.T) {
+	var names []string
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range 100 {
+		names = append(names, OwnerName(zklock.Entry{Data: fmt.Sprint(i, strings.Repeat("x", 1<<20))}))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 10<<20 {
+		t.Errorf("%d names of owners take %d MiB", len(names), grown>>20)
+	}
+	runtime.KeepAlive(names)
+}
+
+// TestLocksNamedLeasesAreNoSemaphore: at the root of names, leases and locks are ordinary names,
+// also for the listing.
+func TestLocksNamedLeasesAreNoSemaphore(t *testing.T) {
+	s := NewWatcher(zktest.Start(t).Dial(t), nil)
+	defer s.Close()
+	s.noteSemaphore("/zklock")
+	s.onEvent(zk.Event{Type: zk.EventNodeCreated, Path: "/zklock/locks/_c_00000000-0000-0000-0000-000000000000-lock-0000000001"})
+	s.onDrained()
+	if s.tracks["/zklock/locks"] == nil {
+		t.Error("the lock named locks is taken for the gate of a semaphore")
+	}
+}
+
+// TestDroppedSemaphoreIsKnownAgain: the watcher dropped the track of a free semaphore, and takes the
+// next entry at its gate for that of a lock. The next read of the semaphore corrects this.
+func TestDroppedSemaphoreIsKnownAgain(t *testing.T) {
+	s := NewWatcher(zktest.Start(t).Dial(t), nil)
+	defer s.Close()
+	const guid, path = "_c_00000000-0000-0000-0000-000000000000", "/zklock/x"
+	for _, node := range []string{path + "/locks/" + guid + "-lock-0000000001", path + "/leases/" + guid + "-lease-0000000001"} {
+		s.onEvent(zk.Event{Type: zk.EventNodeCreated, Path: node})
+	}
+	s.onDrained()
+	permit := zklock.Entry{Path: path, Node: path + "/leases/" + guid + "-lease-0000000001", Name: guid + "-lease-0000000001", Mode: zklock.Permit, Holder: true}
+	s.update(path, &Lock{Path: path, Kind: KindSemaphore, Permits: 1, Entries: []Entry{{Entry: permit}}}, s.event)
+	if gate := s.tracks[path+"/locks"]; !s.isSemaphore(path) || len(gate.line.queue) != 0 || gate.grants != 0 || len(s.tracks[path].line.queue) != 0 {
+		t.Errorf("semaphore %v, %d entries and %d grants of its gate", s.isSemaphore(path), len(gate.line.queue), gate.grants)
+	}
 }

@@ -456,6 +456,9 @@ func (w *lister) push(at listNode, children []string, mine map[string]bool) {
 	for _, child := range children {
 		if !mine[child] && !isRecord(at.path, child) {
 			path := strings.TrimSuffix(at.path, "/") + "/" + child
+			if tooLong(path) {
+				continue
+			}
 			w.bytes += len(path)
 			heap.Push(&w.pending, listNode{path: path, depth: at.depth + 1, weight: weight})
 			if w.bytes > 2*maxPendingBytes || len(w.pending) > 2*w.limits.MaxReads {

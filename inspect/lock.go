@@ -184,7 +184,8 @@ func (l *Lock) bytes() int {
 	n := entry + len(l.Path)
 	for i := range l.Entries {
 		e := &l.Entries[i]
-		n += entry + len(e.Node) + len(e.Name) + len(e.Data) + len(e.Value) + len(e.Owner.Host) + len(e.Owner.User) + len(e.Owner.Command)
+		n += entry + len(e.Node) + len(e.Name) + len(e.Data) + len(e.Value) + len(e.Owner.Host) + len(e.Owner.User) + len(e.Owner.Command) +
+			len(e.Owner.Version) + len(e.Owner.ParentSession) + len(e.Request.By.Host) + len(e.Request.By.User) + len(e.Request.Reason)
 	}
 	return n
 }

@@ -86,7 +86,7 @@ func (s *Watcher) logEvent(t *track, kind EventKind, name string, now time.Time,
 	e := &Event{Number: s.log.number, At: now, Kind: kind, Path: t.path, Seconds: max(0, took).Seconds()}
 	if holder := t.entryNamed(name); holder != nil {
 		e.nameHolder(holder)
-	} else if kind == Acquired && len(t.unnamed) < maxUnnamed {
+	} else if kind == Acquired && len(t.unnamed) < maxUnnamed && len(name) <= maxName {
 		t.unnamed = append(t.unnamed, unnamed{e, name})
 	}
 	if kind == ReleaseRequested {

@@ -50,12 +50,12 @@ func pythonText(data string) string {
 // unreadable characters. Do not trust it, because anyone can write it.
 func Value(e zklock.Entry) string { return legible.Text(e.Value) }
 
-// Truncate cuts text to at most n characters.
+// Truncate cuts text to at most n characters. The result does not keep text in memory.
 func Truncate(text string, n int) string {
 	runes := 0
 	for i := range text {
 		if runes == n {
-			return text[:i]
+			return strings.Clone(text[:i])
 		}
 		runes++
 	}

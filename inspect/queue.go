@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zklock/zklock/internal/queue"
@@ -20,7 +21,11 @@ type lockQueue struct {
 	// removed are names that left since the lock was last read, with the number of the
 	// event. A listing in progress may still have them.
 	removed map[string]int64
+	bytes   int // estimated memory of all these
 }
+
+// memberBytes estimates the memory of an entry, without its name.
+const memberBytes = 256
 
 // maxRemovedNames limits the names in removed. Above it, a listing in progress can bring back
 // an entry that left, until the lock is read again.
@@ -50,7 +55,10 @@ func (l *lockQueue) add(m member, lease bool) {
 	if found {
 		return
 	}
+	// The name may be part of a longer string, and the other fields of the entry are not used.
+	m.Entry = queue.Entry{Name: strings.Clone(m.Name), Seq: m.Seq, Kind: m.Kind}
 	*in = slices.Insert(*in, at, &m)
+	l.bytes += memberBytes + len(m.Name)
 	l.changed(lease, at)
 }
 
@@ -74,13 +82,16 @@ func (l *lockQueue) changed(lease bool, at int) {
 	}
 }
 
-// remove removes an entry and returns it.
-func (l *lockQueue) remove(e queue.Entry, event int64) (m member, found bool) {
+// remove removes an entry and returns it. It adds its name to removed if there is room.
+func (l *lockQueue) remove(e queue.Entry, event int64, room bool) (m member, found bool) {
 	if l.removed == nil {
 		l.removed = map[string]int64{}
 	}
-	if len(l.removed) < maxRemovedNames {
+	if _, again := l.removed[e.Name]; again {
 		l.removed[e.Name] = event
+	} else if room && len(l.removed) < maxRemovedNames && len(e.Name) <= maxName {
+		l.removed[e.Name] = event
+		l.bytes += memberBytes + len(e.Name)
 	}
 	for _, in := range []*[]*member{&l.queue, &l.leases} {
 		at, there := search(*in, e)
@@ -89,6 +100,7 @@ func (l *lockQueue) remove(e queue.Entry, event int64) (m member, found bool) {
 		}
 		m = *(*in)[at]
 		*in = slices.Delete(*in, at, at+1)
+		l.bytes -= memberBytes + len(m.Name)
 		readers := l.readers - 1
 		l.changed(in == &l.leases, at)
 		if in == &l.queue && at <= readers {
@@ -178,6 +190,13 @@ func (l *lockQueue) reconcile(lock *Lock, names queue.Names, since int64) {
 		if event <= since {
 			delete(l.removed, name)
 		}
+	}
+	l.bytes = 0
+	for _, m := range slices.Concat(l.queue, l.leases) {
+		l.bytes += memberBytes + len(m.Name)
+	}
+	for name := range l.removed {
+		l.bytes += memberBytes + len(name)
 	}
 	l.outdated, l.readers = true, 0
 }

@@ -85,7 +85,7 @@ func TestLine(t *testing.T) {
 		now := time.Unix(int64(step), 0)
 		if len(names) > 0 && rnd.IntN(2) == 0 {
 			i := rnd.IntN(len(names))
-			if m, found := l.remove(entries[names[i]], int64(step)); !found || m.holder != granted[names[i]] {
+			if m, found := l.remove(entries[names[i]], int64(step), true); !found || m.holder != granted[names[i]] {
 				t.Fatalf("step %d: %s was held: %t, %t", step, names[i], m.holder, granted[names[i]])
 			}
 			names = slices.Delete(names, i, i+1)
@@ -149,17 +149,17 @@ func TestGate(t *testing.T) {
 	// A listing does not show it, and it stays.
 	l.reconcile(&Lock{}, queue.Names{}, -1)
 	l.add(entry("g2", 3), false)
-	if _, found := l.remove(entry("g1", 1).Entry, 1); !found {
+	if _, found := l.remove(entry("g1", 1).Entry, 1, true); !found {
 		t.Error("the gate's entry is unknown")
 	}
 	if settle(); !slices.Equal(granted, []string{"p1"}) {
 		t.Errorf("granted %q", granted)
 	}
-	if m, found := l.remove(lease.Entry, 2); !found || !m.holder {
+	if m, found := l.remove(lease.Entry, 2, true); !found || !m.holder {
 		t.Errorf("%+v, %t", m, found)
 	}
 	alone := entry("p2", 4)
-	l.remove(entry("g2", 3).Entry, 3)
+	l.remove(entry("g2", 3).Entry, 3, true)
 	l.add(alone, true)
 	if settle(); !slices.Equal(granted, []string{"p1", "p2"}) {
 		t.Errorf("granted %q", granted)

@@ -86,7 +86,7 @@ func (s *Watcher) refresh(ctx context.Context, at string) {
 	t.data = nil
 	// An estimate, because a read that fails does not tell its cost.
 	reads := max(1, 1+len(t.line.queue)+len(t.line.leases)-len(before))
-	gate := path.Base(at) == "locks" && s.semaphores[path.Dir(at)] || at != s.opts.Prefix && s.isKazooGate(at)
+	gate := path.Base(at) == "locks" && s.hasLeases(path.Dir(at)) || at != s.opts.Prefix && s.isKazooGate(at)
 	s.mu.Unlock()
 	if gate { // the entries belong to the semaphore
 		s.update(at, &Lock{Path: at}, since)
@@ -127,7 +127,13 @@ func (s *Watcher) refresh(ctx context.Context, at string) {
 func (s *Watcher) hide(t *track, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.omit(t, why)
+}
+
+// omit is hide for a caller that holds the mutex.
+func (s *Watcher) omit(t *track, why error) {
 	s.replace(t.path, t, nil)
+	s.setBytes(t)
 	s.omitted[t.path], s.unpublished = why, true
 	delete(s.relisted, t.path)
 }
@@ -200,6 +206,7 @@ func (s *Watcher) checkNode(ctx context.Context, node string) {
 		}
 		t := s.trackOf(node)
 		t.line.add(member{Entry: queue.Entry{Name: path.Base(node)}, arrived: came, event: s.event}, false)
+		s.setBytes(t)
 		s.markDirty(node, t)
 	}
 }
@@ -212,9 +219,28 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 		l = &Lock{Path: path} // its entries are in the semaphore's queue
 	}
 	s.hasRoom(path) // drops others if there are too many
+	large := func() bool {
+		rest := s.bytes
+		if t := s.tracks[path]; t != nil {
+			rest -= t.bytes
+		}
+		return len(l.Contenders()) > 0 && rest+l.bytes() > maxTrackBytes
+	}
+	if large() {
+		s.evict(time.Now())
+	}
 	t := s.trackOf(path)
-	if t.since <= since {
-		t.dirty = time.Time{} // this read includes the changes
+	if t.since <= since { // this read includes the changes
+		t.dirty = time.Time{}
+		if l.Kind == KindSemaphore && !l.isKazooSemaphore() && !t.semaphore { // its former track was dropped
+			t.semaphore = true
+			s.moveGate(t.path, queue.GatePath(t.path))
+		}
+	}
+	if large() {
+		t.line = lockQueue{}
+		s.omit(t, ErrTooMany)
+		return
 	}
 	if s.omitted[path] != nil {
 		delete(s.omitted, path)
@@ -241,6 +267,7 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 	}
 	before := t.lock
 	s.replace(path, t, l)
+	s.setBytes(t)
 	switch gate := s.tracks[path+kazooGate]; {
 	case gate == nil || before.isKazooSemaphore() == l.isKazooSemaphore():
 	case l.isKazooSemaphore():
@@ -256,7 +283,10 @@ func (s *Watcher) replace(path string, t *track, l *Lock) {
 	if t.lock == nil && l == nil {
 		return
 	}
-	t.lock, t.entries = l, entryIndex{}
+	t.lock, t.entries, t.lockBytes = l, entryIndex{}, 0
+	if l != nil {
+		t.lockBytes = l.bytes()
+	}
 	t.changed = true
 	s.changedPaths = append(s.changedPaths, path)
 	s.unpublished = true

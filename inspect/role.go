@@ -27,6 +27,15 @@ type nodeRole struct {
 	entry queue.Entry // for entries
 }
 
+// Strangers choose the names of znodes, which can have a megabyte.
+const (
+	maxPath = len(namesRoot+"/") + 512 // length of the longest path of a lock
+	maxName = 2 << 10                  // names of entries in a known or custom layout are shorter
+)
+
+// tooLong reports whether no lock can be at a path, or below it, because of its length.
+func tooLong(path string) bool { return len(path) > maxPath }
+
 // roleOf returns the role of the znode at a path, from the path and the known locks only.
 // The caller holds the mutex.
 func (s *Watcher) roleOf(node string) nodeRole {
@@ -37,7 +46,7 @@ func (s *Watcher) roleOf(node string) nodeRole {
 		return nodeRole{roleEntry, node, queue.Entry{Name: name}}
 	}
 	if isRecord(parent, name) {
-		return nodeRole{role: roleRecord}
+		return nodeRole{role: roleRecord, lock: strings.TrimSuffix(parent, queue.Held(""))}
 	}
 	e, class := s.names().Parse(name)
 	if class == queue.Contender && s.layout.InParent {
@@ -56,7 +65,7 @@ func (s *Watcher) roleOf(node string) nodeRole {
 	switch {
 	case class == queue.Contender && base == "leases" && e.Lease() && mayHoldSemaphore(above):
 		return nodeRole{roleLease, above, e}
-	case class == queue.Contender && base == "locks" && s.semaphores[above]:
+	case class == queue.Contender && base == "locks" && s.hasLeases(above):
 		return nodeRole{roleGate, above, e}
 	case class == queue.Contender && s.isKazooGate(parent):
 		return nodeRole{roleGate, strings.TrimSuffix(parent, kazooGate), e}
@@ -65,7 +74,7 @@ func (s *Watcher) roleOf(node string) nodeRole {
 	case name == "leases" && !nameless:
 		return nodeRole{role: roleLeases, lock: parent}
 	}
-	if t := s.tracks[parent]; t != nil && (t.lock != nil || s.omitted[parent] != nil) && !s.semaphores[parent] || !nameless && kazooPermitName(name) {
+	if t := s.tracks[parent]; t != nil && (t.lock != nil || s.omitted[parent] != nil) && !t.semaphore || !nameless && kazooPermitName(name) {
 		return nodeRole{role: roleStray, lock: parent}
 	}
 	return nodeRole{}
@@ -95,7 +104,14 @@ func (s *Watcher) isKazooGate(path string) bool {
 // holds the mutex.
 func (s *Watcher) isSemaphore(path string) bool {
 	t := s.tracks[path]
-	return s.semaphores[path] || t != nil && t.lock.isKazooSemaphore()
+	return t != nil && (t.semaphore || t.lock.isKazooSemaphore())
+}
+
+// hasLeases reports whether a path is known to have a child named leases. The caller holds the
+// mutex.
+func (s *Watcher) hasLeases(path string) bool {
+	t := s.tracks[path]
+	return t != nil && t.semaphore
 }
 
 // mayHoldSemaphore reports whether a semaphore can exist at a path.

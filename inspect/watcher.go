@@ -31,6 +31,7 @@ type Watcher struct {
 	status Status
 	conn   uint64            // number of the connection; 0 without a connection
 	tracks map[string]*track // by lock path
+	bytes  int               // of tracks, see track.bytes
 	// omitted are the locks that the last read of them could not read, and why. Each has a
 	// track.
 	omitted map[string]error
@@ -43,13 +44,11 @@ type Watcher struct {
 	dirty    []string // paths of locks to read again, in the order of their changes
 	// newNodes are znodes that were created and may be node locks.
 	newNodes     map[string]time.Time
-	missed       int64     // counts the events for which newNodes or tracks had no room
-	missedBefore int64     // missed at the begin of the last listing
-	evicted      time.Time // when tracks was last searched for some to drop
-	listComplete bool      // the last listing was not interrupted, and all that it could not read is still unread
-	listConn     uint64    // the connection on which that listing began
-	// semaphores are paths that have a child named leases.
-	semaphores   map[string]bool
+	missed       int64           // counts the events for which newNodes or tracks had no room
+	missedBefore int64           // missed at the begin of the last listing
+	evicted      time.Time       // when tracks was last searched for some to drop
+	listComplete bool            // the last listing was not interrupted, and all that it could not read is still unread
+	listConn     uint64          // the connection on which that listing began
 	records      map[string]bool // paths of lock-delay records whose creation was seen
 	suspects     []ending        // holds that may have been lost, not released
 	broken       map[string]bool // znodes that Break deleted, until their events arrive
@@ -75,11 +74,23 @@ type track struct {
 	since   int64           // number of the last event that made it outdated
 	data    map[string]bool // its znodes to read again: their data changed, or another client replaced them
 	changed bool            // it changed since the snapshot
+	// semaphore reports whether the path has a child named leases.
+	semaphore bool
+	// bytes is the estimated memory of path, lock, and line, which grow with what strangers
+	// create, and lockBytes that of lock.
+	bytes, lockBytes int
 	// of the hold that ended last, if known
 	session, token int64
 	events         []*Event  // the last ones, oldest first
 	unnamed        []unnamed // since the lock was last read
 	recorder
+}
+
+// setBytes computes the bytes of a track that has changed. The caller holds the mutex.
+func (s *Watcher) setBytes(t *track) {
+	s.bytes -= t.bytes
+	t.bytes = len(t.path) + t.lockBytes + t.line.bytes
+	s.bytes += t.bytes
 }
 
 // removal is a lock that no longer has a holder or a waiter.
@@ -90,9 +101,12 @@ type removal struct {
 
 // Limits of what a watcher keeps.
 const (
-	maxTracks   = 50_000 // above this, the watcher drops histories of free locks, or misses new locks until it lists
-	maxNewNodes = 10_000
-	maxRemovals = 10_000
+	// Above these two, the watcher drops histories of free locks, or misses new locks until it
+	// lists. It omits locks with more bytes.
+	maxTracks     = 50_000
+	maxTrackBytes = 4 * maxFoundBytes
+	maxNewNodes   = 10_000
+	maxRemovals   = 10_000
 )
 
 // NewWatcher returns a watcher that uses z's session. The caller closes z after the
@@ -104,7 +118,7 @@ func NewWatcher(z *zk.Client, opts *WatchOptions) *Watcher {
 	}
 	s := &Watcher{
 		opts: opts.withDefaults(), Reader: NewReader(z, opts.Layout), started: time.Now(), wake: make(chan struct{}, 1),
-		tracks: map[string]*track{}, omitted: map[string]error{}, relisted: map[string]bool{}, newNodes: map[string]time.Time{}, semaphores: map[string]bool{}, records: map[string]bool{}, broken: map[string]bool{},
+		tracks: map[string]*track{}, omitted: map[string]error{}, relisted: map[string]bool{}, newNodes: map[string]time.Time{}, records: map[string]bool{}, broken: map[string]bool{},
 		all: recorder{step: stepOfAll}, changed: make(chan struct{}),
 	}
 	s.budget = budget{rate: float64(s.opts.MaxReadRate)}
