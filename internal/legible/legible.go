@@ -83,16 +83,20 @@ func Name(path string) string {
 	return path
 }
 
-// Word is Path for a command that a reader may copy into a shell: a path with a character
-// that may mean something there is in single quotes.
+// shellEscape moves quotes and backslashes out of single quotes. In single quotes, fish reads
+// a backslash before a quote as an escape, and other shells do not.
+var shellEscape = strings.NewReplacer(`'`, `'\''`, `\`, `'\\'`)
+
+// Word returns Path for a command that a user may copy into a shell. If the path has a
+// character that could mean something to bash, dash, fish, or zsh, it is in single quotes.
 func Word(path string) string {
 	shown := Path(path)
 	if shown != "" && !strings.ContainsFunc(shown, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._/@%+=-", r))
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._/@+-", r))
 	}) {
 		return shown
 	}
-	return "'" + strings.ReplaceAll(shown, "'", `'\''`) + "'"
+	return "'" + shellEscape.Replace(shown) + "'"
 }
 
 // Text returns the text with an escape, as in a Go string literal, in the place of each

@@ -104,12 +104,15 @@ function replaceUnseen(s, replace) {
 }
 
 // shellWord quotes a text as one word for a shell. Characters that a terminal would act on
-// are escapes, so that the text can be pasted.
+// are escapes in $'...', so that the text can be pasted. Quotes and backslashes are outside
+// of '...', because fish reads a backslash before a quote as an escape there; in $'...' they
+// are escapes too, because dash has only '...'. No space follows another, because the page
+// would show one.
 export function shellWord(s) {
-  if (/^[\w@%+=:,./][\w@%+=:,./-]*$/.test(s)) return s;
-  if (s === legible(s)) return `'${s.replaceAll("'", "'\\''")}'`;
+  if (/^[\w@+:,./][\w@+:,./-]*$/.test(s)) return s;
   const bytes = (c) => [...new TextEncoder().encode(c)].map((b) => `\\x${b.toString(16).padStart(2, "0")}`).join("");
-  return `$'${replaceUnseen(s.replace(/[\\']/g, "\\$&"), bytes)}'`;
+  if (s === replaceUnseen(s, bytes)) return `'${s.replace(/[\\']|(?<= ) /g, "'\\$&'")}'`;
+  return `$'${replaceUnseen(s.replace(/[\\']|(?<= ) /g, bytes), bytes)}'`;
 }
 
 // legible writes them as the escapes that Go has for them.
