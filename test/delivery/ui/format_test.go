@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/test/harness"
 )
 
@@ -44,6 +46,8 @@ func TestFormats(t *testing.T) {
 		`legible("a b ü 世 \\\\ 😀")`:              `a b ü 世 \\ 😀`,
 		`legible("adm\u202enimda\u2066x\u2069")`: `adm\u202enimda\u2066x\u2069`,
 		`legible("a\u2800\u{1d159}b")`:           `a\u2800\U0001d159b`,
+		`legible("report\u2003\u3000\u00a0v2\u0378")`:                 `report\u2003\u3000\u00a0v2\u0378`,
+		`legible("a  b   c d")`:                                       `a \x20b \x20 c d`,
 		`legible("\u0301 \u0301e\u0301x" + "\u0302".repeat(5))`:       "\\u0301 \\u0301e\u0301x" + strings.Repeat("\u0302", 4) + `\u0302`,
 		`legible("\u200b\u200f\ufeff\u3164\ufe0f\u{e0101}\x1b[2J\n")`: `\u200b\u200f\ufeff\u3164\ufe0f\U000e0101\x1b[2J\x0a`,
 		`shellWord("/zklock/a-b_1")`:                                  "/zklock/a-b_1",
@@ -56,6 +60,28 @@ func TestFormats(t *testing.T) {
 		got := Eval[string](b, fmt.Sprintf(`import("./assets/format.js").then((f) => { const {span, measured, short, count, things, split, brief, legible, shellWord} = f; return %s; })`, call))
 		if got != want {
 			t.Errorf("%s = %q, want %q", call, got, want)
+		}
+	}
+}
+
+// TestLegibleEscapesTheCharactersOfThePackage compares the page with the package legible for
+// each character. The Unicode version of the browser may be newer than that of Go.
+func TestLegibleEscapesTheCharactersOfThePackage(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	b.Open(s.URL)
+	escaped := Eval[[]rune](b, `import("./assets/format.js").then((f) => Array.from({length: 0x110000}, (_, c) => c).filter((c) => {
+		const text = "a" + String.fromCodePoint(c);
+		return f.legible(text) !== text;
+	}))`)
+	page := map[rune]bool{}
+	for _, r := range escaped {
+		page[r] = true
+	}
+	wrong := 0
+	for r := rune(0); r <= unicode.MaxRune && wrong < 20; r++ {
+		if page[r] == legible.Rune(r) && (page[r] || !unicode.Is(unicode.Cn, r)) {
+			t.Errorf("%U: the page escapes it: %v; the package: %v", r, page[r], !legible.Rune(r))
+			wrong++
 		}
 	}
 }
