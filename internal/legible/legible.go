@@ -4,9 +4,11 @@
 package legible
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -133,4 +135,50 @@ func escape(text, quote string) string {
 		text = text[size:]
 	}
 	return b.String()
+}
+
+// JSON returns JSON with an escape in the place of each character that is not seen where it
+// stands, in a string. The escape means the same.
+func JSON(text []byte) []byte {
+	return escapeStrings(text, func(b []byte, r rune) []byte {
+		if first, second := utf16.EncodeRune(r); first != utf8.RuneError {
+			return fmt.Appendf(b, `\u%04x\u%04x`, first, second)
+		}
+		return fmt.Appendf(b, `\u%04x`, r)
+	})
+}
+
+// YAML is JSON for YAML. A string that it changes must be in double quotes.
+func YAML(text []byte) []byte {
+	return escapeStrings(text, func(b []byte, r rune) []byte {
+		if r > 0xffff {
+			return fmt.Appendf(b, `\U%08x`, r)
+		}
+		return fmt.Appendf(b, `\u%04x`, r)
+	})
+}
+
+// escapeStrings calls escape for each character that is not seen where it stands. ASCII
+// control characters other than DEL are part of the format.
+func escapeStrings(text []byte, escape func([]byte, rune) []byte) []byte {
+	var b []byte
+	var s scanner
+	done := 0 // bytes of text that are in b
+	for i := 0; i < len(text); {
+		if c := text[i]; c < 0x7f {
+			s.base, s.marks = c > ' ' && c != '"', 0 // a string may begin after a quote
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(text[i:])
+		if !s.seen(r) {
+			b = escape(append(b, text[done:i]...), r)
+			done = i + size
+		}
+		i += size
+	}
+	if done == 0 {
+		return text
+	}
+	return append(b, text[done:]...)
 }

@@ -128,6 +128,23 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestJSONEscapesWhatIsNotSeen checks that the escapes are those of JSON or YAML.
+func TestJSONEscapesWhatIsNotSeen(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", `{"a":"b ü 世 😀\n\""}`: `{"a":"b ü 世 😀\n\""}`, "\"\u202e\u2003\u2800\x7f\"\n": `"\u202e\u2003\u2800\u007f"` + "\n",
+		"\"\U0001d159\"": `"\ud834\udd59"`, "\"\u0301e\u0301 \u0301\"": `"\u0301` + "e\u0301" + ` \u0301"`,
+		`"e` + strings.Repeat("\u0301", 6) + "e\u0301": `"e` + strings.Repeat("\u0301", 4) + `\u0301\u0301e` + "\u0301",
+	} {
+		if got := string(JSON([]byte(in))); got != want {
+			t.Errorf("%q in JSON is %s, want %s", in, got, want)
+		}
+		want = strings.ReplaceAll(want, `\ud834\udd59`, `\U0001d159`)
+		if got := string(YAML([]byte(in))); got != want {
+			t.Errorf("%q in YAML is %s, want %s", in, got, want)
+		}
+	}
+}
+
 // TestInvisible: of the characters that turn text around or are not seen none is
 // readable, and those of scripts are.
 func TestInvisible(t *testing.T) {
