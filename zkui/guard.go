@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // refusal returns why the handler refuses a request; a status of 0 means that it does not.
@@ -37,8 +38,8 @@ const maxLogged = 200
 // refuse sends an error response and logs the request, unless there were too many.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
 	if skipped, ok := h.refusals.Allow(time.Since(h.began)); ok {
-		args := []any{"why", why, "method", inspect.Truncate(r.Method, maxLogged), "path", inspect.Truncate(r.URL.Path, maxLogged),
-			"host", inspect.Truncate(r.Host, maxLogged), "origin", inspect.Truncate(r.Header.Get("Origin"), maxLogged), "from", r.RemoteAddr}
+		shown := func(text string) string { return legible.Text(inspect.Truncate(text, maxLogged)) }
+		args := []any{"why", why, "method", shown(r.Method), "path", shown(r.URL.Path), "host", shown(r.Host), "origin", shown(r.Header.Get("Origin")), "from", r.RemoteAddr}
 		if skipped > 0 {
 			args = append(args, "not_logged", skipped)
 		}
