@@ -21,8 +21,7 @@ func (h *Handler) refusal(r *http.Request) (status int, why string) {
 	switch {
 	case !h.knownHost(r.Host):
 		return http.StatusBadRequest, "unknown host name: if the name is yours, add it to the hosts (zklock ui --host)"
-	case r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate",
-		r.Header.Get("Sec-Fetch-Site") == "same-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate":
+	case fromOtherSite(r) && !followsLink(r):
 		return http.StatusForbidden, "request from a page of another site"
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		return 0, ""
@@ -30,6 +29,19 @@ func (h *Handler) refusal(r *http.Request) (status int, why string) {
 		return http.StatusForbidden, "request from a page of another site"
 	}
 	return 0, ""
+}
+
+// fromOtherSite reports whether a page of another site caused the request.
+func fromOtherSite(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "cross-site" || site == "same-site"
+}
+
+// followsLink reports whether the browser shows the response in a window, and not in a frame
+// of a page. Some browsers do not send the destination.
+func followsLink(r *http.Request) bool {
+	dest := r.Header.Get("Sec-Fetch-Dest")
+	return r.Header.Get("Sec-Fetch-Mode") == "navigate" && (dest == "" || dest == "document")
 }
 
 // maxLogged limits each value of a refused request in the log, in characters.

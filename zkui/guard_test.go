@@ -204,6 +204,11 @@ func TestOtherSitesReadNothing(t *testing.T) {
 		if got, _ := s.do(http.MethodGet, "", "", map[string]string{"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}); got != 200 {
 			t.Errorf("a link from %s: %d", site, got)
 		}
+		for dest, want := range map[string]int{"document": 200, "iframe": 403, "frame": 403, "object": 403, "embed": 403} {
+			if got, _ := s.do(http.MethodGet, "", "", map[string]string{"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": dest}); got != want {
+				t.Errorf("%s of %s: %d, want %d", dest, site, got, want)
+			}
+		}
 	}
 }
 
