@@ -374,7 +374,7 @@ func (c *Client) loseGrant(p *grant, why error, at time.Duration) {
 		c.endHold(h, lostError("hold", h.lock.path, why))
 	}
 	c.notify(c.opts.OnLost, p, err)
-	c.warn("lock lost", "lock", p.lock.path, "token", p.token, "error", why)
+	c.warn("lock lost", p.lock, "token", p.token, "error", why)
 }
 
 // A holdContext is a context that ends with a hold.

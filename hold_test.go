@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -749,6 +750,23 @@ func TestReasonsOfLosses(t *testing.T) {
 			t.Errorf("silence: %v", err)
 		}
 		srv.Resume()
+	})
+}
+
+// TestLogLinesEscapePaths checks that a name that looks blank is visible in each handler's lines.
+func TestLogLinesEscapePaths(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var text, object bytes.Buffer
+		c := zklock.New(dialZK(t, srv), &zklock.Options{Logger: slog.New(slog.NewMultiHandler(slog.NewTextHandler(&text, nil), slog.NewJSONHandler(&object, nil)))})
+		h := acquire(t, c.Mutex("a\u2800\u202e"))
+		if err := srv.Dial(t).Delete(t.Context(), h.Node(), -1); err != nil {
+			t.Fatal(err)
+		}
+		<-h.Done()
+		synctest.Wait()
+		if !strings.Contains(text.String(), `lock=/zklock/a\u2800\u202e `) || !strings.Contains(object.String(), `"lock":"/zklock/a\\u2800\\u202e"`) {
+			t.Errorf("the lines are\n%s%s", &text, &object)
+		}
 	})
 }
 

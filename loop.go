@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock/internal/boottime"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
@@ -281,7 +282,7 @@ func (c *Client) signal(s queue.Signal, at time.Duration) {
 		}
 	case queue.NearLimit:
 		if a := c.acquisitions[s.ID]; a != nil {
-			c.warn("sequence numbers near their limit; delete the lock's znode while no client uses it", "lock", a.lock.path, "sequence", s.Token)
+			c.warn("sequence numbers near their limit; delete the lock's znode while no client uses it", a.lock, "sequence", s.Token)
 		}
 	}
 }
@@ -319,7 +320,7 @@ func (c *Client) finishRelease(s queue.Signal) {
 	switch {
 	case errors.Is(s.Err, queue.ErrGone), errors.Is(s.Err, queue.ErrExpired):
 		p.releaseErr, tell = lostError("release", p.lock.path, s.Err), c.opts.OnLost
-		c.warn("lock was lost before its release", "lock", p.lock.path, "token", p.token, "error", s.Err)
+		c.warn("lock was lost before its release", p.lock, "token", p.token, "error", s.Err)
 	case s.Err != nil:
 		p.releaseErr = &Error{Op: "release", Path: p.lock.path, Err: publicError(s.Err)}
 	}
@@ -332,14 +333,15 @@ func (c *Client) reportJeopardy(p *grant, overdue bool) {
 	var err error
 	if overdue {
 		err = queue.ErrDeadline
-		c.warn("lock in jeopardy: no answer from a quorum", "lock", p.lock.path, "token", p.token)
+		c.warn("lock in jeopardy: no answer from a quorum", p.lock, "token", p.token)
 	}
 	c.notify(c.opts.OnJeopardy, p, err)
 }
 
-// warn logs after the mutex is released.
-func (c *Client) warn(msg string, args ...any) {
-	c.deferCall(func() { c.log.Warn(msg, args...) })
+// warn logs a message about a lock after the mutex is released. A handler may write the path
+// as it is, so the path is legible.
+func (c *Client) warn(msg string, l *Lock, args ...any) {
+	c.deferCall(func() { c.log.Warn(msg, append([]any{"lock", legible.Text(l.path)}, args...)...) })
 }
 
 // A pendingRequest is a request of the core that is in flight. The client reuses them.

@@ -276,7 +276,10 @@ func usersText(users []wire.ClientInfo) string {
 // else in a list.
 func quoteName(name string, limit int) string {
 	short := name[:min(len(name), limit)]
-	if strings.ContainsAny(short, `, "\`) || legible.Text(short) != short {
+	switch {
+	case legible.Text(short) != short:
+		short = strconv.QuoteToASCII(short) // Quote keeps blank symbols and marks
+	case strings.ContainsAny(short, `, "\`):
 		short = strconv.Quote(short)
 	}
 	if len(name) > limit {

@@ -110,6 +110,8 @@ func TestAuditDistinguishesSchemes(t *testing.T) {
 		{[]wire.ClientInfo{{AuthScheme: "digest", User: "a\",x509:b"}}, `digest:"a\",x509:b"`},
 		{[]wire.ClientInfo{{AuthScheme: "digest", User: "a operation=delete"}}, `digest:"a operation=delete"`},
 		{[]wire.ClientInfo{{AuthScheme: "digest", User: "a\n\u202eb\u200b"}}, `digest:"a\n\u202eb\u200b"`},
+		{[]wire.ClientInfo{{AuthScheme: "digest", User: "\u0301ü\u2800"}}, `digest:"\u0301\u00fc\u2800"`},
+		{[]wire.ClientInfo{{AuthScheme: "sasl", User: "ü, b"}}, `sasl:"ü, b"`},
 		{[]wire.ClientInfo{{AuthScheme: "digest", User: long}, {AuthScheme: "sasl", User: "bob"}}, "digest:" + long[:auditUser] + "...,sasl:bob"},
 		{[]wire.ClientInfo{{AuthScheme: "super"}, {AuthScheme: "digest", User: "root"}}, "super,digest:root"},
 	} {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/netutil"
 	"github.com/zklock/zklock/zk"
 )
@@ -89,7 +90,7 @@ func (h *Handler) action(name string, do func(context.Context, actionRequest, in
 			h.refuse(w, r, http.StatusBadRequest, wrong)
 			return
 		}
-		fields := []any{"lock", d.Path, "node", d.Node, "token", token, "reason", d.Reason, "wait", d.wait(), "from", r.RemoteAddr}
+		fields := []any{"lock", legible.Text(d.Path), "node", legible.Text(d.Node), "token", token, "reason", legible.Text(d.Reason), "wait", d.wait(), "from", r.RemoteAddr}
 		if d.Wait > 0 {
 			mine := h.waits.tryAcquire(netutil.ParsePeerKey(r.RemoteAddr))
 			if mine == nil {

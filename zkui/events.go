@@ -12,6 +12,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/netutil"
 )
 
@@ -241,6 +242,7 @@ func (s *stream) send(name string, version uint64, data func() any) {
 	// Encoding waits for no browser. In turns, it needs the memory of few events.
 	s.h.encoders <- struct{}{}
 	text, err := json.Marshal(data())
+	text = legible.JSON(text)
 	<-s.h.encoders
 	if err != nil { // impossible with these types
 		s.err = err

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // refusal returns why the handler refuses a request; a status of 0 means that it does not.
@@ -20,8 +21,7 @@ func (h *Handler) refusal(r *http.Request) (status int, why string) {
 	switch {
 	case !h.knownHost(r.Host):
 		return http.StatusBadRequest, "unknown host name: if the name is yours, add it to the hosts (zklock ui --host)"
-	case r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate",
-		r.Header.Get("Sec-Fetch-Site") == "same-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate":
+	case fromOtherSite(r) && !followsLink(r):
 		return http.StatusForbidden, "request from a page of another site"
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		return 0, ""
@@ -31,14 +31,27 @@ func (h *Handler) refusal(r *http.Request) (status int, why string) {
 	return 0, ""
 }
 
+// fromOtherSite reports whether a page of another site caused the request.
+func fromOtherSite(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "cross-site" || site == "same-site"
+}
+
+// followsLink reports whether the browser shows the response in a window, and not in a frame
+// of a page. Some browsers do not send the destination.
+func followsLink(r *http.Request) bool {
+	dest := r.Header.Get("Sec-Fetch-Dest")
+	return r.Header.Get("Sec-Fetch-Mode") == "navigate" && (dest == "" || dest == "document")
+}
+
 // maxLogged limits each value of a refused request in the log, in characters.
 const maxLogged = 200
 
 // refuse sends an error response and logs the request, unless there were too many.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
 	if skipped, ok := h.refusals.Allow(time.Since(h.began)); ok {
-		args := []any{"why", why, "method", inspect.Truncate(r.Method, maxLogged), "path", inspect.Truncate(r.URL.Path, maxLogged),
-			"host", inspect.Truncate(r.Host, maxLogged), "origin", inspect.Truncate(r.Header.Get("Origin"), maxLogged), "from", r.RemoteAddr}
+		shown := func(text string) string { return legible.Text(inspect.Truncate(text, maxLogged)) }
+		args := []any{"why", why, "method", shown(r.Method), "path", shown(r.URL.Path), "host", shown(r.Host), "origin", shown(r.Header.Get("Origin")), "from", r.RemoteAddr}
 		if skipped > 0 {
 			args = append(args, "not_logged", skipped)
 		}

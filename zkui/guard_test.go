@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -80,6 +81,23 @@ func TestRefusedRequestsDoNotFillTheLog(t *testing.T) {
 		if len(line) > 2000 {
 			t.Errorf("a line has %d bytes", len(line))
 		}
+	}
+}
+
+// TestLogLinesEscapeWhatRequestsContain checks the texts of requests that slog writes as they
+// are: a blank symbol, and a mark that would be on what is before it.
+func TestLogLinesEscapeWhatRequestsContain(t *testing.T) {
+	log := new(releaseLog)
+	s := serve(t, &zkui.Options{Token: secret, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	const blank, shown = "\u0301\u2800", `\u0301\u2800`
+	s.do(http.MethodPost, "break"+url.PathEscape(blank), "", map[string]string{"Origin": "http://evil" + blank, "Host": "evil"})
+	if n := log.count("msg=refused", "path=/break\u0301"+`\u2800`, "origin=http://evil\u0301"+`\u2800`); n != 1 {
+		t.Errorf("%d lines of the refused request; all lines: %q", n, log.lines)
+	}
+	body := fmt.Sprintf(`{"path":"/zklock/m%s","node":%[1]q,"token":"1","reason":%[1]q}`, blank)
+	s.do(http.MethodPost, "revoke", body, map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json"})
+	if n := log.count("msg=revoke", "lock=/zklock/m\u0301"+`\u2800`, "node="+shown, "reason="+shown); n != 1 {
+		t.Errorf("%d lines of the release request; all lines: %q", n, log.lines)
 	}
 }
 
@@ -185,6 +203,11 @@ func TestOtherSitesReadNothing(t *testing.T) {
 		}
 		if got, _ := s.do(http.MethodGet, "", "", map[string]string{"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}); got != 200 {
 			t.Errorf("a link from %s: %d", site, got)
+		}
+		for dest, want := range map[string]int{"document": 200, "iframe": 403, "frame": 403, "object": 403, "embed": 403} {
+			if got, _ := s.do(http.MethodGet, "", "", map[string]string{"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": dest}); got != want {
+				t.Errorf("%s of %s: %d, want %d", dest, site, got, want)
+			}
 		}
 	}
 }

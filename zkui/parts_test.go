@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +37,21 @@ func (s *site) raw(method, address string, headers map[string]string) (*http.Res
 		s.t.Fatal(err)
 	}
 	return w, string(text)
+}
+
+// TestJSONEscapesWhatIsNotSeen checks that a name cannot reverse the text of a response or of
+// the stream on a terminal.
+func TestJSONEscapesWhatIsNotSeen(t *testing.T) {
+	s := serve(t, nil)
+	const name, want = "pay\u202e\u2003", `"path":"/zklock/pay\u202e\u2003"`
+	s.take(s.locks.Mutex(name))
+	s.await(name, func(l lockJSON) bool { return l.Lock.Holders == 1 })
+	if _, text := s.raw(http.MethodGet, "?format=json", nil); !strings.Contains(text, want) {
+		t.Errorf("the list is %s", text)
+	}
+	if e := s.next(t.Context(), "path="+url.QueryEscape("/zklock/"+name), "lock"); !strings.Contains(e.data, want) {
+		t.Errorf("the event is %s", e.data)
+	}
 }
 
 // TestSortAndCut: the list in every order, cut as it is asked for.

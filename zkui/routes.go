@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/netutil"
 )
 
@@ -163,6 +164,7 @@ func write(w http.ResponseWriter, r *http.Request, status int, body any) {
 		http.Error(w, "cannot encode the response", http.StatusInternalServerError)
 		return
 	}
+	text = legible.JSON(text)
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	if len(text) < minGzip || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.WriteHeader(status)

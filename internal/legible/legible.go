@@ -4,9 +4,11 @@
 package legible
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -83,16 +85,20 @@ func Name(path string) string {
 	return path
 }
 
-// Word is Path for a command that a reader may copy into a shell: a path with a character
-// that may mean something there is in single quotes.
+// shellEscape moves quotes and backslashes out of single quotes. In single quotes, fish reads
+// a backslash before a quote as an escape, and other shells do not.
+var shellEscape = strings.NewReplacer(`'`, `'\''`, `\`, `'\\'`)
+
+// Word returns Path for a command that a user may copy into a shell. If the path has a
+// character that could mean something to bash, dash, fish, or zsh, it is in single quotes.
 func Word(path string) string {
 	shown := Path(path)
 	if shown != "" && !strings.ContainsFunc(shown, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._/@%+=-", r))
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._/@+-", r))
 	}) {
 		return shown
 	}
-	return "'" + strings.ReplaceAll(shown, "'", `'\''`) + "'"
+	return "'" + shellEscape.Replace(shown) + "'"
 }
 
 // Text returns the text with an escape, as in a Go string literal, in the place of each
@@ -129,4 +135,50 @@ func escape(text, quote string) string {
 		text = text[size:]
 	}
 	return b.String()
+}
+
+// JSON returns JSON with an escape in the place of each character that is not seen where it
+// stands, in a string. The escape means the same.
+func JSON(text []byte) []byte {
+	return escapeStrings(text, func(b []byte, r rune) []byte {
+		if first, second := utf16.EncodeRune(r); first != utf8.RuneError {
+			return fmt.Appendf(b, `\u%04x\u%04x`, first, second)
+		}
+		return fmt.Appendf(b, `\u%04x`, r)
+	})
+}
+
+// YAML is JSON for YAML. A string that it changes must be in double quotes.
+func YAML(text []byte) []byte {
+	return escapeStrings(text, func(b []byte, r rune) []byte {
+		if r > 0xffff {
+			return fmt.Appendf(b, `\U%08x`, r)
+		}
+		return fmt.Appendf(b, `\u%04x`, r)
+	})
+}
+
+// escapeStrings calls escape for each character that is not seen where it stands. ASCII
+// control characters other than DEL are part of the format.
+func escapeStrings(text []byte, escape func([]byte, rune) []byte) []byte {
+	var b []byte
+	var s scanner
+	done := 0 // bytes of text that are in b
+	for i := 0; i < len(text); {
+		if c := text[i]; c < 0x7f {
+			s.base, s.marks = c > ' ' && c != '"', 0 // a string may begin after a quote
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(text[i:])
+		if !s.seen(r) {
+			b = escape(append(b, text[done:i]...), r)
+			done = i + size
+		}
+		i += size
+	}
+	if done == 0 {
+		return text
+	}
+	return append(b, text[done:]...)
 }

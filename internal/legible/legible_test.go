@@ -1,9 +1,15 @@
 package legible
 
 import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -35,13 +41,73 @@ func TestPath(t *testing.T) {
 // TestWord: a shell takes a path in a command for that path, and for nothing else.
 func TestWord(t *testing.T) {
 	for in, want := range map[string]string{
-		"": "''", "/apps/a-b_c.d@1%+=": "/apps/a-b_c.d@1%+=", "/odd name": "'/odd name'",
+		"": "''", "/apps/a-b_c.d@1+": "/apps/a-b_c.d@1+", "/odd name": "'/odd name'",
 		"/a;{touch,x}": "'/a;{touch,x}'", "/it's $(x)": `'/it'\''s $(x)'`, "/ü": "'/ü'", "/~": "'/~'",
-		"/\x1b$(x)": `'"/\x1b$(x)"'`, "/\n`x`'": "'\"/\\n`x`'\\''\"'",
+		"/\x1b$(x)": `'"/'\\'x1b$(x)"'`, "/\n`x`'": `'"/'\\'n` + "`x`" + `'\''"'`,
+		`/x\'; id >pwned; #`: `'/x'\\''\''; id >pwned; #'`, "=ls": "'=ls'", "%self": "'%self'",
 	} {
 		if got := Word(in); got != want {
 			t.Errorf("%q in a command is %s, want %s", in, got, want)
 		}
+	}
+}
+
+// TestShellsReadWordAsOneArgument runs each shell with words of random texts. The shell must
+// pass Path of each text to its command and must run no command of a text.
+func TestShellsReadWordAsOneArgument(t *testing.T) {
+	parts := []string{
+		"'", "'", `\`, `\`, `"`, "$", "`", ";", "&", "|", "(", ")", "{", "}", "[", "]", "<", ">", "#", "!", "~", "*", "?", "=", "%", "-", ",", ":",
+		" ", "  ", "\n", "\r", "\t", "\x1b", "\x00", "\x7f", "\xff", "\u202e", "\u2003", "\u0301", "ü", "世", "a", "x", "n", "u", "x27", "27",
+		"id >pwned", "; id >pwned; #", "$(id >pwned)", "`id >pwned`", "%self", "=ls", "~root",
+	}
+	const seed = 1
+	random := rand.New(rand.NewPCG(seed, seed))
+	texts := []string{`/zklock/x\'; id >pwned; #`, "/zklock/x\u202e\\'; id >pwned; #"}
+	for range 2000 {
+		var text strings.Builder
+		for range 1 + random.IntN(8) {
+			text.WriteString(parts[random.IntN(len(parts))])
+		}
+		texts = append(texts, text.String())
+	}
+	var command, want strings.Builder
+	command.WriteString(`printf '%s\n'`)
+	for _, text := range texts {
+		command.WriteString(" " + Word(text))
+		fmt.Fprintln(&want, Path(text)) // has no line break
+	}
+	for name, start := range map[string][]string{
+		"bash":         {"bash", "--norc", "--noprofile"},
+		"dash":         {"dash"},
+		"fish":         {"fish", "--no-config", "--private"},
+		"zsh":          {"zsh", "-f"},
+		"zsh rcquotes": {"zsh", "-f", "-o", "rcquotes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := exec.LookPath(start[0]); err != nil {
+				t.Skip(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, start[0], start[1:]...)
+			cmd.Dir = t.TempDir()
+			cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "HOME="+t.TempDir())
+			cmd.Stdin = strings.NewReader(command.String() + "\n")
+			out, err := cmd.CombinedOutput()
+			if err != nil || string(out) != want.String() {
+				got, wanted := strings.Split(string(out), "\n"), strings.Split(want.String(), "\n")
+				for i := range min(len(got), len(wanted)) {
+					if got[i] != wanted[i] {
+						t.Errorf("seed %d: %s is read as %q, want %q", seed, Word(texts[i]), got[i], wanted[i])
+						break
+					}
+				}
+				t.Errorf("%d lines, want %d: %v", len(got), len(wanted), err)
+			}
+			if made, err := os.ReadDir(cmd.Dir); err != nil || len(made) > 0 {
+				t.Errorf("the shell made %v: %v", made, err)
+			}
+		})
 	}
 }
 
@@ -58,6 +124,23 @@ func TestText(t *testing.T) {
 	} {
 		if got := Text(in); got != want {
 			t.Errorf("%q is shown as %s, want %s", in, got, want)
+		}
+	}
+}
+
+// TestJSONEscapesWhatIsNotSeen checks that the escapes are those of JSON or YAML.
+func TestJSONEscapesWhatIsNotSeen(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", `{"a":"b ü 世 😀\n\""}`: `{"a":"b ü 世 😀\n\""}`, "\"\u202e\u2003\u2800\x7f\"\n": `"\u202e\u2003\u2800\u007f"` + "\n",
+		"\"\U0001d159\"": `"\ud834\udd59"`, "\"\u0301e\u0301 \u0301\"": `"\u0301` + "e\u0301" + ` \u0301"`,
+		`"e` + strings.Repeat("\u0301", 6) + "e\u0301": `"e` + strings.Repeat("\u0301", 4) + `\u0301\u0301e` + "\u0301",
+	} {
+		if got := string(JSON([]byte(in))); got != want {
+			t.Errorf("%q in JSON is %s, want %s", in, got, want)
+		}
+		want = strings.ReplaceAll(want, `\ud834\udd59`, `\U0001d159`)
+		if got := string(YAML([]byte(in))); got != want {
+			t.Errorf("%q in YAML is %s, want %s", in, got, want)
 		}
 	}
 }

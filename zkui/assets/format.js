@@ -78,9 +78,10 @@ export function brief(s) {
   return s.length > LONGEST ? s.slice(0, LONGEST) + "…" : s;
 }
 
-// UNSEEN are the characters that reverse or hide text, or are invisible: any client can
-// write names and owners' data. The package internal/legible has the same rules.
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Variation_Selector}\ufffd\u2800\u{13441}\u{13442}\u{16fe4}\u{1d159}]/u;
+// UNSEEN are the characters that reverse or hide text, are invisible, or look like a space:
+// any client can write names and owners' data. The package internal/legible has the same
+// rules.
+const UNSEEN = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\p{Variation_Selector}\ufffd\u2800\u{13441}\u{13442}\u{16fe4}\u{1d159}]/u;
 
 // MAX_MARKS is how many combining marks a character may carry: a stack covers other lines.
 const MAX_MARKS = 4;
@@ -104,19 +105,23 @@ function replaceUnseen(s, replace) {
 }
 
 // shellWord quotes a text as one word for a shell. Characters that a terminal would act on
-// are escapes, so that the text can be pasted.
+// are escapes in $'...', so that the text can be pasted. Quotes and backslashes are outside
+// of '...', because fish reads a backslash before a quote as an escape there; in $'...' they
+// are escapes too, because dash has only '...'. No space follows another, because the page
+// would show one.
 export function shellWord(s) {
-  if (/^[\w@%+=:,./][\w@%+=:,./-]*$/.test(s)) return s;
-  if (s === legible(s)) return `'${s.replaceAll("'", "'\\''")}'`;
+  if (/^[\w@+:,./][\w@+:,./-]*$/.test(s)) return s;
   const bytes = (c) => [...new TextEncoder().encode(c)].map((b) => `\\x${b.toString(16).padStart(2, "0")}`).join("");
-  return `$'${replaceUnseen(s.replace(/[\\']/g, "\\$&"), bytes)}'`;
+  if (s === replaceUnseen(s, bytes)) return `'${s.replace(/[\\']|(?<= ) /g, "'\\$&'")}'`;
+  return `$'${replaceUnseen(s.replace(/[\\']|(?<= ) /g, bytes), bytes)}'`;
 }
 
-// legible writes them as the escapes that Go has for them.
+// legible writes them as the escapes that Go has for them. Two spaces are escaped as in the
+// tables of the command: a browser shows them as one.
 export function legible(s) {
   return replaceUnseen(s, (c) => {
     const code = c.codePointAt(0), hex = code.toString(16);
     if (code < 0x80) return `\\x${hex.padStart(2, "0")}`;
     return code > 0xffff ? `\\U${hex.padStart(8, "0")}` : `\\u${hex.padStart(4, "0")}`;
-  });
+  }).replaceAll("  ", " \\x20");
 }

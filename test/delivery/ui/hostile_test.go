@@ -44,14 +44,14 @@ func TestHostileNames(t *testing.T) {
 // TestUnseenInNames: a name that turns text around or hides some of it is shown with
 // escapes, in the list, on its page, in the dialogs and the window's title.
 func TestUnseenInNames(t *testing.T) {
-	const name, shown = "pay\u202eegaf\u200b\ufeff", `pay\u202eegaf\u200b\ufeff`
+	const name, shown = "pay\u202eegaf\u200b\ufeff\u2003\u3000  x", `pay\u202eegaf\u200b\ufeff\u2003\u3000 \x20x`
 	b, s := StartBrowser(t), Serve(t)
 	p := NewPeer(t, s.Server, zklock.Owner{Host: "web\u2066", PID: 1, User: "ad\u200bmin", Command: "run"})
 	p.Hold(p.Mutex(name))
 	for _, at := range []string{"", "sessions", "lock?path=" + url.QueryEscape("/zklock/"+name)} {
 		b.Open(s.URL + at)
 		b.Shows("body", shown)
-		if Eval[bool](b, `/[\u202e\u200b\ufeff\u2066]/.test(document.body.innerText + document.title + [...document.querySelectorAll("[title], [aria-label]")].map((n) => n.title + n.getAttribute("aria-label")).join())`) {
+		if Eval[bool](b, `/[\u202e\u200b\ufeff\u2066\u2003\u3000]/.test(document.body.innerText + document.title + [...document.querySelectorAll("[title], [aria-label]")].map((n) => n.title + n.getAttribute("aria-label")).join())`) {
 			t.Errorf("%q shows what is not seen", at)
 		}
 	}

@@ -8,8 +8,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -89,36 +87,16 @@ func (o *Output) Write(out io.Writer, s Result) (err error) {
 	if err != nil {
 		return err
 	}
+	// People read the output too, and a character of a name can reverse the text.
 	shown := text.Bytes()
-	if o.Form == OutJSON || o.Form == outYAML {
-		shown = o.visible(shown)
+	switch o.Form {
+	case OutJSON:
+		shown = legible.JSON(shown)
+	case outYAML:
+		shown = legible.YAML(shown)
 	}
 	_, err = out.Write(shown)
 	return err
-}
-
-// visible replaces invisible characters by escapes that mean the same in the strings of the
-// format. People read the output too, and such a character in a name can reverse the text.
-func (o *Output) visible(text []byte) []byte {
-	unseen := func(r rune) bool { return r >= utf8.RuneSelf && !legible.Rune(r) }
-	if !bytes.ContainsFunc(text, unseen) {
-		return text
-	}
-	var b []byte
-	for _, r := range string(text) {
-		switch {
-		case !unseen(r):
-			b = utf8.AppendRune(b, r)
-		case r <= 0xffff:
-			b = fmt.Appendf(b, `\u%04x`, r)
-		case o.Form == outYAML:
-			b = fmt.Appendf(b, `\U%08x`, r)
-		default:
-			first, second := utf16.EncodeRune(r)
-			b = fmt.Appendf(b, `\u%04x\u%04x`, first, second)
-		}
-	}
-	return b
 }
 
 // document writes one YAML document with the names and the order of the JSON form.
@@ -160,7 +138,7 @@ func nextYAML(d *json.Decoder) (*yaml.Node, error) {
 		if n, isNumber := token.(json.Number); isNumber {
 			return &yaml.Node{Kind: yaml.ScalarNode, Tag: numberTag(n), Value: n.String()}, nil
 		}
-		if text, is := token.(string); is && (legible.Text(text) != text || !startsPlain(text)) {
+		if text, is := token.(string); is && (legible.Text(text) != text || string(legible.YAML([]byte(text))) != text || !startsPlain(text)) {
 			// This style has escapes. Encode would refuse some texts, such as "\t\n".
 			return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: text}, nil
 		}

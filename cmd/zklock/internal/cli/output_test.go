@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // thing is something to show.
@@ -93,11 +95,11 @@ inside:
 // TestOutputUnseen: what turns text around or hides it is escaped in all forms, and
 // means the same.
 func TestOutputUnseen(t *testing.T) {
-	one := thing{Name: "/a\u202eb\U000e0101\ufeff"}
+	one := thing{Name: "/a\u202eb\U000e0101\ufeff\u2003\u0301e\u0301\"" + strings.Repeat("\u0302", 5) + "\x7f"}
 	for form, want := range map[string]string{
-		OutName: `"/a\u202eb\U000e0101\ufeff"`,
-		OutJSON: `{"name":"/a\u202eb\udb40\udd01\ufeff",`,
-		outYAML: `name: "/a\u202eb\U000E0101\uFEFF"`,
+		OutName: `"/a\u202eb\U000e0101\ufeff\u2003\u0301` + "e\u0301" + `\"` + strings.Repeat("\u0302", 4) + `\u0302\x7f"`,
+		OutJSON: `{"name":"/a\u202eb\udb40\udd01\ufeff\u2003\u0301` + "e\u0301" + `\"` + strings.Repeat(`\u0302`, 5) + `\u007f",`,
+		outYAML: `name: "/a\u202eb\U000E0101\uFEFF\u2003\u0301` + "e\u0301" + `\"` + strings.Repeat(`\u0302`, 5) + `\x7F"`,
 	} {
 		var got bytes.Buffer
 		if err := (&Output{Form: form}).Write(&got, show(one)); err != nil {
@@ -131,7 +133,7 @@ func TestYAMLQuotesWhatLibrariesReadAsOtherValues(t *testing.T) {
 
 // FuzzYAML: what is JSON is YAML of the same content, whatever is in it.
 func FuzzYAML(f *testing.F) {
-	for _, seed := range []string{`{"a":"b"}`, `[1,-2,3.5,1e9,null,true,"x"]`, `{"":{"~":[[],{}]}}`, `"\u0000\u007f\u0085\ud83d\ude00"`, `"- a"`, `"a\n b\n"`, `"\t\n"`, `["\u202ea","\ufeff\u2028 \udb40\udd00\ufe0f\n \u200b"]`, `{"\u2066k":1}`, `["yes","0x1f","1_000","=","<<","2026-11-21"]`, `[20000000000000000000,-9223372036854775809,18446744073709551615]`} {
+	for _, seed := range []string{`{"a":"b"}`, `[1,-2,3.5,1e9,null,true,"x"]`, `{"":{"~":[[],{}]}}`, `"\u0000\u007f\u0085\ud83d\ude00"`, `"- a"`, `"a\n b\n"`, `"\t\n"`, `["\u0301a","a\u0301","a\"\u0301","a: \"\u0301'\u0301","\u007f"]`, `["\u202ea","\ufeff\u2028 \udb40\udd00\ufe0f\n \u200b"]`, `{"\u2066k":1}`, `["yes","0x1f","1_000","=","<<","2026-11-21"]`, `[20000000000000000000,-9223372036854775809,18446744073709551615]`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -152,11 +154,11 @@ func FuzzYAML(f *testing.F) {
 			t.Fatalf("%s: %v", canonical, err)
 		}
 		var got any
-		seen := (&Output{Form: OutJSON}).visible(canonical)
+		seen := legible.JSON(canonical)
 		if err := json.Unmarshal(seen, &got); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s became\n%s\nand then %#v, %v", canonical, seen, got, err)
 		}
-		out = (&Output{Form: outYAML}).visible(out)
+		out = legible.YAML(out)
 		got = nil
 		if err := yaml.Unmarshal(out, &got); err != nil {
 			t.Fatalf("%s is written\n%s\nwhich cannot be read: %v", canonical, out, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
 	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // Times of the waiting line. A wait shorter than lineAfter prints nothing.
@@ -214,7 +215,7 @@ func describe(name string, entries []zklock.Entry, me zklock.Owner, now time.Tim
 		return text
 	}
 	if len(queues) > 1 {
-		text += ", at " + strings.TrimPrefix(queue[0].Path, cli.NamesRoot+"/")
+		text += ", at " + legible.Path(strings.TrimPrefix(queue[0].Path, cli.NamesRoot+"/"))
 	}
 	if position > 0 {
 		text += fmt.Sprintf(": position %d", position)

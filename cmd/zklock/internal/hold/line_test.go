@@ -45,6 +45,8 @@ func TestDescribe(t *testing.T) {
 		{"behind several readers", []zklock.Entry{holder, waitEntry("r", 2, true, now, 0), waitEntry("q", 3, true, now, 0), mine}, "waiting for demo: position 1, held by h:1 (backup) +2 for 2m10s"},
 		{"the second of several locks", []zklock.Entry{waitEntry("me", 5, true, now, 0), waitAt("/zklock/b", holder), waitAt("/zklock/b", mine)},
 			"waiting for demo, at b: position 1, held by h:1 (backup) for 2m10s"},
+		{"another lock with a name that is not seen", []zklock.Entry{waitEntry("me", 5, true, now, 0), waitAt("/zklock/b\u202e\u2003", holder), waitAt("/zklock/b\u202e\u2003", mine)},
+			`waiting for demo, at "b\u202e\u2003": position 1, held by h:1 (backup) for 2m10s`},
 		{"several locks, of none of which I have an entry", []zklock.Entry{holder, waitAt("/b", holder)}, "waiting for demo"},
 		{"a node lock, which has no line", []zklock.Entry{node}, "waiting for demo, held by h:1 (backup) for 2m10s"},
 		{"behind an attempt with two entries", []zklock.Entry{holder, twin, twin, mine}, "waiting for demo: position 2, held by h:1 (backup) for 2m10s"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // Outcomes of a run in the status line.
@@ -122,7 +123,7 @@ func (s *statusLine) write(w io.Writer) {
 	}
 	written := make(chan error, 1)
 	go func() {
-		_, err := fmt.Fprintf(w, "%s\n", line)
+		_, err := fmt.Fprintf(w, "%s\n", legible.JSON(line))
 		written <- err
 	}()
 	select {

@@ -44,10 +44,10 @@ func TestStatusLineWrite(t *testing.T) {
 	}
 	defer f.Close()
 	zero := 0
-	s := statusLine{Outcome: outcomeExited, Lock: "a\nb", Code: &zero}
+	s := statusLine{Outcome: outcomeExited, Lock: "a\nb\u202e\u2003", Code: &zero}
 	s.write(f)
 	got, err := os.ReadFile(name)
-	want := `{"outcome":"exited","exit":0,"lock":"a\nb","path":"","acquired":false,"started":false,"code":0,"released":false}` + "\n"
+	want := `{"outcome":"exited","exit":0,"lock":"a\nb\u202e\u2003","path":"","acquired":false,"started":false,"code":0,"released":false}` + "\n"
 	if err != nil || string(got) != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}

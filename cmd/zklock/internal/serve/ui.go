@@ -233,6 +233,7 @@ func servePage(h *zkui.Handler, ln net.Listener, signals <-chan os.Signal) error
 	server := &http.Server{
 		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		WriteTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+		DisableGeneralOptionsHandler: true, // h checks the host of all requests
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(few(ln, maxUIConns)) }() // ends with the server
