@@ -14,9 +14,11 @@ const maxAccess = 1024
 
 // An inquiry reads the Access of the parents of the znodes that an acquire creates.
 type inquiry struct {
-	left   int // requests without an answer
-	failed bool
-	found  map[string]Access // of the znodes that exist, by path
+	session int64
+	left    int  // requests without an answer
+	counted bool // it counts in the backlog
+	failed  bool
+	found   map[string]Access // of the znodes that exist, by path
 }
 
 // inquire reports whether the acquire has to wait for the Access of its parents. The core
@@ -39,7 +41,10 @@ func (c *Core) inquire(acq *acquire, positions []*position) bool {
 		acq.phase = parked
 	}
 	acq.retryingStep = len(acq.positions) > 0
-	q := &inquiry{found: map[string]Access{}}
+	q := &inquiry{session: c.session.Session, found: map[string]Access{}}
+	if acq.counts {
+		c.backlog.count(&q.counted)
+	}
 	acq.inquiry = q
 	asked := map[string]bool{}
 	for _, dir := range acq.spec.parents() {
@@ -71,7 +76,11 @@ func (c *Core) askAccess(acq *acquire, q *inquiry, dir string) {
 		default:
 			q.failed = true
 		}
-		if q.left--; q.left > 0 || acq.inquiry != q || acq.phase == done {
+		if q.left--; q.left > 0 {
+			return
+		}
+		c.backlog.answered(&q.counted, q.session, c.session.Session)
+		if acq.inquiry != q || acq.phase == done {
 			return
 		}
 		acq.inquiry = nil

@@ -10,7 +10,7 @@ import (
 type phase uint8
 
 const (
-	parked  phase = iota // waits for a session, or for its retry
+	parked  phase = iota // waits for a session, for its retry, or in the backlog
 	working              // its steps are in progress
 	ready                // nothing is ahead; granted when its znodes and the deadline are proven
 	held                 // granted
@@ -39,6 +39,7 @@ type acquire struct {
 
 	retryingStep bool // its current step is to be repeated
 	apart        bool // its next create is not batched, because the last one was undone
+	counts       bool // its next create counts in the backlog
 
 	guards   int         // its guarded writes without an answer
 	watching bool        // it reports release requests
@@ -179,7 +180,7 @@ func (c *Core) clear(now time.Duration, p *position) {
 func (c *Core) proceed(now time.Duration, acq *acquire) {
 	switch acq.phase {
 	case parked:
-		c.enqueue(now, acq)
+		c.start(now, acq)
 		return
 	case working:
 		if acq.retryingStep {

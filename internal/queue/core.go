@@ -50,6 +50,8 @@ type Core struct {
 	sights map[string]map[string]time.Duration
 	probes []probe // listings in flight that search for pending deletes
 
+	backlog backlog // canceled acquires without an answer, and the acquires that wait for them
+
 	access map[string]Access // of parents, as read in this session
 
 	queues          map[string]*clientQueue  // positions by the znode whose children are their queue
@@ -144,7 +146,7 @@ func (c *Core) Acquire(now time.Duration, spec Spec) ID {
 	}
 	c.acquires = append(c.acquires, acq)
 	if c.connected() {
-		c.enqueue(now, acq)
+		c.start(now, acq)
 	}
 	return acq.id
 }
@@ -191,6 +193,7 @@ func (c *Core) Reply(now time.Duration, r Reply) {
 	delete(c.pending, r.ID)
 	c.undrained = true
 	w(now, r)
+	c.resumeParked(now)
 }
 
 // Event handles a watch event. zxid is the transaction, 0 or less if the server does not
@@ -382,6 +385,7 @@ func (c *Core) remove(acq *acquire) {
 		c.updated(acq, ErrNotHeld)
 	}
 	acq.cancelRetry()
+	c.backlog.remove(acq)
 	acq.phase = done
 	if i, ok := c.find(acq.id); ok {
 		c.acquires = deleteAt(c.acquires, i)
@@ -501,6 +505,7 @@ func (c *Core) over(now time.Duration, why, left error) {
 		}
 	}
 	c.probes, c.late, c.access, c.unanswered, c.soleUses = nil, nil, nil, nil, nil
+	c.backlog.unanswered = 0
 	c.deadline.Forget()
 	c.beat = heartbeat{}
 	for _, acq := range slices.Clone(c.acquires) {

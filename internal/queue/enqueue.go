@@ -21,6 +21,10 @@ func (c *Core) enqueue(now time.Duration, acq *acquire) {
 		c.enterQueue(p)
 		creates, nodes = c.buildCreates(p, creates, nodes)
 	}
+	if acq.counts {
+		acq.counts = false
+		c.backlog.count(&nodes[0].counted)
+	}
 	for _, p := range positions {
 		c.follow(p)
 	}
@@ -91,6 +95,7 @@ func (c *Core) buildCreates(p *position, creates []Creation, nodes []*node) ([]C
 // created handles the outcome of a create, which is the same for all its znodes. The
 // answers to the listings follow and move the acquire on.
 func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
+	c.backlog.answered(&nodes[0].counted, nodes[0].session, c.session.Session)
 	if nodes[0].state != creating {
 		c.createdAfterSession(now, nodes, r)
 		return

@@ -154,6 +154,11 @@ func (e *ensemble) apply(l *link, r Request, session int64, reads bool) Reply {
 	switch r.Kind {
 	case Sync, Ping:
 		return q
+	case ReadAccess:
+		if e.nodes[strings.TrimSuffix(r.Path, "/")] == nil {
+			return fail(-1, NoNode)
+		}
+		return q
 	case SetWatches:
 		if reads {
 			e.setWatches(l, r)

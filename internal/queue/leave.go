@@ -87,6 +87,7 @@ func (c *Core) abandon(now time.Duration, positions []*position, s *swap, why *p
 	if i := slices.IndexFunc(positions, func(p *position) bool { return p.role == gate }); i >= 0 {
 		positions = append(slices.Delete(slices.Clone(positions), i, i+1), positions[i])
 	}
+	c.backlog.countLeft(positions)
 	var nodes []*node
 	var marked []*position
 	for _, p := range positions {

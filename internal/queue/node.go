@@ -59,6 +59,7 @@ type node struct {
 	prover   *position // the position that waits for an answer about it; see [Core.prove]
 	wentAt   int64     // the zxid of its delete, if this client deleted it
 	late     bool      // its delete waits for the next create to include it
+	counted  bool      // its create counts in the backlog
 	due      bool      // its hold was released, and this client has not deleted it: see [Core.missing]
 
 	parting *pendingRelease // of a pending delete: the release that it belongs to

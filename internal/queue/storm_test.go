@@ -87,6 +87,7 @@ type storm struct {
 	room      map[int64]bool     // transactions of leases for which the stored size once had room; nil if it does not change
 	resized   int                // how often it changed
 	deletes   func(l *link, r Request)
+	flood     func(l *link) // starts and cancels acquires in each step
 	err       error
 }
 
@@ -200,6 +201,9 @@ func (w *storm) step() {
 	}
 	if w.turns != nil {
 		w.turn(l)
+	}
+	if w.flood != nil && !w.calm {
+		w.flood(l)
 	}
 	for _, l := range w.links {
 		w.collect(l)

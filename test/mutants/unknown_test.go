@@ -17,6 +17,30 @@ func unknownMutants() []Mutant {
 			Says: notServed,
 		},
 		{
+			Name:   "CancelsWithoutLimit",
+			Reason: "Canceled acquires without an answer make new acquires wait; the mutant does not count them.",
+			Edits: []Edit{
+				{File: "internal/queue/leave.go",
+					Before: `	c.backlog.countLeft(positions)
+`,
+					After: ``},
+			},
+			Suite: property, Test: "TestCanceledAcquiresStayBounded",
+			Says: `requests without an answer, \d+ of them creates`,
+		},
+		{
+			Name:   "ParkedForever",
+			Reason: "The answer to a canceled acquire resumes a parked one; the mutant does not resume it.",
+			Edits: []Edit{
+				{File: "internal/queue/core.go",
+					Before: `	c.resumeParked(now)
+`,
+					After: ``},
+			},
+			Suite: property, Test: "TestFullBacklogParksAcquires",
+			Says: `creates after that: \[\]`,
+		},
+		{
 			Name:   "ReleaseForgets",
 			Reason: "A delete is repeated until the entry is gone; the mutant takes a lost answer for success.",
 			Edits: []Edit{
