@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock/internal/netutil"
+	"github.com/zklock/zklock/internal/wire"
 )
 
 // Options configure a [Client]. The zero value and a nil pointer are valid; each
@@ -66,6 +67,7 @@ const (
 	minTimeout      = 10 * time.Millisecond
 	maxTimeout      = 24 * time.Hour
 	defaultMaxReply = 64 << 20
+	authOverhead    = 8 + 4 + 4 + 4 // bytes of a request with an empty credential
 )
 
 // check returns a copy with defaults for zero values, or an error.
@@ -87,6 +89,9 @@ func (o *Options) check() (*Options, error) {
 	if filled.MaxReply < 0 || filled.MaxReply > math.MaxInt32 {
 		return nil, fmt.Errorf("%w: MaxReply %d is not between 0 and 2^31-1", ErrInvalidOptions, filled.MaxReply)
 	}
+	if filled.MaxRequest == 0 {
+		filled.MaxRequest = wire.DefaultMaxFrame
+	}
 	if filled.MaxReply == 0 {
 		filled.MaxReply = defaultMaxReply
 	}
@@ -102,6 +107,9 @@ func (o *Options) check() (*Options, error) {
 	for i, a := range filled.Auth {
 		if a.Scheme == "" {
 			return nil, fmt.Errorf("%w: Auth[%d] has no scheme", ErrInvalidOptions, i)
+		}
+		if n := authOverhead + len(a.Scheme) + len(a.Data); n > filled.MaxRequest {
+			return nil, fmt.Errorf("%w: Auth[%d] needs a request of %d bytes, MaxRequest is %d", ErrInvalidOptions, i, n, filled.MaxRequest)
 		}
 	}
 	filled.customDial = filled.DialContext != nil
