@@ -49,7 +49,9 @@ type Options struct {
 	// shuffles them, so that clients are distributed over the servers.
 	KeepOrder bool
 	// MaxRequest is the largest request, in bytes, that the servers accept (their
-	// jute.maxbuffer). Zero means 1048575, their default.
+	// jute.maxbuffer). A larger request fails with [ErrTooLarge], and so does one with a
+	// watch that could not be set again after a lost connection. Zero means 1048575, their
+	// default.
 	MaxRequest int
 	// MaxReply is the largest answer, in bytes, that the client accepts. A read with a larger
 	// answer fails with [ErrReplyTooLarge]. Zero means 64 MiB: a listing of about 1,000,000
