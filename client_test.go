@@ -197,6 +197,7 @@ func TestBadOptions(t *testing.T) {
 		"negative drift":     {ClockDrift: -0.1},
 		"drift of a half":    {ClockDrift: 0.5},
 		"timeout of a month": {SessionTimeout: 31 * 24 * time.Hour},
+		"negative request":   {MaxRequest: -1},
 	} {
 		o.DialContext = never
 		_, err := zklock.Dial(t.Context(), "127.0.0.1:1", o)

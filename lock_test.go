@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zkserver"
 	"github.com/zklock/zklock/zktest"
 )
 
@@ -271,6 +274,54 @@ func TestHeartbeatOfLongChroot(t *testing.T) {
 			holds = append(holds, acquire(t, c.Mutex(fmt.Sprint(i))))
 		}
 		time.Sleep(3 * timeout)
+		for _, h := range holds {
+			if h.Err() != nil {
+				t.Fatal(h.Err())
+			}
+		}
+	})
+}
+
+// TestMaxRequest checks that a client of servers with a small jute.maxbuffer keeps its holds:
+// its heartbeats fit, and so do its watches after a lost connection. An acquire that does not
+// fit fails at once, and ends no connection.
+func TestMaxRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 16 << 10
+		srv := zktest.Start(t, func(o *zkserver.Options) { o.MaxFrame = limit })
+		var connections atomic.Int32
+		c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{SessionTimeout: timeout, ServerTick: timeout / 8, MaxRequest: limit,
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				connections.Add(1)
+				return srv.DialContext(ctx, network, address)
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		mutexes := func(name string, n int) (locks []*zklock.Lock) {
+			for i := range n {
+				locks = append(locks, c.Mutex(fmt.Sprintf("%s-%d", strings.Repeat(name, 100), i)))
+			}
+			return locks
+		}
+		var holds []*zklock.Hold
+		for _, l := range mutexes("x", 300) {
+			holds = append(holds, acquire(t, l))
+		}
+		began := time.Now()
+		if _, err := zklock.All(mutexes("y", 100)...).Acquire(t.Context()); !errors.Is(err, zk.ErrTooLarge) || time.Since(began) > timeout/8 {
+			t.Errorf("an acquire above the limit failed after %v: %v", time.Since(began), err)
+		}
+		time.Sleep(2 * timeout)
+		if n := connections.Load(); n != 1 {
+			t.Errorf("%d connections, want 1", n)
+		}
+		srv.CutConnections()
+		time.Sleep(2 * timeout)
+		if n := connections.Load(); n != 2 {
+			t.Errorf("%d connections after a cut, want 2", n)
+		}
 		for _, h := range holds {
 			if h.Err() != nil {
 				t.Fatal(h.Err())

@@ -34,6 +34,12 @@ type Options struct {
 	// False means that each client shuffles them, so that clients are distributed over the
 	// servers. Used by Dial only.
 	KeepOrder bool
+	// MaxRequest is the jute.maxbuffer of the servers: the largest request, in bytes, that
+	// they accept. Set it if it is below their default, 1048575, which zero means. The
+	// servers close a connection that sends more, and then all holds are in danger. With
+	// MaxRequest, the client splits heartbeats, and an acquire that needs a larger request
+	// fails with zk.ErrTooLarge. Used by Dial only.
+	MaxRequest int
 
 	// ACL is the ACL of the znodes that the client creates. It must let the client
 	// itself read and delete, and other waiting clients read. If the client creates
@@ -187,6 +193,7 @@ func (o *Options) sessionOptions() *zk.Options {
 		TLS:            o.TLS,
 		DialContext:    o.DialContext,
 		KeepOrder:      o.KeepOrder,
+		MaxRequest:     o.MaxRequest,
 		Logger:         o.Logger,
 	}
 }

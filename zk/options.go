@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock/internal/netutil"
+	"github.com/zklock/zklock/internal/wire"
 )
 
 // Options configure a [Client]. The zero value and a nil pointer are valid; each
@@ -48,7 +49,9 @@ type Options struct {
 	// shuffles them, so that clients are distributed over the servers.
 	KeepOrder bool
 	// MaxRequest is the largest request, in bytes, that the servers accept (their
-	// jute.maxbuffer). Zero means 1048575, their default.
+	// jute.maxbuffer). A larger request fails with [ErrTooLarge], and so does one with a
+	// watch that could not be set again after a lost connection. Zero means 1048575, their
+	// default.
 	MaxRequest int
 	// MaxReply is the largest answer, in bytes, that the client accepts. A read with a larger
 	// answer fails with [ErrReplyTooLarge]. Zero means 64 MiB: a listing of about 1,000,000
@@ -66,6 +69,7 @@ const (
 	minTimeout      = 10 * time.Millisecond
 	maxTimeout      = 24 * time.Hour
 	defaultMaxReply = 64 << 20
+	authOverhead    = 8 + 4 + 4 + 4 // bytes of a request with an empty credential
 )
 
 // check returns a copy with defaults for zero values, or an error.
@@ -87,6 +91,9 @@ func (o *Options) check() (*Options, error) {
 	if filled.MaxReply < 0 || filled.MaxReply > math.MaxInt32 {
 		return nil, fmt.Errorf("%w: MaxReply %d is not between 0 and 2^31-1", ErrInvalidOptions, filled.MaxReply)
 	}
+	if filled.MaxRequest == 0 {
+		filled.MaxRequest = wire.DefaultMaxFrame
+	}
 	if filled.MaxReply == 0 {
 		filled.MaxReply = defaultMaxReply
 	}
@@ -102,6 +109,9 @@ func (o *Options) check() (*Options, error) {
 	for i, a := range filled.Auth {
 		if a.Scheme == "" {
 			return nil, fmt.Errorf("%w: Auth[%d] has no scheme", ErrInvalidOptions, i)
+		}
+		if n := authOverhead + len(a.Scheme) + len(a.Data); n > filled.MaxRequest {
+			return nil, fmt.Errorf("%w: Auth[%d] needs a request of %d bytes, MaxRequest is %d", ErrInvalidOptions, i, n, filled.MaxRequest)
 		}
 	}
 	filled.customDial = filled.DialContext != nil

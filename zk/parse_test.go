@@ -134,6 +134,7 @@ func TestOptionErrors(t *testing.T) {
 	for name, o := range map[string]*Options{
 		"negative timeout": {SessionTimeout: -time.Second}, "1 ns": {SessionTimeout: 1}, "too long": {SessionTimeout: 25 * time.Hour},
 		"MaxRequest": {MaxRequest: -1}, "MaxReply": {MaxReply: -1}, "scheme": {Auth: []Auth{{Data: []byte("hunter2")}}},
+		"credentials above MaxRequest": {MaxRequest: 80, Auth: []Auth{{"digest", []byte(strings.Repeat("hunter2", 10))}}},
 	} {
 		_, err := Dial(t.Context(), "a", o)
 		if !errors.Is(err, ErrInvalidOptions) || strings.Contains(err.Error(), "hunter2") {

@@ -75,8 +75,9 @@ func (c *Client) Children(ctx context.Context, path string) ([]string, Stat, err
 }
 
 // GetW is [Client.Get] with a watch, as described at [Client.ExistsW]. The channel
-// reports that the data changed or the znode was deleted. If the znode is missing,
-// GetW fails with [ErrNoNode], sets no watch, and returns no channel.
+// reports that the data changed or the znode was deleted. If the znode was deleted and
+// created again while the client was disconnected, the event is [EventNodeDataChanged]. If
+// the znode is missing, GetW fails with [ErrNoNode], sets no watch, and returns no channel.
 func (c *Client) GetW(ctx context.Context, path string) ([]byte, Stat, <-chan Event, error) {
 	op := GetOp(path, true)
 	res, ch, err := c.doWatch(ctx, &op)
@@ -87,12 +88,15 @@ func (c *Client) GetW(ctx context.Context, path string) ([]byte, Stat, <-chan Ev
 // created or deleted, or its data changed.
 //
 // The channel receives exactly one event and is then closed. If the session ends or
-// the client is closed, the channel is closed without an event. The watch survives a
-// lost connection: after reconnecting, the channel reports a change that happened in
-// between. The channel is buffered, so the event need not be read. If an error is
-// returned, the channel is nil. If other watches are set on the same path, the event
-// may be for a change that happened before this request was answered, but never for
-// one before it was made.
+// the client is closed, the channel is closed without an event. The channel is buffered,
+// so the event need not be read. If an error is returned, the channel is nil. If other
+// watches are set on the same path, the event may be for a change that happened before
+// this request was answered, but never for one before it was made.
+//
+// The watch survives a lost connection: after reconnecting, the channel reports a change
+// that happened in between. The server then compares only the states before and after. If
+// a missing znode was created and deleted in between, there is no event, and the watch
+// stays. If a znode was deleted and created again, the event is [EventNodeDataChanged].
 func (c *Client) ExistsW(ctx context.Context, path string) (Stat, bool, <-chan Event, error) {
 	op := ExistsOp(path, true)
 	res, ch, err := c.doWatch(ctx, &op)
@@ -102,7 +106,9 @@ func (c *Client) ExistsW(ctx context.Context, path string) (Stat, bool, <-chan E
 
 // ChildrenW is [Client.Children] with a watch, as described at [Client.ExistsW]. The
 // channel reports that a child was created or deleted, or that the znode itself was
-// deleted. See [Client.AddWatch] for a path that has both.
+// deleted. If the znode was deleted and created again while the client was disconnected,
+// the event is [EventNodeChildrenChanged], as for a child that was created and deleted.
+// See [Client.AddWatch] for a path that has both.
 func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, Stat, <-chan Event, error) {
 	op := ChildrenOp(path, true)
 	res, ch, err := c.doWatch(ctx, &op)

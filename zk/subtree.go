@@ -9,8 +9,9 @@ import (
 )
 
 // EnsurePath creates a znode and those above it, unless they exist, as persistent znodes
-// without data. A nil acl means [OpenACL]. EnsurePath creates nothing above the chroot of
-// the client: if the chroot is missing, it fails with [ErrNoNode].
+// without data. It needs no permission for znodes that exist. A nil acl means [OpenACL].
+// EnsurePath creates nothing above the chroot of the client: if the chroot is missing, it
+// fails with [ErrNoNode].
 func (c *Client) EnsurePath(ctx context.Context, path string, acl []ACL) error {
 	var missing []string // from path upward
 	for at := path; ; at = gopath.Dir(at) {
@@ -31,9 +32,15 @@ func (c *Client) EnsurePath(ctx context.Context, path string, acl []ACL) error {
 	return nil
 }
 
-// ensureOne creates a znode unless it exists.
+// ensureOne creates a znode unless it exists. Servers check the permission to create before
+// they check whether the znode exists.
 func (c *Client) ensureOne(ctx context.Context, path string, acl []ACL) error {
 	_, _, err := c.Create(ctx, path, []byte{}, acl, ModePersistent)
+	if errors.Is(err, ErrNoAuth) {
+		if _, found, failed := c.Exists(ctx, path); found || failed != nil {
+			return failed
+		}
+	}
 	if errors.Is(err, ErrNodeExists) {
 		return nil
 	}

@@ -291,7 +291,7 @@ func (c *Core) startConnected(now time.Duration) {
 	if c.release < release36 {
 		dropped = c.watches.dropPersistent()
 	}
-	c.out, c.setWatches = c.watches.frames(c.out, c.lastZxid)
+	c.out, c.setWatches = c.watches.frames(c.out, c.lastZxid, c.cfg.MaxRequest)
 	if c.readOnly {
 		c.probe.start(now)
 		c.notifyState(ConnectedReadOnly, nil)

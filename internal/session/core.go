@@ -202,9 +202,14 @@ func (c *Core) Submit(call *Call, epoch uint64) {
 }
 
 // tooLarge measures a request exactly, by encoding it. It is used only for requests
-// whose estimated size is close to the limit.
+// whose estimated size is close to the limit. A request that sets a watch is also too large
+// if the next connection could not set the watch again.
 func (c *Core) tooLarge(o *Op) bool {
-	return headerSize+len(o.appendTo(nil)) > c.cfg.MaxRequest
+	size := headerSize + len(o.appendTo(nil))
+	if o.setsWatch() {
+		size = max(size, setWatchesOverhead+setWatchSize(o.Path))
+	}
+	return size > c.cfg.MaxRequest
 }
 
 // Withdraw removes a call that has not been encoded. It reports whether it did. If

@@ -79,6 +79,15 @@ func (o *Op) valid() bool {
 	return true
 }
 
+// setsWatch reports whether o sets a watch that the core sets again on the next connection.
+func (o *Op) setsWatch() bool {
+	switch o.Code {
+	case wire.OpExists, wire.OpGetData, wire.OpGetChildren, wire.OpGetChildren2:
+		return o.Watch
+	}
+	return o.Code == wire.OpAddWatch
+}
+
 // lists reports whether the answer to o can be of any size, because it lists what other clients
 // created.
 func (o *Op) lists() bool {
@@ -97,7 +106,8 @@ const headerSize = 8
 // anything is written.
 func (o *Op) size() int {
 	// Path, data, and scheme with their lengths, and 24 bytes for the numbers that
-	// any operation has. An estimate that is too high does no harm.
+	// any operation has. An estimate that is too high does no harm. For a request with a
+	// watch, it is also at least the size of the request that sets the watch again.
 	n := 4 + len(o.Path) + 4 + len(o.Data) + len(o.Scheme) + 24
 	for i := range o.ACL {
 		n += 12 + len(o.ACL[i].Scheme) + len(o.ACL[i].ID)

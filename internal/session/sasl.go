@@ -52,6 +52,10 @@ func (c *Core) Respond(gen uint64, token []byte, done bool, now time.Duration) {
 		c.startConnected(now)
 		return
 	}
+	if n := headerSize + 4 + len(token); n > c.cfg.MaxRequest {
+		c.Refuse(gen, fmt.Errorf("%w: a SASL token of %d bytes", ErrTooLarge, len(token)))
+		return
+	}
 	c.sasl.state = saslSent
 	if done {
 		c.sasl.state = saslLast

@@ -174,6 +174,26 @@ func TestSASLRefusalIsFinal(t *testing.T) {
 }
 
 // After a protocol error or a lost connection, the client tries the next server.
+// A token that the servers do not accept would end each connection.
+func TestSASLTokenAboveMaxRequestIsFinal(t *testing.T) {
+	const limit = 100
+	for _, n := range []int{limit - headerSize - 4, limit - headerSize - 3} {
+		r := newRig(t, func(c *Config) { withSASL(c); c.MaxRequest = limit })
+		r.dial()
+		w := r.welcome(7)
+		r.core.Frame(r.gen, w.Append(nil), r.now)
+		ch, _ := r.core.WantStep()
+		r.core.Respond(ch.Gen, make([]byte, n), true, r.now)
+		if headerSize+4+n <= limit {
+			r.wantToken()
+			continue
+		}
+		if err := r.core.Reason(); !r.core.Ended() || !errors.Is(err, ErrAuthFailed) || !errors.Is(err, ErrTooLarge) {
+			t.Errorf("a token of %d bytes: %v", n, err)
+		}
+	}
+}
+
 func TestSASLProtocolErrorIsRetried(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do   func(r *rig)

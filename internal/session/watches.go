@@ -109,15 +109,22 @@ func removedKinds(t wire.WatcherType) watchKinds {
 	return dataWatch | existWatch | childWatch | persistentWatch | recursiveWatch
 }
 
-// setWatchesBytes is the approximate maximum size of a frame that sets watches. As in
-// Java's ClientCnxn, it is far below what servers accept.
+// setWatchesBytes is the maximum size of a frame that sets watches. As in Java's
+// ClientCnxn, it is far below what servers accept by default.
 const setWatchesBytes = 128 << 10
 
-// frames appends the requests that set all watches again, each small enough for a
-// server. It returns how many there are. The paths are in sorted order.
-func (w *watches) frames(b []byte, zxid int64) ([]byte, int) {
+// setWatchesOverhead is the size of a frame that sets no watches: the header, the zxid, and
+// the lengths of five lists.
+const setWatchesOverhead = headerSize + 8 + 5*4
+
+// setWatchSize returns the size that the watch of one kind on a path adds to a frame.
+func setWatchSize(path string) int { return 4 + len(path) }
+
+// frames appends the requests that set all watches again, each of at most maxRequest bytes.
+// It returns how many there are. The paths are in sorted order.
+func (w *watches) frames(b []byte, zxid int64, maxRequest int) ([]byte, int) {
 	n := 0
-	for batch := range w.batches() {
+	for batch := range w.batches(min(setWatchesBytes, maxRequest)) {
 		batch.RelativeZxid = zxid
 		b = appendWatchBatch(b, batch)
 		n++
@@ -125,22 +132,29 @@ func (w *watches) frames(b []byte, zxid int64) ([]byte, int) {
 	return b, n
 }
 
-// batches yields the watches in portions. It reuses one record.
-func (w *watches) batches() func(yield func(*wire.SetWatches2) bool) {
+// batches yields the watches in portions whose frames have at most limit bytes. Submit
+// refuses a watch that does not fit alone.
+func (w *watches) batches(limit int) func(yield func(*wire.SetWatches2) bool) {
 	return func(yield func(*wire.SetWatches2) bool) {
+		batch, size := emptyBatch(), setWatchesOverhead
 		// Sorted, because the order of a map must not affect what is sent.
-		batch, size := emptyBatch(), 0
 		for _, path := range slices.Sorted(maps.Keys(w.paths)) {
-			size += addToBatch(batch, path, w.paths[path])
-			if size < setWatchesBytes {
-				continue
+			for k := dataWatch; k <= recursiveWatch; k <<= 1 {
+				if w.paths[path]&k == 0 {
+					continue
+				}
+				if size > setWatchesOverhead && size+setWatchSize(path) > limit {
+					if !yield(batch) {
+						return
+					}
+					batch, size = emptyBatch(), setWatchesOverhead
+				}
+				list := listOf(batch, k)
+				*list = append(*list, path)
+				size += setWatchSize(path)
 			}
-			if !yield(batch) {
-				return
-			}
-			batch, size = emptyBatch(), 0
 		}
-		if size > 0 {
+		if size > setWatchesOverhead {
 			yield(batch)
 		}
 	}
@@ -154,20 +168,19 @@ func emptyBatch() *wire.SetWatches2 {
 	}
 }
 
-// addToBatch adds the watches of one path and returns their size in bytes.
-func addToBatch(b *wire.SetWatches2, path string, k watchKinds) (size int) {
-	add := func(kind watchKinds, list *[]string) {
-		if k&kind != 0 {
-			*list = append(*list, path)
-			size += 4 + len(path)
-		}
+// listOf returns the list of b for watches of one kind.
+func listOf(b *wire.SetWatches2, kind watchKinds) *[]string {
+	switch kind {
+	case dataWatch:
+		return &b.DataWatches
+	case existWatch:
+		return &b.ExistWatches
+	case childWatch:
+		return &b.ChildWatches
+	case persistentWatch:
+		return &b.PersistentWatches
 	}
-	add(dataWatch, &b.DataWatches)
-	add(existWatch, &b.ExistWatches)
-	add(childWatch, &b.ChildWatches)
-	add(persistentWatch, &b.PersistentWatches)
-	add(recursiveWatch, &b.PersistentRecursiveWatches)
-	return size
+	return &b.PersistentRecursiveWatches
 }
 
 // appendWatchBatch appends a framed request. It uses the older request if that is

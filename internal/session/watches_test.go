@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 	"testing"
@@ -170,30 +171,84 @@ func TestKindsOfRemoval(t *testing.T) {
 }
 
 func TestManyWatchesAreSetInSmallFrames(t *testing.T) {
-	var w watches
-	const n = 5000
-	want := make([]string, n)
-	for i := range n {
-		want[i] = fmt.Sprintf("/%s/%05d", strings.Repeat("x", 80), i)
-		w.add(want[i], dataWatch)
-	}
-	b, frames := w.frames(nil, 9)
-	var got []string
-	for range frames {
-		size := int(jute.NewReader(b).Int32())
-		if size > setWatchesBytes+1000 {
-			t.Fatalf("a frame of %d bytes", size)
+	const all = dataWatch | existWatch | childWatch | persistentWatch | recursiveWatch
+	for _, row := range []struct {
+		n, length int
+		kinds     watchKinds
+		limit     int // the expected maximum of a frame
+		config    int
+		frames    int
+	}{
+		{5000, 87, dataWatch, setWatchesBytes, 1 << 20, 4},
+		{1000, 105, existWatch, 64 << 10, 64 << 10, 2},
+		{1000, 105, all, 64 << 10, 64 << 10, 9},
+		{100, 1000, all, 1050, 1050, 500}, // each watch in a frame of its own
+	} {
+		var w watches
+		var want, got []string
+		for i := range row.n {
+			path := fmt.Sprintf("/%s/%05d", strings.Repeat("x", row.length-7), i)
+			w.add(path, row.kinds)
+			for range bits.OnesCount8(uint8(row.kinds)) {
+				want = append(want, path)
+			}
 		}
-		rd := jute.NewReader(b[4 : 4+size])
-		var f sentFrame
-		f.Decode(rd)
-		f.body = b[4+headerSize : 4+size]
-		got = append(got, decodeSetWatches(t, f).DataWatches...)
-		b = b[4+size:]
+		b, frames := w.frames(nil, 9, row.config)
+		for range frames {
+			size := int(jute.NewReader(b).Int32())
+			if size > row.limit {
+				t.Fatalf("%+v: a frame of %d bytes", row, size)
+			}
+			rd := jute.NewReader(b[4 : 4+size])
+			var f sentFrame
+			f.Decode(rd)
+			f.body = b[4+headerSize : 4+size]
+			set := decodeSetWatches(t, f)
+			got = slices.Concat(got, set.DataWatches, set.ExistWatches, set.ChildWatches, set.PersistentWatches, set.PersistentRecursiveWatches)
+			b = b[4+size:]
+		}
+		slices.Sort(got)
+		if len(b) != 0 || frames != row.frames || !slices.Equal(got, want) {
+			t.Errorf("%+v: %d frames, %d bytes over, %d of %d watches", row, frames, len(b), len(got), len(want))
+		}
 	}
-	if len(b) != 0 || frames < 3 || !slices.Equal(got, want) {
-		t.Fatalf("%d frames, %d bytes over, %d of %d watches", frames, len(b), len(got), n)
+}
+
+// Each connection would end at a request that the server refuses.
+func TestWatchThatCannotBeSetAgainIsRefused(t *testing.T) {
+	const limit = 200
+	for _, op := range []Op{
+		{Code: wire.OpExists, Watch: true}, {Code: wire.OpGetData, Watch: true}, {Code: wire.OpGetChildren2, Watch: true},
+		{Code: wire.OpAddWatch, WatchMode: wire.AddWatchPersistentRecursive},
+	} {
+		r := newRig(t, func(c *Config) { c.MaxRequest = limit })
+		r.connect(7)
+		op.Path = "/" + strings.Repeat("x", limit-setWatchesOverhead-4) // one byte too long
+		r.wantFail(r.submit(op), ErrTooLarge, No)
+		op.Path = op.Path[1:]
+		r.submit(op)
+		for _, f := range r.requests() {
+			r.reply(f.Xid, 5, 0, replyTo(f.Op))
+		}
+		for _, f := range r.reconnected() {
+			if n := headerSize + len(f.body); n > limit {
+				t.Errorf("%v: a frame of %d bytes", op.Code, n)
+			}
+		}
 	}
+}
+
+// replyTo returns the body of an empty answer to a request that sets a watch.
+func replyTo(code wire.OpCode) wire.Record {
+	switch code {
+	case wire.OpExists:
+		return &wire.ExistsResponse{}
+	case wire.OpGetData:
+		return &wire.GetDataResponse{}
+	case wire.OpGetChildren2:
+		return &wire.GetChildren2Response{Children: []string{}}
+	}
+	return &wire.ErrorResponse{}
 }
 
 func TestUnansweredWatchesAreKept(t *testing.T) {

@@ -405,6 +405,8 @@ func ensurePath(f *fixture) {
 	f.ok(f.c.EnsurePath(f.ctx, f.path("closed/there"), nil))
 	_, err := f.c.SetACL(f.ctx, f.path("closed"), readOnly, -1)
 	f.ok(err)
+	f.ok(f.c.EnsurePath(f.ctx, f.path("closed/there"), nil))
+	f.ok(f.dial(f.path("closed/there"), nil).EnsurePath(f.ctx, "/", nil))
 	f.ok(f.c.EnsurePath(f.ctx, f.path("closed/there/new"), nil))
 	f.fails(f.c.EnsurePath(f.ctx, f.path("closed/none/new"), nil), zk.ErrNoAuth, zk.AppliedNo)
 	_, err = f.c.SetACL(f.ctx, f.path("closed"), nil, -1)

@@ -113,15 +113,23 @@ func (f *fixture) reconnect() {
 }
 
 // watchTellsWhatWasMissed checks that changes while the client was disconnected come as
-// events after it has reconnected, also the deletion of the znode of an exists watch.
+// events after it has reconnected, also the deletion of the znode of an exists watch. The server
+// compares only the states before and after.
 func watchTellsWhatWasMissed(f *fixture) {
 	other := f.dial("", nil)
 	changed, deleted, made := f.make("changed", ""), f.make("deleted", ""), f.path("made")
+	again, brief := f.make("again", ""), f.path("brief")
 	_, _, ch1, err := f.c.GetW(f.ctx, changed)
 	f.ok(err)
 	_, _, ch2, err := f.c.ExistsW(f.ctx, deleted)
 	f.ok(err)
 	_, _, ch3, err := f.c.ExistsW(f.ctx, made)
+	f.ok(err)
+	_, _, dataAgain, err := f.c.GetW(f.ctx, again)
+	f.ok(err)
+	_, _, kidsAgain, err := f.c.ChildrenW(f.ctx, again)
+	f.ok(err)
+	_, _, existsBrief, err := f.c.ExistsW(f.ctx, brief)
 	f.ok(err)
 	told := f.follow(f.c)
 	f.conns.block(true)
@@ -130,12 +138,21 @@ func watchTellsWhatWasMissed(f *fixture) {
 	_, err = other.Set(f.ctx, changed, nil, -1)
 	f.ok(err)
 	f.ok(other.Delete(f.ctx, deleted, -1))
-	_, _, err = other.Create(f.ctx, made, nil, nil, zk.ModePersistent)
-	f.ok(err)
+	f.ok(other.Delete(f.ctx, again, -1))
+	for _, path := range []string{made, again, brief} {
+		_, _, err = other.Create(f.ctx, path, nil, nil, zk.ModePersistent)
+		f.ok(err)
+	}
+	f.ok(other.Delete(f.ctx, brief, -1))
 	f.conns.block(false)
 	f.event(ch1, zk.EventNodeDataChanged, changed)
 	f.event(ch2, zk.EventNodeDeleted, deleted)
 	f.event(ch3, zk.EventNodeCreated, made)
+	f.event(dataAgain, zk.EventNodeDataChanged, again)
+	f.event(kidsAgain, zk.EventNodeChildrenChanged, again)
+	f.silent(existsBrief)
+	f.make("brief", "")
+	f.event(existsBrief, zk.EventNodeCreated, brief)
 }
 
 func watchLasting(f *fixture) {

@@ -21,7 +21,7 @@ func sessionMutants() []Mutant {
 			Reason: "Watches are set again on a new connection; the mutant sets none.",
 			Edits: []Edit{
 				{File: "internal/session/connect.go",
-					Before: `	c.out, c.setWatches = c.watches.frames(c.out, c.lastZxid)
+					Before: `	c.out, c.setWatches = c.watches.frames(c.out, c.lastZxid, c.cfg.MaxRequest)
 `,
 					After: ""},
 			},
