@@ -242,8 +242,11 @@ func (s *Server) draining() bool {
 // requests that it has read, closes every connection, writes a snapshot, and releases the
 // data directory. Sessions do not end: with a data directory they continue when a server
 // starts on it again. If ctx ends first, Shutdown closes the server as Close does, also
-// while it writes the snapshot, and returns ctx's error. It returns nil if the server has
-// already ended. The Accept option must not call it.
+// while it writes the snapshot, and returns ctx's error. The next start then reads the log
+// instead. If another server starts on the data directory, let ctx end after a few seconds:
+// a hold with the default session timeout survives an outage of 10 s, and the snapshot of a
+// large state can take longer. Shutdown returns nil if the server has already ended. The
+// Accept option must not call it.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if s.state == serving {

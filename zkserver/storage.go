@@ -229,8 +229,7 @@ func (s *Server) endAfterStorageFailure(err error) {
 	if isClosed(s.stop) {
 		return
 	}
-	s.log.Error("the log cannot be written: the server ends; check the disk of the data directory, "+
-		"then start the server again, which recovers all acknowledged changes", "dir", s.opts.DataDir, "error", err)
+	s.log.Error("the log cannot be written: the server ends", "dir", s.opts.DataDir, "error", err)
 	s.end(err, false)
 }
 

@@ -3,6 +3,7 @@ package zkserver
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -324,7 +325,8 @@ func TestEndOnStorageError(t *testing.T) {
 func TestLostLockEndsTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 13)
-		opts.Logger = discard()
+		var log strings.Builder
+		opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		opts.SnapshotRecords = 20
 		s := start(t, opts)
 		c := login(t, s, time.Minute)
@@ -338,6 +340,10 @@ func TestLostLockEndsTheServer(t *testing.T) {
 		<-s.Done()
 		if err := s.Serve(listenMem(t)); !errors.Is(err, wal.ErrLockLost) || !errors.Is(err, ErrStorage) {
 			t.Errorf("Serve: %v", err)
+		}
+		s.Close()
+		if !strings.Contains(log.String(), "the server ends") || strings.Contains(log.String(), "recovers") {
+			t.Errorf("the log does not report the end, or promises recovery without the directory:\n%s", log.String())
 		}
 		names, err := fs.ReadDir(opts.DataDir)
 		if err != nil || slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "snapshot") }) {

@@ -166,13 +166,13 @@ func makeGolden(t *testing.T) {
 // is told to restore or to start empty.
 func TestNewerFormatIsNotCalledDamaged(t *testing.T) {
 	record := func(t *testing.T, l *wal.Log) {
-		if _, err := l.Append([]byte{2, 0, 0}); err != nil {
+		if _, err := l.Append([]byte{3, 0, 0}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	snapshot := func(t *testing.T, l *wal.Log) {
 		record(t, l)
-		if err := l.Snapshot(1, nil, func(w io.Writer) error { _, err := io.WriteString(w, "zktree\x00\x02"); return err }); err != nil {
+		if err := l.Snapshot(1, nil, func(w io.Writer) error { _, err := io.WriteString(w, "zktree\x00\x03"); return err }); err != nil {
 			t.Fatal(err)
 		}
 	}

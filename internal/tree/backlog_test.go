@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -166,6 +167,43 @@ func TestSessionEndContinuesAfterRestart(t *testing.T) {
 			t.Errorf("left are %+v", w.tree.Counts())
 		}
 		w.check()
+	}
+}
+
+// Programs that do not know the end of a session in parts must refuse it as newer, and not as
+// damaged. Development builds wrote the same bytes with version 1.
+func TestEndingSessionRaisesVersion(t *testing.T) {
+	w := newWorld(t, Config{})
+	session, zxid := w.dial().session, w.tree.Zxid()
+	live := w.tree.AppendSnapshot(nil)
+	end := appendTxn(nil, zxid+1, 0, &txn{op: opEndSession, session: session})
+	closed := appendTxn(nil, zxid+2, 0, &txn{op: wire.OpCloseSession, session: session})
+	if end[0] != 2 || closed[0] != 1 {
+		t.Errorf("records of versions %d and %d, want 2 and 1", end[0], closed[0])
+	}
+	replay := func(tr *Tree, record []byte) []byte {
+		if err := tr.Replay(record); err != nil {
+			t.Fatal(err)
+		}
+		return tr.AppendSnapshot(nil)
+	}
+	version := len(snapshotMark)
+	for _, read := range []byte{1, 2} {
+		tr, again := New(Config{}), New(Config{})
+		if err := tr.Restore(live); err != nil {
+			t.Fatal(err)
+		}
+		end[0] = read
+		ending := replay(tr, end)
+		old := bytes.Clone(ending)
+		old[version] = read
+		if err := again.Restore(old); err != nil || !bytes.Equal(again.AppendSnapshot(nil), ending) {
+			t.Errorf("snapshot of version %d gives another state, %v", read, err)
+		}
+		after := replay(again, closed)
+		if live[version] != 1 || ending[version] != 2 || after[version] != 1 {
+			t.Errorf("snapshots of versions %d, %d, and %d, want 1, 2, and 1", live[version], ending[version], after[version])
+		}
 	}
 }
 

@@ -105,7 +105,7 @@ func TestMultiAllOrNothing(t *testing.T) {
 // stateWithoutZxid returns the state without the last transaction's ID.
 func stateWithoutZxid(t *Tree) []byte {
 	b := t.AppendSnapshot(nil)
-	clear(b[len(snapshotMagic):][:8])
+	clear(b[len(snapshotMark)+1:][:8])
 	return b
 }
 

@@ -19,7 +19,7 @@ func (t *Tree) Replay(record []byte) error {
 	if len(record) == 0 {
 		return fmt.Errorf("%w: an empty record", ErrCorrupt)
 	}
-	if err := checkVersion("record", record[0], recordVersion); err != nil {
+	if err := checkVersion("record", record[0], endSessionVersion); err != nil {
 		return err
 	}
 	r.Reset(record[1:])
@@ -54,14 +54,14 @@ func (t *Tree) Replay(record []byte) error {
 	return nil
 }
 
-// checkVersion returns an error for an unknown version of a format. The log's
+// checkVersion returns an error for a version of a format that is 0 or above known. The log's
 // checksums were correct, so a higher version is not damage but was written by a
 // newer program.
 func checkVersion(what string, version, known byte) error {
 	switch {
 	case version > known:
 		return fmt.Errorf("%w: %s of version %d, this program knows %d", ErrVersion, what, version, known)
-	case version < known:
+	case version == 0:
 		return fmt.Errorf("%w: %s of version %d, which never was", ErrCorrupt, what, version)
 	}
 	return nil

@@ -24,7 +24,7 @@ func (t *Tree) Restore(snapshot []byte) error {
 	if !ok || len(body) == 0 {
 		return fmt.Errorf("%w: not a snapshot", ErrCorrupt)
 	}
-	if err := checkVersion("snapshot", body[0], snapshotVersion); err != nil {
+	if err := checkVersion("snapshot", body[0], endSessionVersion); err != nil {
 		return err
 	}
 	body = body[1:]

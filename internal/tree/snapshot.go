@@ -2,17 +2,17 @@ package tree
 
 import (
 	"io"
+	"slices"
 
 	"github.com/zklock/zklock/internal/jute"
 )
 
-// snapshotMagic begins a snapshot: a mark, and the version of the format, which must
-// be incremented when the layout below changes. There is no checksum, because the log
-// that stores snapshots has one.
+// A snapshot begins with a mark and the version of the format, which must be incremented
+// when the layout below changes. The version is endSessionVersion if a session is ending.
+// There is no checksum, because the log that stores snapshots has one.
 const (
 	snapshotMark    = "zktree\x00"
 	snapshotVersion = 1
-	snapshotMagic   = snapshotMark + "\x01"
 )
 
 // snapshotPart is how many bytes WriteSnapshot collects before it writes.
@@ -45,12 +45,17 @@ func (t *Tree) WriteSnapshot(w io.Writer) error {
 // encode appends the state to b. After each session and node, part may consume the
 // bytes and return an empty buffer, or return false to stop.
 func (t *Tree) encode(b []byte, part func([]byte) (rest []byte, more bool)) []byte {
-	b = append(b, snapshotMagic...)
+	// Sessions come first, because the owner of an ephemeral node must exist.
+	sessions, more := t.sessionList(), true
+	version := byte(snapshotVersion)
+	if slices.ContainsFunc(sessions, (*session).ending) {
+		version = endSessionVersion
+	}
+	b = append(b, snapshotMark...)
+	b = append(b, version)
 	b = jute.AppendInt64(b, t.zxid)
 	b = jute.AppendInt64(b, t.lastSession)
 	b = jute.AppendBool(b, t.fresh)
-	// Sessions come first, because the owner of an ephemeral node must exist.
-	sessions, more := t.sessionList(), true
 	b = jute.AppendVectorLen(b, len(sessions), false)
 	for _, s := range sessions {
 		b = jute.AppendInt64(b, s.id)

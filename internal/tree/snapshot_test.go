@@ -162,7 +162,7 @@ func TestInconsistentSnapshotsAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for version, want := range map[string]error{"\x00": ErrCorrupt, "\x02": ErrVersion, "": ErrCorrupt} {
+	for version, want := range map[string]error{"\x00": ErrCorrupt, "\x03": ErrVersion, "": ErrCorrupt} {
 		if err := New(Config{}).Restore([]byte(snapshotMark + version)); !errors.Is(err, want) {
 			t.Errorf("version %q: %v", version, err)
 		}
@@ -171,7 +171,7 @@ func TestInconsistentSnapshotsAreRefused(t *testing.T) {
 
 // A large count without elements must not allocate memory.
 func TestRestoreAllocatesLittleForFalseCounts(t *testing.T) {
-	b := append([]byte(snapshotMagic), make([]byte, 17)...)
+	b := append([]byte(snapshotMark+"\x01"), make([]byte, 17)...)
 	b = binary.BigEndian.AppendUint32(b, 1<<31-1)
 	if err := New(Config{}).Restore(b); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("%v", err)
@@ -223,7 +223,7 @@ func TestInvalidRecordsAreRefused(t *testing.T) {
 		if err := tr.Restore(w.tree.AppendSnapshot(nil)); err != nil {
 			t.Fatal(err)
 		}
-		if err := tr.Replay([]byte{2, 0}); !errors.Is(err, ErrVersion) {
+		if err := tr.Replay([]byte{3, 0}); !errors.Is(err, ErrVersion) {
 			t.Errorf("another version: %v", err)
 		}
 		err := tr.Replay(rec)

@@ -5,14 +5,24 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// recordVersion is the first byte of every record. A record of another version is
-// refused, because a wrong interpretation would lose locks.
+// recordVersion is the first byte of every record except those with opEndSession, which
+// have endSessionVersion. A record of another version is refused, because a wrong
+// interpretation would lose locks.
 const recordVersion = 1
+
+// endSessionVersion is the version of records with opEndSession, and of snapshots with a
+// session that is ending. Programs that do not know these refuse them as newer. Development
+// builds wrote them with version 1, which can still be read.
+const endSessionVersion = 2
 
 // appendTxn appends a transaction as a record: version, ID, wall clock in ms, and the
 // changes.
 func appendTxn(b []byte, zxid, wall int64, x *txn) []byte {
-	b = append(b, recordVersion)
+	version := byte(recordVersion)
+	if x.op == opEndSession {
+		version = endSessionVersion
+	}
+	b = append(b, version)
 	b = jute.AppendInt64(b, zxid)
 	b = jute.AppendInt64(b, wall)
 	return appendOp(b, x)

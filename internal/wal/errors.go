@@ -84,15 +84,19 @@ func (e *CorruptError) Unwrap() []error { return append([]error{ErrCorrupt}, e.C
 // or sync. Nothing is retried: after a failed fsync the kernel may drop the data and
 // mark the pages clean. The next fsync would then succeed and prove nothing.
 func poisonError(file string, err error) error {
-	remedy := "free or replace the disk"
+	const restart = ", then restart, which recovers every acknowledged record"
+	remedy := "free or replace the disk" + restart
 	switch {
 	case exceedsFileSize(err):
-		remedy = fileSizeAdvice
+		remedy = fileSizeAdvice + restart
+	case errors.Is(err, ErrLockLost):
+		remedy = "if the directory was moved or removed, put it back before the restart: " +
+			"without it, the server starts empty, and fencing tokens start again"
 	case errors.Is(err, errMoved), errors.Is(err, errCut):
-		remedy = "put the file back, or restore the directory from a copy"
+		remedy = "put the file back before the restart, or restore the directory from a copy: " +
+			"without the file, acknowledged records are lost"
 	}
-	return fmt.Errorf("wal: %s: %w; %w: unacknowledged records may be lost; "+
-		"%s, then restart, which recovers every acknowledged record", file, err, ErrPoisoned, remedy)
+	return fmt.Errorf("wal: %s: %w; %w: unacknowledged records may be lost; %s", file, err, ErrPoisoned, remedy)
 }
 
 // headerError converts an error of parseSegmentHeader to the error of Open.

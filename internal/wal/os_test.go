@@ -151,6 +151,8 @@ func checkLockLost(t *testing.T, l *wal.Log, s state) {
 	}
 	if err := l.Sync(); !errors.Is(err, wal.ErrLockLost) || l.Durable() != s.index {
 		t.Errorf("the next record: %v; %d are acknowledged, want %d", err, l.Durable(), s.index)
+	} else if text := err.Error(); !strings.Contains(text, "put it back") || strings.Contains(text, "recovers") {
+		t.Errorf("the error promises recovery without the directory: %v", err)
 	}
 	if err := l.Snapshot(s.index, nil, s.snapshot); !errors.Is(err, wal.ErrLockLost) {
 		t.Errorf("the snapshot: %v", err)
@@ -219,7 +221,7 @@ func TestOSSegmentMoved(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := l.Sync()
-			if !errors.Is(err, wal.ErrPoisoned) || !strings.Contains(err.Error(), segment) || !strings.Contains(err.Error(), "put the file back") || l.Durable() != s.index {
+			if !errors.Is(err, wal.ErrPoisoned) || !strings.Contains(err.Error(), segment) || !strings.Contains(err.Error(), "put the file back") || strings.Contains(err.Error(), "recovers") || l.Durable() != s.index {
 				t.Errorf("the next record: %v; %d are acknowledged, want %d", err, l.Durable(), s.index)
 			}
 			_ = l.Close() // the error is the same

@@ -2,21 +2,25 @@ package delivery
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/zklock/zklock/test/harness"
 )
 
 // unit is what of a template unit says how its command is started.
 type unit struct {
-	exec string
-	env  map[string]string
+	exec     string
+	env      map[string]string
+	settings map[string]string // the last value of each key
 }
 
 // readUnit reads a packaged unit for an instance.
@@ -26,10 +30,11 @@ func readUnit(t *testing.T, name, instance string) unit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := unit{env: map[string]string{}}
+	u := unit{env: map[string]string{}, settings: map[string]string{}}
 	for line := range strings.Lines(string(b)) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		value = strings.ReplaceAll(value, "%i", instance)
+		u.settings[key] = value
 		switch key {
 		case "ExecStart":
 			u.exec = value
@@ -134,6 +139,32 @@ func TestRunUnitRestartsAfterEveryExit(t *testing.T) {
 	for setting, want := range map[string]bool{"Restart=always": true, "StartLimitIntervalSec=0": true, "SuccessExitStatus=143": true, "RestartPreventExitStatus=": false} {
 		if got := strings.Contains(string(b), "\n"+setting); got != want {
 			t.Errorf("the unit has %s: %v, want %v", setting, got, want)
+		}
+	}
+}
+
+// TestServicesRestartAfterCrash: a Go program exits with 2 after a fatal error, and after the ABRT
+// that systemd's watchdog sends. So 2 must not prevent a restart. A wrong flag, with which the
+// command fails within a second, must reach the start limit. A hang and servers that do not answer
+// must not.
+func TestServicesRestartAfterCrash(t *testing.T) {
+	for name, slow := range map[string]time.Duration{
+		"zklock-server.service": 60 * time.Second, // WatchdogSec
+		"zklock-ui.service":     10 * time.Second, // until zklock ui reports that no server answers
+	} {
+		s := readUnit(t, name, "").settings
+		if codes := s["RestartPreventExitStatus"]; codes != "" || s["Restart"] != "on-failure" {
+			t.Errorf("%s: Restart=%s, except after exit codes %q", name, s["Restart"], codes)
+		}
+		burst, err := strconv.Atoi(s["StartLimitBurst"])
+		interval, err2 := time.ParseDuration(s["StartLimitIntervalSec"])
+		delay, err3 := time.ParseDuration(s["RestartSec"])
+		if err := errors.Join(err, err2, err3); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if starts := time.Duration(burst); starts*(delay+time.Second) >= interval || starts*(delay+slow) < interval {
+			t.Errorf("%s: %d starts in %v, with %v in between: want a limit that only fast failures reach", name, burst, interval, delay)
 		}
 	}
 }

@@ -32,8 +32,9 @@ const (
 	maxSession = time.Hour
 )
 
-// shutdownTime limits the time for the last snapshot.
-const shutdownTime = 10 * time.Second
+// shutdownTime limits the time for the last snapshot. A hold with the default session timeout
+// survives an outage of 10 s: this leaves half of that for the start of the next server.
+const shutdownTime = 5 * time.Second
 
 // Serve runs the server until ctx ends, the server had no session for the idle time, or the
 // directory is gone. It calls ready once, with wordReady, wordBusy, or the text of an error.

@@ -26,6 +26,11 @@ const (
 	socketMetrics = "metrics"
 )
 
+// shutdownTime limits the shutdown of a server, including its last snapshot. A hold with the
+// default session timeout survives an outage of 10 s. So half of that is left for the start of
+// the next server, and for the clients to reconnect.
+const shutdownTime = 5 * time.Second
+
 // running is a running server.
 type running struct {
 	plan    *plan
@@ -193,7 +198,7 @@ func (r *running) wait() error {
 	}
 	r.plan.log.Info("stopping", "why", why)
 	r.notify(Stopping)
-	end, cancel := context.WithTimeout(context.Background(), controlTime)
+	end, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
 	impatient := make(chan os.Signal, 1)
 	// The goroutine ends at a second signal, or with the server.
@@ -218,7 +223,7 @@ func (r *running) wait() error {
 		kept = "the data was in memory only"
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		r.plan.log.Warn("wrote no last snapshot, and disconnected clients that had not read their answers; "+kept, "after", controlTime)
+		r.plan.log.Warn("wrote no last snapshot, and disconnected clients that had not read their answers; "+kept, "after", shutdownTime)
 		err = nil
 	}
 	st := r.server.Stats()

@@ -56,7 +56,7 @@ const serveExample = `  zklock serve --data /var/lib/zklock-server
   zklock serve --status -o json
 ` + serveTLSExample
 
-// controlTime limits --status, --stop, and the shutdown of a server.
+// controlTime limits --status and --stop.
 const controlTime = 15 * time.Second
 
 // serveFlags are the flags of zklock serve.
