@@ -66,7 +66,7 @@ const (
 // A finder finds troubles. One goroutine uses it.
 type finder struct {
 	snapshots []*inspect.Snapshot // the last ones, the older first
-	samples   []*inspect.Snapshot // queueInterval apart
+	samples   []map[string]int    // how many waited, by path, queueInterval apart
 	sampled   time.Time
 	growing   map[string]string    // by path, what is said of the queue
 	compared  [2]*inspect.Snapshot // those that cycles is from
@@ -230,32 +230,30 @@ func (f *finder) sampleQueues(s *inspect.Snapshot) {
 	if len(f.samples) == queueSamples {
 		for _, l := range s.Locks {
 			if n := l.Waiting(); n >= minGrownQueue && f.grew(l.Path, n) {
-				f.growing[l.Path] = fmt.Sprintf("the queue grows: %d waiters, %d of them in %v", n, n-waitingIn(f.samples[0], l.Path), queueSamples*queueInterval)
+				f.growing[l.Path] = fmt.Sprintf("the queue grows: %d waiters, %d of them in %v", n, n-f.samples[0][l.Path], queueSamples*queueInterval)
 			}
 		}
 		f.samples = f.samples[1:]
 	}
-	f.samples = append(f.samples, s)
+	waiting := map[string]int{}
+	for _, l := range s.Locks {
+		if n := l.Waiting(); n > 0 {
+			waiting[l.Path] = n
+		}
+	}
+	f.samples = append(f.samples, waiting)
 }
 
 // grew reports whether the queue was shorter at each sample than at the next.
 func (f *finder) grew(path string, n int) bool {
-	for _, s := range slices.Backward(f.samples) {
-		before := waitingIn(s, path)
+	for _, waiting := range slices.Backward(f.samples) {
+		before := waiting[path]
 		if before >= n {
 			return false
 		}
 		n = before
 	}
 	return true
-}
-
-// waitingIn returns the number of the waiters for a lock in a snapshot.
-func waitingIn(s *inspect.Snapshot, path string) int {
-	if l := s.Lock(path); l != nil {
-		return l.Waiting()
-	}
-	return 0
 }
 
 // step is the JSON form of one session of a deadlock.

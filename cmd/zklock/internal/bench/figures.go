@@ -73,10 +73,8 @@ func MeasureFigures(ctx context.Context, cfg FiguresConfig) (rows []Figure, err 
 		defer cancel()
 		err = errors.Join(err, z.DeleteAll(end, cfg.Root), z.Close())
 	}()
-	for _, dir := range []string{cfg.Root, b.lock()} {
-		if _, _, err := z.Create(ctx, dir, nil, nil, zk.ModePersistent); err != nil && !errors.Is(err, zk.ErrNodeExists) {
-			return nil, fmt.Errorf("making %s: %w", dir, err)
-		}
+	if err := z.EnsurePath(ctx, b.lock(), nil); err != nil {
+		return nil, err
 	}
 	for _, measure := range []func(context.Context) error{b.reads, b.syncs, b.writes, b.locks, b.handOvers} {
 		if err := measure(ctx); err != nil {
