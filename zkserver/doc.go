@@ -63,7 +63,7 @@
 //	nodes, data                      MaxNodes, MaxData                      QuotaExceeded
 //	watches, also per address        MaxWatches, MaxWatchesPerConn          QuotaExceeded
 //	paths of watches, likewise       an eighth of MaxData                   QuotaExceeded
-//	passwords sent by an address     256, and one a second                  delayed by up to 0.1 s each
+//	passwords sent by an address     256, and one a second                  delayed up to 0.1 s each
 //	TLS handshakes that compute      half of GOMAXPROCS                     wait for their turn
 //	bytes of a TLS handshake         32 KiB                                 connection closed
 //	time until the first request     HandshakeTimeout                       connection closed

@@ -108,12 +108,12 @@ function replaceUnseen(s, replace) {
 // are escapes in $'...', so that the text can be pasted. Quotes and backslashes are outside
 // of '...', because fish reads a backslash before a quote as an escape there; in $'...' they
 // are escapes too, because dash has only '...'. No space follows another, because the page
-// would show one.
+// would show one. Safari before 16.4 has no lookbehind, and would not load the page.
 export function shellWord(s) {
   if (/^[\w@+:,./][\w@+:,./-]*$/.test(s)) return s;
   const bytes = (c) => [...new TextEncoder().encode(c)].map((b) => `\\x${b.toString(16).padStart(2, "0")}`).join("");
-  if (s === replaceUnseen(s, bytes)) return `'${s.replace(/[\\']|(?<= ) /g, "'\\$&'")}'`;
-  return `$'${replaceUnseen(s.replace(/[\\']|(?<= ) /g, bytes), bytes)}'`;
+  if (s === replaceUnseen(s, bytes)) return `'${s.replace(/[\\']| (?= )/g, "'\\$&'")}'`;
+  return `$'${replaceUnseen(s.replace(/[\\']| (?= )/g, bytes), bytes)}'`;
 }
 
 // legible writes them as the escapes that Go has for them. Two spaces are escaped as in the

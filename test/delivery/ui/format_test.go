@@ -54,7 +54,7 @@ func TestFormats(t *testing.T) {
 		`shellWord("it's; rm -rf /")`:                                 `'it'\''s; rm -rf /'`,
 		`shellWord("a\x03rm\n'\u202e")`:                               `$'a\x03rm\x0a\x27\xe2\x80\xae'`,
 		`shellWord("/zklock/x\\'; id >pwned; #")`:                     `'/zklock/x'\\''\''; id >pwned; #'`,
-		`shellWord("a  b   c")`:                                       `'a '\ 'b '\ ''\ 'c'`,
+		`shellWord("a  b   c")`:                                       `'a'\ ' b'\ ''\ ' c'`,
 		`String(brief("x".repeat(400)).length)`:                       "301",
 	} {
 		got := Eval[string](b, fmt.Sprintf(`import("./assets/format.js").then((f) => { const {span, measured, short, count, things, split, brief, legible, shellWord} = f; return %s; })`, call))

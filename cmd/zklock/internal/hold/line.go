@@ -33,14 +33,16 @@ type waitLine struct {
 	link     *process.Link
 	me       zklock.Owner
 	servers  string               // suffix that names the servers, for a log
+	quiet    bool                 // print the line only on a terminal
 	report   func([]zklock.Entry) // gets the queue instead of a line; may be nil
 }
 
-// newWaitLine returns a waiting line on standard error.
-func newWaitLine(link *process.Link, me zklock.Owner, servers string) *waitLine {
+// newWaitLine returns a waiting line on standard error. With -E 0, a lock that is held is no
+// problem, and cron would mail the line.
+func newWaitLine(link *process.Link, me zklock.Owner, s *cli.Settings) *waitLine {
 	return &waitLine{
-		out: cli.Stderr, terminal: term.IsTerminal(2), link: link, me: me, servers: servers,
-		width: cli.ErrorWidth,
+		out: cli.Stderr, terminal: term.IsTerminal(2), link: link, me: me, servers: s.ServersSuffix(),
+		quiet: s.Conflict == 0, width: cli.ErrorWidth,
 	}
 }
 
@@ -123,7 +125,7 @@ func (w *waitLine) run(ctx context.Context, c *zklock.Client, l *zklock.Lock, na
 		}
 		if w.terminal {
 			fmt.Fprint(w.out, cli.EraseLine, cli.Truncate("zklock: "+text, w.width()-1))
-		} else {
+		} else if !w.quiet {
 			fmt.Fprintf(w.out, "zklock: %s%s\n", text, w.servers)
 		}
 		shown = true

@@ -18,7 +18,7 @@ type runMetrics struct {
 	path   string
 	lock   string        // "" if there is nothing to write
 	last   chan struct{} // closed when the last update is written; nil before the first
-	warned string        // the last error that was printed; belongs to the update in progress
+	warned bool          // a warning was printed; belongs to the update in progress
 }
 
 // begin makes the run count. The caller has checked the names of the locks. begin returns
@@ -71,8 +71,8 @@ func (m *runMetrics) update(change func(*Textfile)) {
 			<-before
 		}
 		err := UpdateTextfile(m.path, change)
-		if err != nil && err.Error() != m.warned {
-			m.warned = err.Error()
+		if err != nil && !m.warned {
+			m.warned = true
 			cli.Warn("--metrics %s: %v", m.path, err)
 		}
 	}()

@@ -64,7 +64,7 @@ func (r *runner) run() error {
 		stop()
 		return err
 	}
-	hold, err := acquire(ctx, set, c, r.spec, newWaitLine(r.app.Link, me, set.ServersSuffix()), began)
+	hold, err := acquire(ctx, set, c, r.spec, newWaitLine(r.app.Link, me, set), began)
 	if err != nil {
 		defer stop()
 		r.notAcquired(ctx, err)

@@ -71,7 +71,7 @@ func lockStdio(a *cli.App, f *lockFlags) error {
 		if err != nil {
 			return acquired{err: cli.Interrupted(ctx, err)}
 		}
-		line := newWaitLine(nil, me, "")
+		line := newWaitLine(nil, me, &a.Settings)
 		line.report = func(entries []zklock.Entry) {
 			e := waitingEvent(entries, me)
 			select {
