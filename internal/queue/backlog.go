@@ -14,12 +14,12 @@ const maxBacklog = 64
 // acquires faster than the servers answer them, and heartbeats would wait behind all these
 // requests.
 //
-// Invariant: unanswered is the number of acquires of this session that were canceled, or were
-// in parked before, and whose last create or inquiry is not answered; while connected, parked
-// is empty or unanswered is at least maxBacklog, so that the next answers resume the acquires
-// in parked.
+// Invariant: unanswered counts the creates and inquiries of this session that have no answer,
+// and whose acquire was canceled, has left them to start again, or was in parked before. While
+// connected, parked is empty or unanswered is at least maxBacklog, so that the next answers
+// resume the acquires in parked.
 //
-// An acquire in parked has sent nothing, so its cancel sends nothing. Once resumed, it counts
+// An acquire in parked waits for no answer, so its cancel sends nothing. Once resumed, it counts
 // until its create is answered. Otherwise one answer would resume all acquires in parked, and
 // all of them could be canceled again.
 type backlog struct {
@@ -32,6 +32,7 @@ func (c *Core) start(now time.Duration, acq *acquire) {
 	b := &c.backlog
 	switch i, found := b.find(acq); {
 	case b.unanswered >= maxBacklog && !found:
+		b.dropInquiry(acq)
 		b.parked = slices.Insert(b.parked, i, acq)
 		return
 	case b.unanswered >= maxBacklog:
@@ -83,11 +84,17 @@ func (b *backlog) answered(counted *bool, session, current int64) {
 	*counted = false
 }
 
-// remove removes an acquire that ends.
-func (b *backlog) remove(acq *acquire) {
+// dropInquiry makes an acquire ignore the answer to its inquiry, which still counts.
+func (b *backlog) dropInquiry(acq *acquire) {
 	if acq.inquiry != nil {
 		b.count(&acq.inquiry.counted)
+		acq.inquiry = nil
 	}
+}
+
+// remove removes an acquire that ends.
+func (b *backlog) remove(acq *acquire) {
+	b.dropInquiry(acq)
 	if i, found := b.find(acq); found {
 		b.parked = deleteAt(b.parked, i)
 	}

@@ -177,3 +177,62 @@ func TestFullBacklogParksAcquires(t *testing.T) {
 		})
 	}
 }
+
+// TestInquiryOfParkedAcquireCreatesNothing restarts a try whose inquiry is in flight while the
+// backlog is full. The answer to the inquiry must not enqueue the try, which would enqueue a
+// second time when the backlog has room.
+func TestInquiryOfParkedAcquireCreatesNothing(t *testing.T) {
+	for _, cancel := range []bool{false, true} {
+		var guids byte
+		c := New(Config{Inherit: true, GUID: func() (g [16]byte) { guids++; g[15] = guids; return g }, Jitter: func() float64 { return 0.5 }})
+		take := func(kind RequestKind) []Request {
+			requests, _ := c.Take()
+			return slices.DeleteFunc(requests, func(r Request) bool { return r.Kind != kind })
+		}
+		answer := func(sent []Request, code Code) {
+			for _, r := range sent {
+				q := Reply{ID: r.ID, Code: code, Failed: -1, Conn: 1}
+				if r.Kind == Create && code == OK {
+					q.Made, q.Czxid, q.Owner = []string{r.Creates[0].Path + "0000000001"}, 1, 1
+				}
+				c.Reply(1, q)
+			}
+		}
+		acquire := func(lock string) ID {
+			return c.Acquire(0, Spec{Members: []Member{{Path: lock}}, Try: lock == "/b"})
+		}
+		c.Session(0, SessionChange{State: Connected, Session: 1, Timeout: 8 * time.Second, Conn: 1})
+		first := acquire("/a")
+		answer(take(ReadAccess), OK)
+		answer(take(Create), OK)
+		c.Cancel(0, first)
+		refused := take(Delete)
+		try := acquire("/b")
+		inquiry := take(ReadAccess)
+		for range maxBacklog {
+			c.Cancel(0, acquire("/a"))
+		}
+		full := take(Create)
+		answer(refused, Refused) // each try checks whether it waits for this znode
+		c.Tick(1)
+		if len(c.backlog.parked) != 1 {
+			t.Fatalf("%d acquires are parked, want the try", len(c.backlog.parked))
+		}
+		if cancel {
+			c.Cancel(0, try)
+		}
+		answer(inquiry, OK)
+		if early := take(Create); len(early) > 0 {
+			t.Errorf("with a full backlog, the inquiry was followed by %v", early)
+		}
+		answer(full, NotApplied)
+		answer(take(ReadAccess), OK)
+		creates, want := take(Create), 1
+		if cancel {
+			want = 0
+		}
+		if len(creates) != want || c.backlog.unanswered != want || len(c.backlog.parked) > 0 {
+			t.Errorf("canceled %v: later creates %v; %d count in the backlog, %d acquires are parked", cancel, creates, c.backlog.unanswered, len(c.backlog.parked))
+		}
+	}
+}
