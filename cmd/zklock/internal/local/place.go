@@ -20,6 +20,11 @@ import (
 // DefaultIdle is how long the server runs without a session.
 const DefaultIdle = time.Minute
 
+// ShutdownTime limits the shutdown of a local server or one of zklock serve, including its
+// last snapshot. A hold with the default session timeout survives an outage of 10 s. So half
+// of that is left for the start of the next server, and for the clients to reconnect.
+const ShutdownTime = 5 * time.Second
+
 // maxSocket is the maximum length of a socket's path on all systems: macOS allows 104 bytes
 // with the final zero, Linux 108.
 const maxSocket = 100

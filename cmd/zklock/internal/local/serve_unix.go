@@ -32,10 +32,6 @@ const (
 	maxSession = time.Hour
 )
 
-// shutdownTime limits the time for the last snapshot. A hold with the default session timeout
-// survives an outage of 10 s: this leaves half of that for the start of the next server.
-const shutdownTime = 5 * time.Second
-
 // Serve runs the server until ctx ends, the server had no session for the idle time, or the
 // directory is gone. It calls ready once, with wordReady, wordBusy, or the text of an error.
 // It sets the umask of this process, because an inherited umask may mask bits of the owner, and
@@ -250,7 +246,7 @@ func (s *serving) close() error {
 	if !mine {
 		return errors.Join(s.server.Close(), s.lock.Close())
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
+	ctx, cancel := context.WithTimeout(context.Background(), ShutdownTime)
 	defer cancel()
 	err := s.server.Shutdown(ctx)
 	return errors.Join(err, s.lock.Close())

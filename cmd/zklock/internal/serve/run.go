@@ -17,6 +17,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/local"
 	"github.com/zklock/zklock/zkserver"
 )
 
@@ -25,11 +26,6 @@ const (
 	socketTLS     = "tls"
 	socketMetrics = "metrics"
 )
-
-// shutdownTime limits the shutdown of a server, including its last snapshot. A hold with the
-// default session timeout survives an outage of 10 s. So half of that is left for the start of
-// the next server, and for the clients to reconnect.
-const shutdownTime = 5 * time.Second
 
 // running is a running server.
 type running struct {
@@ -198,7 +194,7 @@ func (r *running) wait() error {
 	}
 	r.plan.log.Info("stopping", "why", why)
 	r.notify(Stopping)
-	end, cancel := context.WithTimeout(context.Background(), shutdownTime)
+	end, cancel := context.WithTimeout(context.Background(), local.ShutdownTime)
 	defer cancel()
 	impatient := make(chan os.Signal, 1)
 	// The goroutine ends at a second signal, or with the server.
@@ -223,7 +219,7 @@ func (r *running) wait() error {
 		kept = "the data was in memory only"
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		r.plan.log.Warn("wrote no last snapshot, and disconnected clients that had not read their answers; "+kept, "after", shutdownTime)
+		r.plan.log.Warn("wrote no last snapshot, and disconnected clients that had not read their answers; "+kept, "after", local.ShutdownTime)
 		err = nil
 	}
 	st := r.server.Stats()
