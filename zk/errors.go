@@ -27,7 +27,7 @@ var (
 	ErrInvalidServers          = errors.New("zk: invalid connection string")
 	ErrInvalidOptions          = errors.New("zk: invalid options")
 	ErrInvalidOp               = errors.New("zk: invalid operation")
-	ErrTooLarge                = errors.New("zk: the request is larger than the servers accept (Options.MaxRequest)")
+	ErrTooLarge                = errors.New("zk: the request is larger than the servers accept (Options.MaxRequest): send less, or raise their jute.maxbuffer")
 	ErrReplyTooLarge           = errors.New("zk: the answer is larger than the client accepts (Options.MaxReply)")
 	ErrNoWatcher               = errors.New("zk: there is no such watch")
 	ErrRolledBack              = errors.New("zk: not executed, because another operation of the same multi failed")
