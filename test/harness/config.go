@@ -29,9 +29,17 @@ type ServerConfig struct {
 	ReconfigEnabled bool
 	// Extra holds further zoo.cfg lines by key; they win over all others.
 	Extra map[string]string
+	// Release is [Release34] or [Release39]; empty means the release that Debian installed.
+	Release string
 	// JavaFlags are put before the class name on the command line of java.
 	JavaFlags []string
 }
+
+// Releases of ZooKeeper that tests start besides the one that Debian installed.
+const (
+	Release34 = "3.4"
+	Release39 = "3.9"
+)
 
 // member is one server's line in an ensemble's configuration.
 type member struct {

@@ -136,7 +136,7 @@ func StartEnsemble(tb testing.TB, size int, cfg ServerConfig) *Ensemble {
 // StartEnsembleAt is [StartEnsemble] with one server at each place.
 func StartEnsembleAt(tb testing.TB, places []Placement, cfg ServerConfig) *Ensemble {
 	tb.Helper()
-	NeedZooKeeper(tb)
+	needRelease(tb, cfg.Release)
 	c, err := newEnsemble(tb.TempDir(), places, cfg)
 	if err != nil {
 		tb.Fatal(err)

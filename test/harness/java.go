@@ -98,6 +98,33 @@ func Classpath(entries ...string) (string, error) {
 	return strings.Join(paths, ":"), nil
 }
 
+// releasesDir has a folder for each release of ZooKeeper besides the one that Debian
+// installed. scripts/install-deps fills it.
+const releasesDir = "/usr/local/share/zklock-test/zookeeper-"
+
+// zookeeperEnv names a folder with the jars of a ZooKeeper to start instead of the one
+// that Debian installed.
+const zookeeperEnv = "ZKLOCK_ZOOKEEPER"
+
+// zookeeperJars returns the entries for [Classpath] of a release of ZooKeeper's server and
+// of its logger; the manifest of zookeeper.jar names the other jars. It also names the
+// zookeeper-jute.jar that Debian installed, so that of the same release comes first.
+func zookeeperJars(release string) []string {
+	jars := []string{"slf4j-api", "slf4j-simple"}
+	dir := os.Getenv(zookeeperEnv)
+	if release != "" {
+		dir = releasesDir + release
+	}
+	if dir == "" {
+		return append(jars, "zookeeper-jute", "zookeeper")
+	}
+	jute := filepath.Join(dir, "zookeeper-jute.jar")
+	if _, err := os.Stat(jute); err == nil { // in 3.4 it is a part of zookeeper.jar
+		jars = append(jars, jute)
+	}
+	return append(jars, filepath.Join(dir, "zookeeper.jar"))
+}
+
 // JavaFlags returns the flags of a JVM with a small heap that starts quickly. A
 // test's JVM lives for seconds, so the optimizing compiler and a parallel collector
 // would cost more than they save.

@@ -60,7 +60,7 @@ type Server struct {
 // no start.
 func StartServer(tb testing.TB, cfg ServerConfig) *Server {
 	tb.Helper()
-	NeedZooKeeper(tb)
+	needRelease(tb, cfg.Release)
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	n, err := startServer(ctx, cfg, tb.TempDir())
@@ -92,7 +92,7 @@ func startServer(ctx context.Context, cfg ServerConfig, dir string) (*Server, er
 
 // newServer writes the files of a server below dir.
 func newServer(cfg ServerConfig, id int, dir, host string, port int, members []member) (*Server, error) {
-	jars := []string{"zookeeper", "slf4j-simple"}
+	jars := zookeeperJars(cfg.Release)
 	if strings.Contains(cfg.Extra["serverCnxnFactory"], "Netty") {
 		// What the manifest of zookeeper.jar leaves out.
 		jars = append(jars, "netty-codec", "netty-resolver")
@@ -175,6 +175,8 @@ func (n *Server) Start() error {
 	argv = append(argv, java)
 	argv = append(argv, n.javaFlags...)
 	argv = append(argv, JavaFlags()...)
+	// ZooKeeper 3.4 ends without the classes of log4j that this property makes unnecessary.
+	argv = append(argv, "-Dzookeeper.jmx.log4j.disable=true")
 	argv = append(argv, "-cp", n.classpath, serverClass, n.configPath())
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log

@@ -13,8 +13,8 @@ import (
 
 // TestTwoKindsOfWatchOnOnePath is about what zk.Client.AddWatch documents: ZooKeeper
 // 3.8 keeps one kind of watch of a session on a path (ZOOKEEPER-4466), so a recursive
-// one silences an earlier ChildrenW, and ends when a later GetW fires. The embedded
-// server keeps both.
+// one silences an earlier ChildrenW, and ends when a later GetW fires. ZooKeeper 3.9 and
+// the embedded server keep both.
 func TestTwoKindsOfWatchOnOnePath(t *testing.T) {
 	embedded := zktest.Start(t)
 	for name, env := range map[string]struct {
@@ -23,6 +23,7 @@ func TestTwoKindsOfWatchOnOnePath(t *testing.T) {
 		both    bool
 	}{
 		"ZooKeeper 3.8": {harness.StartServer(t, harness.ServerConfig{}).Addr(), nil, false},
+		"ZooKeeper 3.9": {harness.StartServer(t, harness.ServerConfig{Release: harness.Release39}).Addr(), nil, true},
 		"embedded":      {embedded.Servers(), &zk.Options{DialContext: embedded.DialContext}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

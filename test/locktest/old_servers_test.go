@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
-	"github.com/zklock/zklock/test/harness"
 	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zktest"
 )
@@ -25,15 +24,6 @@ func onOldServers(t *testing.T, release zktest.Release, kind Kind) {
 		srv.Imitate(release)
 		return LockTarget{Servers: srv.Servers(), DialContext: srv.DialContext, SessionTimeout: bubbleTimeout, Kind: kind}
 	})
-}
-
-// TestZooKeeperLocksAsOnOldServers runs the tests on ZooKeeper through a proxy that answers
-// as ZooKeeper 3.4 does.
-func TestZooKeeperLocksAsOnOldServers(t *testing.T) {
-	node := harness.StartServer(t, harness.ServerConfig{TickTime: time.Second})
-	proxy := zktest.NewProxy(t, "tcp", node.Addr())
-	proxy.Imitate(zktest.Release34)
-	RunLocks(t, LockTarget{Servers: proxy.Addr(), SessionTimeout: timeout, Expiry: expiry})
 }
 
 // holdsOf acquires and releases a lock of each kind, and checks that the token of each hold

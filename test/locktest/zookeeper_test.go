@@ -31,18 +31,36 @@ const (
 )
 
 func TestZooKeeperClient(t *testing.T) {
-	node := harness.StartServer(t, harness.ServerConfig{JavaFlags: []string{"-Dzookeeper.extendedTypesEnabled=true"}})
-	RunClient(t, ClientTarget{Servers: node.Addr()})
+	for _, release := range []string{"", harness.Release39} {
+		t.Run(release, func(t *testing.T) {
+			node := harness.StartServer(t, harness.ServerConfig{
+				Release: release, JavaFlags: []string{"-Dzookeeper.extendedTypesEnabled=true"},
+			})
+			RunClient(t, ClientTarget{Servers: node.Addr()})
+		})
+	}
 }
 
+// releases are the releases of ZooKeeper on which the tests of locks run. The first is the
+// one that Debian installed.
+var releases = []string{"", harness.Release34, harness.Release39}
+
 func TestZooKeeperLocks(t *testing.T) {
-	node := harness.StartServer(t, harness.ServerConfig{TickTime: time.Second})
-	RunLocks(t, LockTarget{Servers: node.Addr(), SessionTimeout: timeout, Expiry: expiry})
+	for _, release := range releases {
+		t.Run(release, func(t *testing.T) {
+			node := harness.StartServer(t, harness.ServerConfig{Release: release, TickTime: time.Second})
+			RunLocks(t, LockTarget{Servers: node.Addr(), SessionTimeout: timeout, Expiry: expiry})
+		})
+	}
 }
 
 func TestEnsembleLocks(t *testing.T) {
-	cluster := harness.StartEnsemble(t, 3, harness.ServerConfig{TickTime: time.Second})
-	RunLocks(t, LockTarget{Servers: cluster.ConnectString(), SessionTimeout: timeout, Expiry: expiry})
+	for _, release := range releases {
+		t.Run(release, func(t *testing.T) {
+			cluster := harness.StartEnsemble(t, 3, harness.ServerConfig{Release: release, TickTime: time.Second})
+			RunLocks(t, LockTarget{Servers: cluster.ConnectString(), SessionTimeout: timeout, Expiry: expiry})
+		})
+	}
 }
 
 // TestZooKeeperLocksOfEveryKind runs the tests for every kind of exclusive lock in
