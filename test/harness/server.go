@@ -47,12 +47,12 @@ type Server struct {
 	id        int
 	addr      string
 	dir       string
-	classpath string
 	javaFlags []string
 	prefix    []string // command that the JVM is run by, as "ip netns exec"
 
-	mu   sync.Mutex // guards proc; never held across a wait
-	proc *Process
+	mu        sync.Mutex // guards the fields below; never held across a wait
+	classpath string
+	proc      *Process
 }
 
 // StartServer starts a standalone server for this test, which the test's cleanup
@@ -177,7 +177,9 @@ func (n *Server) Start() error {
 	argv = append(argv, JavaFlags()...)
 	// ZooKeeper 3.4 ends without the classes of log4j that this property makes unnecessary.
 	argv = append(argv, "-Dzookeeper.jmx.log4j.disable=true")
+	n.mu.Lock()
 	argv = append(argv, "-cp", n.classpath, serverClass, n.configPath())
+	n.mu.Unlock()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	proc, err := Start(cmd)
@@ -257,6 +259,18 @@ func (n *Server) signal(sig syscall.Signal) error {
 		return ErrExited
 	}
 	return proc.Signal(sig)
+}
+
+// SetRelease makes the next [Server.Start] start another release of ZooKeeper.
+func (n *Server) SetRelease(release string) error {
+	classpath, err := Classpath(zookeeperJars(release)...)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.classpath = classpath
+	n.mu.Unlock()
+	return nil
 }
 
 // Restart kills the server if it runs, starts it on the same address and data,

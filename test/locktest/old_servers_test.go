@@ -1,11 +1,16 @@
 package locktest
 
 import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/test/harness"
 	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zktest"
 )
@@ -134,4 +139,86 @@ func TestRollingUpgradeFromOldServers(t *testing.T) {
 		}
 		e.release(held)
 	})
+}
+
+// TestRollingUpgrade checks that clients keep their holds and their places while the servers
+// of an ensemble are upgraded one by one, the leader last.
+func TestRollingUpgrade(t *testing.T) {
+	cluster := harness.StartEnsemble(t, 3, harness.ServerConfig{
+		Release: harness.Release34, TickTime: 3 * time.Second,
+		Extra: map[string]string{"snapshot.trust.empty": "true"}, // 3.4 writes no snapshot at first
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	o := &zklock.Options{SessionTimeout: time.Minute, PersistentParents: true}
+	holder, waiter := dial(t, ctx, cluster.ConnectString(), o), dial(t, ctx, cluster.ConnectString(), o)
+	h, err := holder.Mutex("upgrade/lock").Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := make(chan *zklock.Hold, 1)
+	var waited error
+	go func() { // ends with the acquire, at the latest when ctx ends
+		defer close(next)
+		var n *zklock.Hold
+		if n, waited = waiter.Mutex("upgrade/lock").Acquire(ctx); waited == nil {
+			next <- n
+		}
+	}()
+	waitForQueue(t, ctx, holder, "upgrade/lock", 2)
+	last := h.Token()
+	for _, release := range []string{"", harness.Release39} {
+		upgrade(t, ctx, cluster, release)
+		if err := h.Verify(ctx); err != nil {
+			t.Fatalf("after the upgrade to %q: %v", release, err)
+		}
+		// What 3.4 does not know works as soon as all servers are newer.
+		again := dial(t, ctx, cluster.ConnectString(), nil)
+		other, err := again.Mutex("upgrade/to" + release).Acquire(ctx)
+		if err != nil || other.Token() <= last {
+			t.Fatalf("after the upgrade to %q: token %d after %d: %v", release, other.Token(), last, err)
+		}
+		last = other.Token()
+		if err := other.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	n := <-next
+	if n == nil {
+		t.Fatal(waited)
+	}
+	if err := n.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// upgrade restarts each server of an ensemble with another release, its leader last.
+func upgrade(t *testing.T, ctx context.Context, cluster *harness.Ensemble, release string) {
+	t.Helper()
+	leader, err := cluster.WaitLeader(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers := slices.DeleteFunc(slices.Clone(cluster.Servers), func(s *harness.Server) bool { return s == leader })
+	for _, s := range append(servers, leader) {
+		if err := s.SetRelease(release); errors.Is(err, harness.ErrNotInstalled) {
+			harness.SkipOrFail(t, err.Error())
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Terminate(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Restart(ctx); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := harness.FourLetter(ctx, s.Addr(), "srvr")
+		version := harness.FourLetterField(answer, "Zookeeper version")
+		if err != nil || !strings.HasPrefix(version, release) || strings.HasPrefix(version, harness.Release34) {
+			t.Fatalf("after the upgrade to %q, the server is of %q: %v", release, version, err)
+		}
+	}
 }
