@@ -37,10 +37,11 @@ func DialRaw(ctx context.Context, addr string, timeout time.Duration) (*RawSessi
 		return nil, fmt.Errorf("harness: %w", err)
 	}
 	r := &RawSession{conn: conn, timeout: timeout}
-	// Protocol 0, last zxid 0, timeout, session 0, null password.
-	connect := make([]byte, 4+8+4+8, 4+8+4+8+4)
+	// Protocol 0, last zxid 0, timeout, session 0, password: 3.4 does not take a null one.
+	connect := make([]byte, 4+8+4+8+4+16)
 	binary.BigEndian.PutUint32(connect[12:], uint32(timeout.Milliseconds()))
-	reply, err := r.exchange(append(connect, 0xff, 0xff, 0xff, 0xff))
+	binary.BigEndian.PutUint32(connect[24:], 16)
+	reply, err := r.exchange(connect)
 	if err == nil && len(reply) < 16 {
 		err = fmt.Errorf("%w: a handshake of %d bytes", ErrReply, len(reply))
 	}
