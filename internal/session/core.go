@@ -113,10 +113,11 @@ type Core struct {
 	noReadBatches bool
 	// out holds the bytes for the present connection that the driver has not taken:
 	// encoded calls, and requests without a call, such as pings.
-	out     []byte
-	reason  error // why the core ended
-	notices []Notice
-	rd      jute.Reader
+	out         []byte
+	reason      error // why the core ended
+	notices     []Notice
+	noticeBytes int // of the paths of the events in notices
+	rd          jute.Reader
 
 	// closing: no more calls are accepted, and closeCall is the last one in the
 	// queue.
