@@ -885,3 +885,30 @@ func TestSizeKeepsAccess(t *testing.T) {
 		})
 	}
 }
+
+// TestSizeBelowNewClosedZnodeIsClosed: while Resize creates the znode of a semaphore, another
+// client creates it with a closed ACL. The size gets that ACL too.
+func TestSizeBelowNewClosedZnodeIsClosed(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		auth := zk.Auth{Scheme: "digest", Data: []byte("ann:secret")}
+		c, z := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{auth}}), dialZK(t, srv, auth)
+		delayed := false
+		srv.DelayFunc(func(f zktest.Frame) time.Duration {
+			if delayed || !strings.HasPrefix(f.Op, "create") || f.Path != "/sem" {
+				return 0
+			}
+			delayed = true
+			return time.Second
+		})
+		done := make(chan error)
+		go func() { done <- c.Resize(t.Context(), "/sem", 2) }() // ends with Resize
+		synctest.Wait()
+		if _, _, err := z.Create(t.Context(), "/sem", nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		wants(t, "another client's Resize", dial(t, srv).Resize(t.Context(), "/sem", 9), zk.ErrNoAuth)
+	})
+}

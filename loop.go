@@ -139,7 +139,7 @@ func (c *Client) flushSoon() {
 
 // apply takes the output of the core at this moment. The mutex is held.
 func (c *Client) apply(core *queue.Core, at time.Duration) {
-	c.outbox, c.signals = core.TakeInto(c.outbox, c.signals)
+	c.outbox, c.signals = core.Take(c.outbox, c.signals)
 	for i := range c.signals {
 		c.signal(c.signals[i], at)
 	}

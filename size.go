@@ -95,6 +95,10 @@ func (c *Client) createSize(ctx context.Context, path string, data []byte) error
 			failed = err
 		}
 	}
+	// Another client may have created the znode of the semaphore meanwhile, with another ACL.
+	if access, err = c.accessAbove(ctx, path); err != nil {
+		return err
+	}
 	err = c.doOne(ctx, zk.PlainCreateOp(queue.SizePath(path), data, c.aclFor(access, lockNode), zk.ModePersistent))
 	if failed != nil && errors.Is(err, zk.ErrNoNode) {
 		return failed

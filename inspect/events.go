@@ -362,11 +362,10 @@ func (s *Watcher) markDirty(path string, t *track) {
 // holds the mutex.
 func (s *Watcher) hasRoom(path string) bool {
 	full := func() bool { return len(s.tracks) >= maxTracks || s.bytes > maxTrackBytes }
-	if s.tracks[path] != nil || !full() {
-		return true
+	if s.pastBytes > maxPastBytes*9/10 || s.tracks[path] == nil && full() {
+		s.evict(time.Now())
 	}
-	s.evict(time.Now())
-	return !full()
+	return s.tracks[path] != nil || !full()
 }
 
 // trackOf returns the track of a lock. The caller holds the mutex.
@@ -394,6 +393,7 @@ func (s *Watcher) evict(now time.Time) {
 	for path, t := range s.tracks {
 		if t.lock == nil && t.dirty.IsZero() && !t.changed && s.omitted[path] == nil {
 			s.bytes -= t.bytes
+			s.pastBytes -= t.pastBytes
 			delete(s.tracks, path)
 			if left--; left == 0 {
 				return

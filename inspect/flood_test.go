@@ -230,6 +230,59 @@ func TestLargeLocksAreOmitted(t *testing.T) {
 	})
 }
 
+// TestFloodOfHistoryIsBounded: a client acquires many locks again and again, with long names or
+// for an hour. The watcher estimates the memory of their histories. Above a limit, it drops
+// histories, but neither locks nor totals.
+func TestFloodOfHistoryIsBounded(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		locks, each int
+		suffix      string
+		every       time.Duration // between the holds of a lock
+	}{
+		{"long names", 10, 1000, strings.Repeat("x", maxName-len("-lock-0000000000")), 0},
+		{"an hour", 1000, 60, "", time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := NewWatcher(zktest.Start(t).Dial(t), nil)
+			defer s.Close()
+			flood := func() {
+				for range tt.each {
+					for i := range tt.locks {
+						entry := fmt.Sprintf("/zklock/x%d/%s-lock-0000000000", i, tt.suffix)
+						s.onEvent(zk.Event{Type: zk.EventNodeCreated, Path: entry})
+						s.onEvent(zk.Event{Type: zk.EventNodeDeleted, Path: entry})
+					}
+					s.onDrained()
+					time.Sleep(tt.every) // in the bubble
+				}
+			}
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			flood()
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			const others = 4 << 20 // the log of all locks
+			kept := int(after.HeapAlloc-before.HeapAlloc) - others
+			if most := (s.bytes + s.pastBytes) * 3 / 2; kept > most {
+				t.Errorf("%s: %d KiB are kept, want at most %d", tt.name, kept>>10, most>>10)
+			}
+			if points := len(s.History("/zklock/x0").Points); (points > 1) != (tt.every > 0) {
+				t.Errorf("%s: the history has %d points", tt.name, points)
+			}
+			s.pastBytes += maxPastBytes // of other locks
+			flood()
+			if s.pastBytes > maxPastBytes {
+				t.Errorf("%s: %d KiB above the limit", tt.name, (s.pastBytes-maxPastBytes)>>10)
+			}
+			if n := s.History("/zklock/x0").Grants; len(s.tracks) != tt.locks || n != int64(2*tt.each) {
+				t.Errorf("%s: the watcher follows %d locks, and %d grants of the first one", tt.name, len(s.tracks), n)
+			}
+		})
+	}
+}
+
 // TestEventsDoNotKeepLongData: the log keeps what it shows of an entry's data, not all of it.
 func TestEventsDoNotKeepLongData(t *testing.T) {
 	var names []string

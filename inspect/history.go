@@ -24,7 +24,8 @@ type History struct {
 	Wait DurationStats `json:"wait"`
 	Hold DurationStats `json:"hold"`
 	// Points are the last hour in steps of Step seconds, oldest first, without steps in
-	// which nothing happened.
+	// which nothing happened. If the histories of all locks take much memory, the watcher
+	// drops points of some.
 	Step   int     `json:"step"`
 	Points []Point `json:"points"`
 }

@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -87,7 +88,7 @@ func (s *Watcher) logEvent(t *track, kind EventKind, name string, now time.Time,
 	if holder := t.entryNamed(name); holder != nil {
 		e.nameHolder(holder)
 	} else if kind == Acquired && len(t.unnamed) < maxUnnamed && len(name) <= maxName {
-		t.unnamed = append(t.unnamed, unnamed{e, name})
+		t.unnamed = append(t.unnamed, unnamed{e, strings.Clone(name)}) // name is part of a path
 	}
 	if kind == ReleaseRequested {
 		s.log.rare.add(e, maxRareEvents)
@@ -171,7 +172,8 @@ func (e *Event) retract() { e.Kind = "" }
 
 // Events returns the last events, newest first: of the lock at path, or of all locks if path
 // is empty. The watcher keeps the last 5000 acquires and releases of all locks, the last
-// 2000 losses, breaks, and release requests, and the last 8 events of each lock.
+// 2000 losses, breaks, and release requests, and the last 8 events of each lock,
+// or fewer if the histories of all locks take much memory.
 func (s *Watcher) Events(path string) []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()

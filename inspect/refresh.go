@@ -267,7 +267,6 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 	}
 	before := t.lock
 	s.replace(path, t, l)
-	s.setBytes(t)
 	switch gate := s.tracks[path+kazooGate]; {
 	case gate == nil || before.isKazooSemaphore() == l.isKazooSemaphore():
 	case l.isKazooSemaphore():
@@ -276,6 +275,7 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 		s.markDirty(path+kazooGate, gate)
 	}
 	s.logRead(t, before, now)
+	s.setBytes(t)
 }
 
 // replace stores a lock in its track. The caller holds the mutex.

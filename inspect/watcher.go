@@ -31,7 +31,8 @@ type Watcher struct {
 	status Status
 	conn   uint64            // number of the connection; 0 without a connection
 	tracks map[string]*track // by lock path
-	bytes  int               // of tracks, see track.bytes
+	// bytes and pastBytes are the sums of those of tracks.
+	bytes, pastBytes int
 	// omitted are the locks that the last read of them could not read, and why. Each has a
 	// track.
 	omitted map[string]error
@@ -77,8 +78,8 @@ type track struct {
 	// semaphore reports whether the path has a child named leases.
 	semaphore bool
 	// bytes is the estimated memory of path, lock, and line, which grow with what strangers
-	// create, and lockBytes that of lock.
-	bytes, lockBytes int
+	// create, lockBytes that of lock, and pastBytes that of points, events, and unnamed.
+	bytes, lockBytes, pastBytes int
 	// of the hold that ended last, if known
 	session, token int64
 	events         []*Event  // the last ones, oldest first
@@ -86,11 +87,32 @@ type track struct {
 	recorder
 }
 
-// setBytes computes the bytes of a track that has changed. The caller holds the mutex.
+// setBytes computes the bytes of a track that has changed. If the histories of all locks take
+// too much, it drops that of the track. The caller holds the mutex.
 func (s *Watcher) setBytes(t *track) {
 	s.bytes -= t.bytes
+	s.pastBytes -= t.pastBytes
 	t.bytes = len(t.path) + t.lockBytes + t.line.bytes
+	if t.pastBytes = t.estimatePast(); s.pastBytes+t.pastBytes > maxPastBytes {
+		t.points, t.events, t.unnamed, t.pastBytes = nil, nil, nil, 0
+	}
 	s.bytes += t.bytes
+	s.pastBytes += t.pastBytes
+}
+
+// estimatePast estimates the memory of the points, events, and unnamed events.
+func (t *track) estimatePast() int {
+	n := 0
+	for _, p := range t.points {
+		n += pointBytes + bucketBytes*(cap(p.wait.counts)+cap(p.hold.counts))
+	}
+	for _, e := range t.events {
+		n += eventBytes + len(e.OwnerName) + len(e.By) + len(e.Reason)
+	}
+	for _, u := range t.unnamed {
+		n += eventBytes + len(u.name)
+	}
+	return n
 }
 
 // removal is a lock that no longer has a holder or a waiter.
@@ -105,8 +127,17 @@ const (
 	// lists. It omits locks with more bytes.
 	maxTracks     = 50_000
 	maxTrackBytes = 4 * maxFoundBytes
-	maxNewNodes   = 10_000
-	maxRemovals   = 10_000
+	// Above this, the watcher drops histories.
+	maxPastBytes = 4 * maxFoundBytes
+	maxNewNodes  = 10_000
+	maxRemovals  = 10_000
+)
+
+// Estimated memory of parts of a history.
+const (
+	pointBytes  = 128
+	bucketBytes = 8
+	eventBytes  = 192 // without the owner's name and a request
 )
 
 // NewWatcher returns a watcher that uses z's session. The caller closes z after the

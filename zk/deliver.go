@@ -40,18 +40,18 @@ func (c *Client) deliver() {
 	for c.delivering {
 		// If the reader continued while another goroutine delivers slowly, the server
 		// would decide how much memory the notices take.
-		if c.core.PendingNotices() <= maxPendingNotices {
+		if !c.noticesFull() {
 			return
 		}
 		c.changed.Wait()
 	}
 	c.delivering = true
 	for c.core.HasNotices() {
-		batch := c.core.TakeNotices(c.spareNotices)
-		c.spareNotices = nil
-		if len(batch) > maxPendingNotices {
+		if c.noticesFull() {
 			c.changed.Broadcast() // the reader may wait for this
 		}
+		batch := c.core.TakeNotices(c.spareNotices)
+		c.spareNotices = nil
 		c.mu.Unlock()
 		for i := range batch {
 			c.deliverNotice(&batch[i])
@@ -66,9 +66,18 @@ func (c *Client) deliver() {
 	c.changed.Broadcast()
 }
 
-// maxPendingNotices is how many notices may be pending before the reader waits for
-// their delivery.
-const maxPendingNotices = 4096
+// Above one of these limits, the reader waits for the delivery of the pending notices. Anyone
+// who may create a znode below a recursive watch can cause events with long paths.
+const (
+	maxPendingNotices   = 4096
+	maxPendingPathBytes = 4 << 20
+)
+
+// noticesFull reports whether the pending notices exceed a limit. c.mu is held.
+func (c *Client) noticesFull() bool {
+	n, pathBytes := c.core.PendingNotices()
+	return n > maxPendingNotices || pathBytes > maxPendingPathBytes
+}
 
 // Sizes of the notice buffer between deliveries: kept always, and kept at most.
 const (

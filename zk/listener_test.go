@@ -1,7 +1,9 @@
 package zk
 
 import (
+	"bytes"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -83,32 +85,36 @@ func TestRepeatingFromDoneContinuesAfterExpiry(t *testing.T) {
 // A slow callback limits how much the server can make the client keep: the client
 // reads nothing while it delivers nothing.
 func TestSlowListenerBlocksReader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
-		var sent atomic.Int64
-		f.serve(func(c *fakeConn) {
-			c.greet(7)
-			ev := wire.AppendEvent(nil, -1, &wire.WatcherEvent{Type: 3, State: 3, Path: "/a"})
-			var many []byte
-			for range 1000 {
-				many = append(many, ev...)
-			}
-			for range 100 {
-				if !c.send(many) {
-					return
+	for _, tt := range []struct{ pathSize, events int }{{2, 1000}, {256 << 10, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(t)
+			var sent atomic.Int64
+			f.serve(func(c *fakeConn) {
+				c.greet(7)
+				path := "/" + strings.Repeat("a", tt.pathSize-1)
+				ev := wire.AppendEvent(nil, -1, &wire.WatcherEvent{Type: 3, State: 3, Path: path})
+				many := bytes.Repeat(ev, tt.events)
+				for range 100 {
+					if !c.send(many) {
+						return
+					}
+					sent.Add(1)
 				}
-				sent.Add(1000)
+				c.serveRequests()
+			})
+			c := f.client(nil)
+			hold := make(chan struct{})
+			// The listener is called on its own goroutine, not the reader's.
+			c.Listen(Listener{State: func(StateChange) { <-hold }})
+			time.Sleep(time.Second) // in the bubble
+			if sent.Load() == 100 {
+				t.Errorf("the client read %d events with paths of %d bytes while the listener was busy", 100*tt.events, tt.pathSize)
 			}
-			c.serveRequests()
+			close(hold)
+			time.Sleep(time.Second) // in the bubble
+			if sent.Load() < 100 {
+				t.Errorf("the client did not read on after the listener returned: paths of %d bytes", tt.pathSize)
+			}
 		})
-		c := f.client(nil)
-		hold := make(chan struct{})
-		// The listener is called on its own goroutine, not the reader's.
-		c.Listen(Listener{State: func(StateChange) { <-hold }})
-		time.Sleep(time.Second) // in the bubble
-		if n := sent.Load(); n == 100_000 {
-			t.Errorf("%d events were taken in while the listener was busy", n)
-		}
-		close(hold)
-	})
+	}
 }

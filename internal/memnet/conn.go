@@ -79,18 +79,6 @@ func (c *Conn) closed() {
 	}
 }
 
-// SetPaused holds back what this end sends (out) and what it receives (in), or
-// releases it. While a direction is paused, its bytes and the end of its stream stay
-// in flight, and writes succeed until the buffer is full. A reset is not held back.
-// Initially nothing is paused.
-func (c *Conn) SetPaused(out, in bool) {
-	c.link.pause(c.end, out)
-	c.link.pause(1-c.end, in)
-}
-
-// Peer returns the other end, for tests that hold only one.
-func (c *Conn) Peer() *Conn { return c.peer }
-
 // LocalAddr implements net.Conn; it is a *net.TCPAddr.
 func (c *Conn) LocalAddr() net.Addr { return c.local }
 

@@ -7,7 +7,6 @@
 // A [Network] maps addresses to listeners. [Pipe] returns a single connection without
 // a listener.
 //
-// Faults: [Conn.CloseAbrupt] resets a connection. [Conn.SetPaused] holds back one
-// direction or both, as a partitioned network does. [Network.SetUnreachable] does so
-// for new connections.
+// Faults: [Conn.CloseAbrupt] resets a connection. [Network.SetUnreachable] makes new
+// connections wait, as a partitioned network does.
 package memnet

@@ -25,9 +25,8 @@ type link struct {
 type flow struct {
 	buf      []byte // bytes sent and not yet read, from off
 	off      int
-	paused   bool // neither buf nor the end of the stream is delivered
 	sendDone bool // the sender closed: the stream ends after buf
-	readDone bool // the receiver closed: writes fail once the sender learns it
+	readDone bool // the receiver closed: writes fail
 
 	readable sync.Cond // signaled when the reader may continue
 	writable sync.Cond // signaled when the writer may continue
@@ -69,11 +68,11 @@ func (l *link) read(from int, p []byte) (int, error) {
 			return 0, os.ErrDeadlineExceeded
 		case len(p) == 0:
 			return 0, nil
-		case !f.paused && f.off < len(f.buf):
+		case f.off < len(f.buf):
 			n := copy(p, f.buf[f.off:])
 			f.consume(n)
 			return n, nil
-		case !f.paused && f.sendDone:
+		case f.sendDone:
 			return 0, io.EOF
 		}
 		f.readable.Wait()
@@ -110,15 +109,14 @@ func (f *flow) push(p []byte) int {
 func (l *link) write(from int, p []byte) (n int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f, back := &l.flows[from], &l.flows[1-from]
+	f := &l.flows[from]
 	for {
 		switch {
 		case f.sendDone:
 			return n, net.ErrClosed
 		case l.reset:
 			return n, syscall.ECONNRESET
-		case f.readDone && !back.paused:
-			// The information that the peer closed arrives by the opposite direction.
+		case f.readDone:
 			return n, syscall.EPIPE
 		case f.writeBy.passed:
 			return n, os.ErrDeadlineExceeded
@@ -161,8 +159,7 @@ func (l *link) closeWrite(i int) error {
 	return nil
 }
 
-// abort resets the connection: both ends fail at once, the bytes in flight are lost,
-// and pauses do not matter.
+// abort resets the connection: both ends fail at once, and the bytes in flight are lost.
 func (l *link) abort() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,16 +171,6 @@ func (l *link) abort() {
 		f.writeBy.stop()
 		f.wake()
 	}
-}
-
-// pause holds back or releases what end i sends.
-func (l *link) pause(i int, paused bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.flows[i].paused = paused
-	// The writer of the other flow may learn of a close by this flow.
-	l.flows[i].wake()
-	l.flows[1-i].wake()
 }
 
 // deadline is the time after which one kind of call fails.

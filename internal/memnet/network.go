@@ -95,8 +95,7 @@ func (n *Network) route(addr netip.AddrPort) (l *Listener, lifted chan struct{},
 }
 
 // SetUnreachable makes new connections to an address wait, as if nothing answered
-// there, until it is called again with false. Existing connections continue: see
-// [Conn.SetPaused].
+// there, until it is called again with false. Existing connections continue.
 func (n *Network) SetUnreachable(address string, unreachable bool) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -132,7 +132,7 @@ func TestFullBacklogParksAcquires(t *testing.T) {
 		"session expired": func(c *Core, sent []Request) {
 			answer(c, sent, SessionOver)
 			c.Session(0, SessionChange{State: Expired})
-			c.Take() // what was sent in the former session
+			c.Take(nil, nil) // what was sent in the former session
 			c.Session(0, renewed)
 		},
 		"session expired before the answers": func(c *Core, sent []Request) {
@@ -145,7 +145,7 @@ func TestFullBacklogParksAcquires(t *testing.T) {
 			var guids byte
 			c := New(Config{GUID: func() (g [16]byte) { guids++; g[15] = guids; return g }, Jitter: func() float64 { return 0.5 }})
 			creates := func() (sent []Request) {
-				requests, _ := c.Take()
+				requests, _ := c.Take(nil, nil)
 				return slices.DeleteFunc(requests, func(r Request) bool { return r.Kind != Create })
 			}
 			acquire := func(lock string, try bool) ID {
@@ -186,7 +186,7 @@ func TestInquiryOfParkedAcquireCreatesNothing(t *testing.T) {
 		var guids byte
 		c := New(Config{Inherit: true, GUID: func() (g [16]byte) { guids++; g[15] = guids; return g }, Jitter: func() float64 { return 0.5 }})
 		take := func(kind RequestKind) []Request {
-			requests, _ := c.Take()
+			requests, _ := c.Take(nil, nil)
 			return slices.DeleteFunc(requests, func(r Request) bool { return r.Kind != kind })
 		}
 		answer := func(sent []Request, code Code) {

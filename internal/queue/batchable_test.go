@@ -27,7 +27,7 @@ func newBatchCore(t *testing.T) *batchCore {
 // "create+ list", where + marks a batchable request.
 func (c *batchCore) asks(want string) []Request {
 	c.t.Helper()
-	requests, _ := c.Take()
+	requests, _ := c.Take(nil, nil)
 	names := map[RequestKind]string{Create: "create", List: "list", Delete: "delete", Make: "make", Get: "get", Check: "check"}
 	got := ""
 	for _, r := range requests {
@@ -66,7 +66,7 @@ func (c *batchCore) list(r Request, made Request) {
 func (c *batchCore) granted(want ID) {
 	c.t.Helper()
 	c.Drained(c.now)
-	_, signals := c.Take()
+	_, signals := c.Take(nil, nil)
 	if len(signals) != 1 || signals[0].Kind != Granted || signals[0].ID != want {
 		c.t.Fatalf("%+v", signals)
 	}
@@ -78,7 +78,7 @@ func mutex(path string) Spec { return Spec{Members: []Member{{Path: path, Kind: 
 // and not in a batch, and ignores the listing that followed it.
 func TestUndoneRequestsAreRepeatedAlone(t *testing.T) {
 	c := newBatchCore(t)
-	c.Take()
+	c.Take(nil, nil)
 	id := c.Acquire(c.now, mutex("/a"))
 	first := c.asks("create+ list+")
 	c.answer(first[0], Undone)
@@ -96,11 +96,11 @@ func TestUndoneRequestsAreRepeatedAlone(t *testing.T) {
 	gone := c.asks("delete+")
 	c.answer(gone[0], Undone)
 	gone = c.asks("delete")
-	if _, signals := c.Take(); len(signals) > 0 {
+	if _, signals := c.Take(nil, nil); len(signals) > 0 {
 		t.Fatalf("%+v before the delete is answered", signals)
 	}
 	c.answer(gone[0], OK)
-	if _, signals := c.Take(); len(signals) != 1 || signals[0].Kind != Released || signals[0].Err != nil {
+	if _, signals := c.Take(nil, nil); len(signals) != 1 || signals[0].Kind != Released || signals[0].Err != nil {
 		t.Fatalf("%+v", signals)
 	}
 	if !c.Idle() {
@@ -110,7 +110,7 @@ func TestUndoneRequestsAreRepeatedAlone(t *testing.T) {
 
 func TestUndoneListingIsRepeated(t *testing.T) {
 	c := newBatchCore(t)
-	c.Take()
+	c.Take(nil, nil)
 	id := c.Acquire(c.now, mutex("/a"))
 	asked := c.asks("create+ list+")
 	c.answer(asked[0], OK)
@@ -134,7 +134,7 @@ func TestBatchableRequestsByKind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newBatchCore(t)
-			c.Take()
+			c.Take(nil, nil)
 			c.Acquire(c.now, row.spec)
 			c.asks(row.want)
 		})
@@ -144,7 +144,7 @@ func TestBatchableRequestsByKind(t *testing.T) {
 // After a create finds no parent, the next creates are not batched.
 func TestCreatesAreNotBatchedAfterMissingParent(t *testing.T) {
 	c := newBatchCore(t)
-	c.Take()
+	c.Take(nil, nil)
 	c.Acquire(c.now, mutex("/a"))
 	asked := c.asks("create+ list+")
 	c.answer(asked[0], NoNode)

@@ -95,13 +95,9 @@ func New(cfg Config) *Core {
 	return c
 }
 
-// Take returns the outputs of the inputs since the last Take: requests to send in this
-// order, and signals.
-func (c *Core) Take() ([]Request, []Signal) { return c.TakeInto(nil, nil) }
-
-// TakeInto is Take that appends to the caller's slices, so that neither side allocates
-// in the long run.
-func (c *Core) TakeInto(r []Request, s []Signal) ([]Request, []Signal) {
+// Take appends the outputs of the inputs since the last Take to the caller's slices:
+// requests to send in this order, and signals. Neither side allocates in the long run.
+func (c *Core) Take(r []Request, s []Signal) ([]Request, []Signal) {
 	r, s = append(r, c.requests...), append(s, c.signals...)
 	c.requests, c.signals = emptied(c.requests), emptied(c.signals)
 	return r, s

@@ -100,15 +100,6 @@ func (s *sorter) order() {
 	}
 }
 
-// Ahead returns the entries before the one with this name, and whether that one exists.
-func (l Listing) Ahead(name string) (ahead []Entry, found bool) {
-	i := slices.IndexFunc(l.Queue, func(e Entry) bool { return e.Name == name })
-	if i < 0 {
-		return nil, false
-	}
-	return l.Queue[:i], true
-}
-
 // Blocker returns the entry that an entry of this kind has to wait for, given the entries
 // ahead in order: for an exclusive entry the last one, for a shared entry the last
 // exclusive one. If there is no blocker, the entry holds the lock.

@@ -20,7 +20,7 @@ func TestManyRecordsAreCheap(t *testing.T) {
 		records = append(records, record)
 	}
 	began := time.Now()
-	requests, _ := c.Take()
+	requests, _ := c.Take(nil, nil)
 	for _, r := range requests {
 		answer := Reply{ID: r.ID, Code: OK, Conn: 1, Owner: 7, Czxid: 5}
 		switch {

@@ -12,7 +12,7 @@ func TestRequestsSayForWhichSession(t *testing.T) {
 	c := New(Config{GUID: func() (g [16]byte) { guids++; g[0] = guids; return g }, Jitter: func() float64 { return 0 }})
 	asked := func(want int64) {
 		t.Helper()
-		requests, _ := c.Take()
+		requests, _ := c.Take(nil, nil)
 		if len(requests) == 0 {
 			t.Fatal("nothing was asked for")
 		}

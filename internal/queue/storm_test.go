@@ -253,7 +253,7 @@ func (w *storm) advance(d time.Duration) {
 
 // collect takes a core's output.
 func (w *storm) collect(l *link) {
-	requests, signals := l.core.Take()
+	requests, signals := l.core.Take(nil, nil)
 	w.countMarks(l, requests)
 	w.turns.count(requests)
 	for _, r := range requests {

@@ -181,7 +181,7 @@ func (p *player) input(words []string) []string {
 	default:
 		p.t.Fatalf("unknown input %q", verb)
 	}
-	requests, signals := p.core.Take()
+	requests, signals := p.core.Take(nil, nil)
 	for _, r := range requests {
 		if !p.proofs && (r.Kind == Ping || r.Kind == Sync && !p.core.cfg.Sync) {
 			continue

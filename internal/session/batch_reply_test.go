@@ -281,7 +281,7 @@ func newBatchedRound(tb testing.TB) *batchedRound {
 // round submits the calls and answers them.
 func (j *batchedRound) round() {
 	for _, call := range j.calls {
-		j.core.Submit(call, j.core.Epoch())
+		j.core.Submit(call, j.core.epoch)
 	}
 	j.out = j.core.TakeOutput(j.out, j.now)
 	for _, m := range []*wire.MultiResponse{&j.writes, &j.reads} {

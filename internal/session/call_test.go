@@ -64,7 +64,7 @@ func TestNoRequestRunsInALaterSession(t *testing.T) {
 	r := newRig(t, nil)
 	r.connect(7)
 	r.core.Lost(r.gen, errors.New("cut"), r.now)
-	old := r.core.Epoch()
+	old := r.core.epoch
 	waiting := r.submit(getA)
 	r.dial()
 	r.greet(wire.ConnectResponse{Password: make([]byte, 16)})

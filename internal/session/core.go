@@ -113,10 +113,11 @@ type Core struct {
 	noReadBatches bool
 	// out holds the bytes for the present connection that the driver has not taken:
 	// encoded calls, and requests without a call, such as pings.
-	out     []byte
-	reason  error // why the core ended
-	notices []Notice
-	rd      jute.Reader
+	out         []byte
+	reason      error // why the core ended
+	notices     []Notice
+	noticeBytes int // of the paths of the events in notices
+	rd          jute.Reader
 
 	// closing: no more calls are accepted, and closeCall is the last one in the
 	// queue.
@@ -145,9 +146,6 @@ func New(cfg Config, now time.Duration) *Core {
 // State returns the state as last reported.
 func (c *Core) State() State { return c.state }
 
-// SessionID returns the ID of the present session, or 0 if there is none.
-func (c *Core) SessionID() int64 { return c.sessionID }
-
 // Timeout returns the negotiated session timeout, or the requested one before the
 // first session.
 func (c *Core) Timeout() time.Duration {
@@ -156,9 +154,6 @@ func (c *Core) Timeout() time.Duration {
 	}
 	return c.cfg.Timeout
 }
-
-// Epoch returns the number of sessions that have ended. Calls are submitted with it.
-func (c *Core) Epoch() uint64 { return c.epoch }
 
 // Ready reports whether the core is connected and the server has accepted all
 // credentials.

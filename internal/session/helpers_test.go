@@ -150,7 +150,7 @@ func (r *rig) requests() []sentFrame {
 // submit queues an operation in the present session.
 func (r *rig) submit(op Op) *Call {
 	call := &Call{Op: op}
-	r.core.Submit(call, r.core.Epoch())
+	r.core.Submit(call, r.core.epoch)
 	return call
 }
 

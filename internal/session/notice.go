@@ -69,14 +69,15 @@ func (c *Core) Mark(m any) { c.notices = append(c.notices, Notice{Kind: NoticeMa
 // HasNotices reports whether TakeNotices would return any.
 func (c *Core) HasNotices() bool { return len(c.notices) > 0 }
 
-// PendingNotices returns how many notices TakeNotices would return.
-func (c *Core) PendingNotices() int { return len(c.notices) }
+// PendingNotices returns how many notices TakeNotices would return, and how many bytes the
+// paths of their events have.
+func (c *Core) PendingNotices() (n, pathBytes int) { return len(c.notices), c.noticeBytes }
 
 // TakeNotices returns the notices in order. The core reuses spare for the next ones.
 // The calls in the notices belong to the submitter again.
 func (c *Core) TakeNotices(spare []Notice) []Notice {
 	out := c.notices
-	c.notices = spare[:0]
+	c.notices, c.noticeBytes = spare[:0], 0
 	return out
 }
 
@@ -106,4 +107,5 @@ func (c *Core) notifyState(s State, err error) {
 func (c *Core) notifyEvent(t wire.EventType, path string, zxid int64, now time.Duration) {
 	e := Event{Type: t, Path: path, Zxid: zxid, Received: now, Conn: c.conn}
 	c.notices = append(c.notices, Notice{Kind: NoticeEvent, Event: e})
+	c.noticeBytes += len(path)
 }

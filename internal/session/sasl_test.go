@@ -219,7 +219,7 @@ func TestSASLProtocolErrorIsRetried(t *testing.T) {
 			r.wantLost(tt.want)
 		}
 		r.wantStates() // nothing was reported
-		if r.core.SessionID() != 7 {
+		if r.core.sessionID != 7 {
 			t.Errorf("%s: the session is forgotten", name)
 		}
 		if reqs := r.login(7); len(reqs) != 1 {
@@ -244,8 +244,8 @@ func TestUnreportedSessionExpiresSilently(t *testing.T) {
 	}
 	r.greet(wire.ConnectResponse{Password: make([]byte, 16)})
 	r.wantStates()
-	if reqs := r.login(8); len(reqs) != 1 || r.core.Epoch() != 0 || call.Result.Fault != nil {
-		t.Fatalf("%+v, epoch %d, %v", reqs, r.core.Epoch(), call.Result.Fault)
+	if reqs := r.login(8); len(reqs) != 1 || r.core.epoch != 0 || call.Result.Fault != nil {
+		t.Fatalf("%+v, epoch %d, %v", reqs, r.core.epoch, call.Result.Fault)
 	}
 	r.wantStates(Connected)
 	// Once a session is reported, its end is reported too, even during

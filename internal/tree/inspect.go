@@ -81,26 +81,6 @@ func (t *Tree) Session(id ConnID) (session int64, timeout int32, ok bool) {
 	return c.session.id, c.session.timeout, true
 }
 
-// Watch is the watches of one connection on one path.
-type Watch struct {
-	Path    string
-	Conn    ConnID
-	Session int64
-}
-
-// Watches returns the watches ordered by path, and for one path in the order in which
-// they were set.
-func (t *Tree) Watches() []Watch {
-	var list []Watch
-	for path, entries := range t.watches.byPath {
-		for _, e := range entries {
-			list = append(list, Watch{path, e.conn.id, e.conn.session.id})
-		}
-	}
-	slices.SortStableFunc(list, func(a, b Watch) int { return cmp.Compare(a.Path, b.Path) })
-	return list
-}
-
 // Get returns a copy of a node's data and its Stat, regardless of access control. ok
 // is false if there is no such node. The empty path is the root.
 func (t *Tree) Get(path string) (data []byte, stat wire.Stat, ok bool) {

@@ -39,10 +39,6 @@ func TestInspection(t *testing.T) {
 	if _, _, ok := w.tree.Session(99); ok {
 		t.Error("an unknown connection has a session")
 	}
-	watches := w.tree.Watches()
-	if !slices.Equal(watches, []Watch{{"/", p.id, p.session}, {"/e1", p.id, p.session}, {"/e1", q.id, q.session}}) {
-		t.Errorf("watches %+v", watches)
-	}
 	data, stat, ok := w.tree.Get("/e1")
 	if string(data) != "x" || stat.EphemeralOwner != p.session || !ok {
 		t.Errorf("%q, %+v, %v", data, stat, ok)

@@ -2,12 +2,10 @@ package delivery
 
 import (
 	"bufio"
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -143,28 +141,18 @@ func TestRunUnitRestartsAfterEveryExit(t *testing.T) {
 	}
 }
 
-// TestServicesRestartAfterCrash: a Go program exits with 2 after a fatal error, and after the ABRT
-// that systemd's watchdog sends. So 2 must not prevent a restart. A wrong flag, with which the
-// command fails within a second, must reach the start limit. A hang and servers that do not answer
-// must not.
-func TestServicesRestartAfterCrash(t *testing.T) {
-	for name, slow := range map[string]time.Duration{
-		"zklock-server.service": 60 * time.Second, // WatchdogSec
-		"zklock-ui.service":     10 * time.Second, // until zklock ui reports that no server answers
-	} {
+// TestServicesRestartAfterFailure: a Go program exits with 2 after a fatal error, and after the ABRT
+// that systemd's watchdog sends. So 2 must not prevent a restart. No number of failures may end
+// the restarts: the reason can pass, such as a missing chroot, a refused login, or a full disk. After
+// a start limit of the server, its socket unit would fail, too. The delay limits the rate.
+func TestServicesRestartAfterFailure(t *testing.T) {
+	for _, name := range []string{"zklock-server.service", "zklock-ui.service"} {
 		s := readUnit(t, name, "").settings
-		if codes := s["RestartPreventExitStatus"]; codes != "" || s["Restart"] != "on-failure" {
-			t.Errorf("%s: Restart=%s, except after exit codes %q", name, s["Restart"], codes)
+		if codes := s["RestartPreventExitStatus"]; codes != "" || s["Restart"] != "on-failure" || s["StartLimitIntervalSec"] != "0" {
+			t.Errorf("%s: Restart=%s with StartLimitIntervalSec=%s, except after exit codes %q", name, s["Restart"], s["StartLimitIntervalSec"], codes)
 		}
-		burst, err := strconv.Atoi(s["StartLimitBurst"])
-		interval, err2 := time.ParseDuration(s["StartLimitIntervalSec"])
-		delay, err3 := time.ParseDuration(s["RestartSec"])
-		if err := errors.Join(err, err2, err3); err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if starts := time.Duration(burst); starts*(delay+time.Second) >= interval || starts*(delay+slow) < interval {
-			t.Errorf("%s: %d starts in %v, with %v in between: want a limit that only fast failures reach", name, burst, interval, delay)
+		if delay, err := time.ParseDuration(s["RestartSec"]); err != nil || delay < time.Second {
+			t.Errorf("%s: RestartSec=%s, %v; want a second at least", name, s["RestartSec"], err)
 		}
 	}
 }

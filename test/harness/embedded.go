@@ -127,25 +127,11 @@ func (s *Embedded) Cont() error { return s.process().Signal(syscall.SIGCONT) }
 // Addr returns the address on which the server listens.
 func (s *Embedded) Addr() string { return s.cfg.Address }
 
-// LogPath returns the path of the log.
-func (s *Embedded) LogPath() string { return s.log }
-
 // Done is closed when the server's last run has ended.
 func (s *Embedded) Done() <-chan struct{} { return s.process().Done() }
 
 // Pid returns the process id of the server's last run.
 func (s *Embedded) Pid() int { return s.process().Pid() }
-
-// Wait waits until the server has ended by itself, and returns the result.
-func (s *Embedded) Wait(ctx context.Context) error {
-	proc := s.process()
-	select {
-	case <-proc.Done():
-		return proc.Wait()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 // LogTail returns the last 4 KiB of the log, for messages.
 func (s *Embedded) LogTail() string {

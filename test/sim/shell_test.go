@@ -17,7 +17,7 @@ func (c *client) input(in func(core *queue.Core)) {
 		return
 	}
 	in(c.core)
-	requests, signals := c.core.Take()
+	requests, signals := c.core.Take(nil, nil)
 	for _, s := range signals {
 		c.signal(s)
 	}

@@ -32,9 +32,11 @@ type waitLine struct {
 	width    func() int
 	link     *process.Link
 	me       zklock.Owner
-	servers  string               // suffix that names the servers, for a log
-	quiet    bool                 // print the line only on a terminal
-	report   func([]zklock.Entry) // gets the queue instead of a line; may be nil
+	servers  string // suffix that names the servers, for a log
+	quiet    bool   // print the line only on a terminal
+	// report gets the queue, and an error while the servers do not answer, instead of a line.
+	// It may be nil.
+	report func([]zklock.Entry, error)
 }
 
 // newWaitLine returns a waiting line on standard error. With -E 0, a lock that is held is no
@@ -75,7 +77,7 @@ func (w *waitLine) run(ctx context.Context, c *zklock.Client, l *zklock.Lock, na
 			if shown && w.terminal {
 				fmt.Fprint(w.out, cli.EraseLine)
 			}
-			if silence.reported && !unanswered(c.Health()) && w.visible() {
+			if silence.err != nil && !unanswered(c.Health()) && w.report == nil && w.visible() {
 				w.warn("the servers answer again")
 			}
 			return
@@ -99,7 +101,8 @@ func (w *waitLine) run(ctx context.Context, c *zklock.Client, l *zklock.Lock, na
 		}
 		timer.Reset(lineRefresh)
 		if w.report != nil {
-			w.report(entries)
+			silence.observe(c.Health(), name, w.servers)
+			w.report(entries, silence.err)
 			continue
 		}
 		if !w.visible() {
@@ -143,8 +146,8 @@ func (w *waitLine) warn(format string, args ...any) {
 
 // outage follows whether the servers answer a client that waits.
 type outage struct {
-	since    time.Time // when they were first found not to answer; zero while they answer
-	reported bool
+	since time.Time // when they were first found not to answer; zero while they answer
+	err   error     // nil before it was reported
 }
 
 // observe returns the message that is due for a state of the client, or "". There is one
@@ -152,17 +155,18 @@ type outage struct {
 func (o *outage) observe(h zklock.Health, name, servers string) string {
 	switch {
 	case !unanswered(h):
-		ended := o.reported
+		ended := o.err != nil
 		*o = outage{}
 		if ended {
 			return "the servers answer again; still waiting for " + name
 		}
 	case o.since.IsZero():
 		o.since = time.Now()
-	case !o.reported && time.Since(o.since) >= lineAnswer:
-		o.reported = true
+	case o.err == nil && time.Since(o.since) >= lineAnswer:
+		o.err = errUnanswered
 		text := fmt.Sprintf("reconnecting: %v; still waiting for %s%s", errUnanswered, name, servers)
 		if h.Err != nil {
+			o.err = fmt.Errorf("%w: %w", errUnanswered, h.Err)
 			text += fmt.Sprintf(": %v", h.Err)
 		}
 		return text

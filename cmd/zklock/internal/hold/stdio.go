@@ -72,13 +72,7 @@ func lockStdio(a *cli.App, f *lockFlags) error {
 			return acquired{err: cli.Interrupted(ctx, err)}
 		}
 		line := newWaitLine(nil, me, &a.Settings)
-		line.report = func(entries []zklock.Entry) {
-			e := waitingEvent(entries, me)
-			select {
-			case waits <- e:
-			case <-ctx.Done():
-			}
-		}
+		line.report = reportWaits(ctx, waits, me)
 		hold, err := acquire(ctx, &a.Settings, c, &f.spec, line, began)
 		if err != nil {
 			return acquired{err: err}
@@ -105,6 +99,21 @@ func lockStdio(a *cli.App, f *lockFlags) error {
 	return s.hold(got, releaseTimeout(&a.Settings), a.Settings.ServersSuffix())
 }
 
+// reportWaits returns a function that sends the line for the client me to waits, until ctx ends.
+// An error says that the servers do not answer.
+func reportWaits(ctx context.Context, waits chan<- event, me zklock.Owner) func([]zklock.Entry, error) {
+	return func(entries []zklock.Entry, failure error) {
+		e := waitingEvent(entries, me)
+		if failure != nil {
+			e.Error = legibleError(failure)
+		}
+		select {
+		case waits <- e:
+		case <-ctx.Done():
+		}
+	}
+}
+
 // waitingEvent returns the line for the client me in the queues of its locks.
 func waitingEvent(entries []zklock.Entry, me zklock.Owner) event {
 	e := event{Event: eventWaiting}
@@ -122,8 +131,8 @@ func waitingEvent(entries []zklock.Entry, me zklock.Owner) event {
 	return e
 }
 
-// wait returns the result of acquire. Meanwhile it writes the changes of the queue that
-// arrive in waits. If the program ends or writes release, wait calls cancel, which ends ctx.
+// wait returns the result of acquire. Meanwhile it writes the changes of the queue, and
+// outages, that arrive in waits. If the program ends or writes release, wait calls cancel, which ends ctx.
 // If ctx ended when the lock was granted, wait releases the lock.
 func (s *stdio) wait(ctx context.Context, cancel context.CancelCauseFunc, waits <-chan event, acquire func() acquired) acquired {
 	got := make(chan acquired, 1)
@@ -142,7 +151,7 @@ func (s *stdio) wait(ctx context.Context, cancel context.CancelCauseFunc, waits 
 			}
 			return result
 		case e := <-waits:
-			if e.Path != last.Path || e.Position != last.Position || e.Holder != last.Holder {
+			if e.Path != last.Path || e.Position != last.Position || e.Holder != last.Holder || (e.Error == "") != (last.Error == "") {
 				s.out.add(e)
 			}
 			last = e

@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -315,6 +316,60 @@ func TestStdioWaitEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestStdioReportsOutageOfWait: while it waits, stdio writes one line when the servers do not
+// answer, and one when they answer again. It writes none for a short interruption.
+func TestStdioReportsOutageOfWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c, holder := zklock.New(srv.Dial(t), nil), zklock.New(srv.Dial(t), nil)
+		defer c.Close()
+		defer holder.Close()
+		held, err := holder.Mutex("m").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, s, err := parsed(t, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.names, k.paths = []string{"m"}, []string{"/zklock/m"}
+		p := newProgram(t, 0)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		waits := make(chan event)
+		var stderr bytes.Buffer
+		go p.s.wait(ctx, cancel, waits, func() acquired { // ends with the acquire
+			line := &waitLine{out: &stderr, report: reportWaits(ctx, waits, owner(""))}
+			_, err := acquire(ctx, s, c, k, line, time.Now())
+			p.result <- err
+			return acquired{err: err}
+		})
+		next := func(position int, failure string) {
+			t.Helper()
+			if e := p.next(t); e.Event != eventWaiting || e.Position != position || e.Error != failure {
+				t.Errorf("%+v, want position %d and the error %q", e, position, failure)
+			}
+		}
+		next(1, "")
+		for _, outage := range []time.Duration{time.Second, 10 * time.Second} {
+			time.Sleep(20 * time.Second) // in the bubble
+			srv.Stop()
+			time.Sleep(outage)
+			srv.Restart(t)
+		}
+		next(1, "no answer from the servers: zktest: the server is stopped; Restart it first: connection refused")
+		next(1, "")
+		srv.Stop()
+		next(1, "no answer from the servers: zktest: the server is stopped; Restart it first: connection refused")
+		srv.Restart(t)
+		if err := held.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-p.result; err != nil || stderr.Len() > 0 {
+			t.Errorf("%v, and on standard error %q", err, &stderr)
+		}
+	})
 }
 
 // TestStdioReleasesGrantAfterCancel: if the lock is granted when the program has canceled, it

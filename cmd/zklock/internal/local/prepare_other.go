@@ -14,6 +14,3 @@ func Mine() Who { return Who{Getenv: os.Getenv, UID: -1} }
 func Prepare(string) error {
 	return fmt.Errorf("%w: this system has none; %s", ErrNone, Advice)
 }
-
-// Private returns the same error as Prepare.
-func Private(dir string) error { return Prepare(dir) }
