@@ -632,6 +632,42 @@ func TestRunRecordWithCopiedACLCounts(t *testing.T) {
 	})
 }
 
+// TestRunIsRecordedAcrossLostConnections checks that a hold reads and writes the record of a
+// run again if the connection is lost before an answer, and never records its run twice.
+func TestRunIsRecordedAcrossLostConnections(t *testing.T) {
+	const job, done = "/zklock/job", "/zklock/job-done"
+	for _, lost := range []zktest.Match{{Op: "exists", Path: job}, {Op: "getData", Path: done}, {Op: "getACL", Path: done}, {Op: "multi", Path: job}} {
+		for what, fault := range map[string]func(*zktest.Server, zktest.Match) *zktest.Fault{
+			"request": func(srv *zktest.Server, m zktest.Match) *zktest.Fault { return srv.DropRequest(m) },
+			"reply":   func(srv *zktest.Server, m zktest.Match) *zktest.Fault { return srv.DropReply(m) },
+		} {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				l := dialWith(t, srv, identifiedWith("ann", zk.CreatorACL())).Mutex("job")
+				for round, exists := range []bool{false, true} {
+					h := acquire(t, l)
+					f := fault(srv, lost)
+					if err := h.RecordRun(t.Context()); err != nil {
+						t.Errorf("%s of %s, round %d: %v", what, lost.Op, round, err)
+					}
+					if f.Stop(); f.Count() == 0 && (exists || lost.Op != "getACL") {
+						t.Errorf("%s of %s, round %d: nothing was lost", what, lost.Op, round)
+					}
+					_, stat, err := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth }).Get(t.Context(), done)
+					if err != nil || int(stat.Version) != round {
+						t.Errorf("%s of %s, round %d: the version of the record is %d, %v", what, lost.Op, round, stat.Version, err)
+					}
+					f = fault(srv, lost)
+					last, within, err := h.RanWithin(t.Context(), time.Hour)
+					if f.Stop(); last.Token != h.Token() || !within || err != nil {
+						t.Errorf("%s of %s, round %d: %+v, %t, %v", what, lost.Op, round, last, within, err)
+					}
+					release(t, h)
+				}
+			})
+		}
+	}
+}
+
 // TestRunOfDowngradedHold checks that a downgrade, which replaces the znode of the hold, does
 // not move the beginning of a run.
 func TestRunOfDowngradedHold(t *testing.T) {

@@ -224,7 +224,9 @@ func (c *Client) setLocalPosition(a *acquisition) {
 // itself forever, and fails with ErrReentry. Two cases do not wait for themselves, but
 // enqueue, and can then wait for another client. A reader under its own reader can wait
 // for a writer between the two. Further permits of a semaphore that has enough of them
-// can wait for an acquire ahead that waits for the first permits.
+// can wait for an acquire ahead that waits for the first permits. A ResizableSemaphore
+// always enqueues, because its number of permits can grow. If it stays too small, the
+// acquire waits for the caller's own permits until its ctx ends.
 //
 // Semaphores and Alls cannot be re-entered; they fail with ErrInvalidLock.
 func (l *Lock) Reentrant() *Lock {

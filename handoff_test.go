@@ -504,6 +504,16 @@ func TestReentryOfMembers(t *testing.T) {
 		wants(t, "a node lock", err, zklock.ErrReentry)
 		release(t, again(t, node, c.NodeLock("n").Reentrant()))
 		release(t, node)
+		if err := c.Resize(t.Context(), "r", 1); err != nil {
+			t.Fatal(err)
+		}
+		resizable := acquire(t, c.ResizableSemaphore("r"))
+		short, stop := context.WithTimeout(under(t, resizable), time.Minute)
+		defer stop()
+		_, err = c.ResizableSemaphore("r").Acquire(short) // its number could grow
+		wants(t, "a resizable semaphore", err, context.DeadlineExceeded)
+		release(t, resizable)
+		remove(t, srv.Dial(t), "/zklock/r/size")
 	})
 }
 

@@ -110,7 +110,7 @@ func (l *Lock) derive(edit func(*Lock) error) *Lock {
 // Acquire waits until the lock is granted and returns a hold. ctx bounds the wait, not
 // the hold. If ctx ends before the grant, the error says what Acquire waited for. It names
 // the holder after a wait of a second, or of half of the time that ctx allowed, but of at
-// least 100 ms.
+// least 100 ms. If permits of a semaphore are missing, it names the znode of one of them.
 //
 // If Acquire fails, the caller holds nothing. The client deletes what it created on the
 // servers in the background, even if ctx is done. If the session expires while Acquire
@@ -318,7 +318,11 @@ func (a *acquisition) position() string {
 	switch {
 	case !entry:
 		return fmt.Sprintf("position 1%s, after the lock-delay of the lost holder %s", which, blocker.Name)
-	case w.ahead == 1 && of.mode != Permit:
+	case of.mode == Permit && path.Dir(w.node) == queue.LeasesPath(of.path):
+		return fmt.Sprintf("waits for the release of permits%s, such as %s", which, blocker.shortName())
+	case w.ahead == 1 && of.mode == Permit:
+		return fmt.Sprintf("one entry ahead in the queue%s, of %s", which, blocker.shortName())
+	case w.ahead == 1:
 		return fmt.Sprintf("position 1%s, held by %s", which, blocker.shortName())
 	}
 	// How many of them hold is not known, so the position among the waiters is not either.

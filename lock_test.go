@@ -846,6 +846,18 @@ func TestEndedWaitSaysForWhat(t *testing.T) {
 				t.Errorf("%v: %v, want %s", wait, err, want)
 			}
 		}
+		// The first waiter of a semaphore waits for permits, and the next one for the first.
+		permit := acquire(t, holder.Semaphore("s", 1))
+		for _, want := range []string{"waits for the release of permits, such as " + path.Base(permit.Node()), "one entry ahead in the queue, of "} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			_, err := other.Semaphore("s", 1).Acquire(ctx)
+			cancel()
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+			go holder.Semaphore("s", 1).Acquire(t.Context()) // ends with the test
+			time.Sleep(time.Second)                          // it is in the queue
+		}
 		// Data that are too long for a name, and a long name.
 		for prefix, want := range map[string]string{
 			"/zklock/b/_c_01234567-89ab-cdef-0123-456789abcdef-lock-": "position 1, held by _c_01234567-89ab-cdef-0123-456789abcdef-lock-0000000001)",

@@ -87,6 +87,21 @@ func outlasting(ctx context.Context, after time.Duration) (context.Context, cont
 // [Hold.Guard] supports. All clients should use the same layout and the same period, and
 // the clocks of the servers should agree.
 func (h *Hold) RanWithin(ctx context.Context, period time.Duration) (last Run, within bool, err error) {
+	for range maxRunAttempts {
+		last, within, err = h.tryRanWithin(ctx, period)
+		if !errors.Is(err, zk.ErrConnectionLost) {
+			break
+		}
+	}
+	return last, within, err
+}
+
+// maxRunAttempts bounds how often a hold reads or writes the record of a run if connections
+// are lost before the answers.
+const maxRunAttempts = 8
+
+// tryRanWithin is RanWithin, except that it fails if a connection is lost.
+func (h *Hold) tryRanWithin(ctx context.Context, period time.Duration) (last Run, within bool, err error) {
 	fail := func(err error) (Run, bool, error) {
 		return Run{}, false, &Error{Op: "read the last run", Path: h.lock.path, Err: err}
 	}
@@ -111,16 +126,34 @@ func (h *Hold) RanWithin(ctx context.Context, period time.Duration) (last Run, w
 
 // RecordRun records that the job that the lock guards has completed, for
 // [Hold.RanWithin]. Call it before Release. It checks the hold and replaces the record of
-// the last run in one transaction, and fails as [Hold.Guard] does. If its error says that
-// the outcome is unknown, the next client may run the job again. It supports the same
-// locks as RanWithin.
+// the last run in one transaction, and fails as [Hold.Guard] does. If the connection is lost
+// before the answer, RecordRun finds out whether the run is recorded, and tries again. If
+// its error says that the outcome is unknown, the next client may run the job again. It
+// supports the same locks as RanWithin.
 //
 // The record is a persistent znode at the path of the lock with the suffix "-done". Its ACL
 // is [Options].ACL, or if that is nil the ACL of the lock's znode, because a client that may
 // write it can make clients skip runs. If the lock is closed, and the ACL of an earlier
 // record lets clients write or read it that may not use the lock, RanWithin ignores that
 // record, and RecordRun replaces its znode. No other lock may use that path.
-func (h *Hold) RecordRun(ctx context.Context) error {
+func (h *Hold) RecordRun(ctx context.Context) (err error) {
+	unknown := false // whether an earlier attempt may have recorded the run
+	for range maxRunAttempts {
+		err = h.tryRecordRun(ctx, unknown)
+		switch {
+		case errors.Is(err, zk.ErrConnectionLost):
+			unknown = true
+		case unknown && (errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode)):
+			// The earlier attempt was applied after this one read the record.
+		default:
+			return err
+		}
+	}
+	return err
+}
+
+// tryRecordRun records the run, unless unknown is set and the run is recorded already.
+func (h *Hold) tryRecordRun(ctx context.Context, unknown bool) error {
 	fail := func(err error) error { return &Error{Op: "record the run", Path: h.lock.path, Err: err} }
 	if err := h.checkRuns(); err != nil {
 		return fail(err)
@@ -132,6 +165,9 @@ func (h *Hold) RecordRun(ctx context.Context) error {
 	last, stat, err := h.trustedRun(ctx)
 	if err != nil {
 		return err
+	}
+	if unknown && last.Token == h.Token() && last.Began.Equal(began) {
+		return nil
 	}
 	c := h.grant.client
 	record := runRecord{Began: began.UnixMilli(), Token: h.Token()}

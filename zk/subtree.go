@@ -11,7 +11,8 @@ import (
 // EnsurePath creates a znode and those above it, unless they exist, as persistent znodes
 // without data. It needs no permission for znodes that exist. A nil acl means [OpenACL].
 // EnsurePath creates nothing above the chroot of the client: if the chroot is missing, it
-// fails with [ErrNoNode].
+// fails with [ErrNoNode]. The path "/" is the chroot itself, which EnsurePath creates if the
+// znode above it exists.
 func (c *Client) EnsurePath(ctx context.Context, path string, acl []ACL) error {
 	var missing []string // from path upward
 	for at := path; ; at = gopath.Dir(at) {

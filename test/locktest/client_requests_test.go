@@ -400,6 +400,8 @@ func ensurePath(f *fixture) {
 	f.ok(closed.EnsurePath(f.ctx, "/b", nil))
 	missing := f.dial(f.path("none"), nil)
 	f.fails(missing.EnsurePath(f.ctx, "/a/b", nil), zk.ErrNoNode, zk.AppliedNo)
+	f.ok(missing.EnsurePath(f.ctx, "/", nil))
+	f.ok(missing.EnsurePath(f.ctx, "/a/b", nil))
 	f.fails(f.c.EnsurePath(f.ctx, "relative", nil), zk.ErrInvalidPath, zk.AppliedNo)
 	// Below a znode that permits only reading, existing znodes do not matter.
 	f.ok(f.c.EnsurePath(f.ctx, f.path("closed/there"), nil))
