@@ -127,7 +127,7 @@ func (t *Tree) startEnd(s *session, now Now, out *Out) {
 
 // enqueueEnd adds the end of a session to the backlog.
 func (t *Tree) enqueueEnd(s *session) {
-	s.ensureOwned().remaining = s.ensureOwned().copy()
+	s.ensureOwned().remaining = s.owned.cursor()
 	t.backlog.endingSessions = append(t.backlog.endingSessions, s)
 }
 
@@ -138,8 +138,7 @@ func (t *Tree) continueEnd(s *session, now Now, out *Out) bool {
 		if t.exhausted() {
 			return false
 		}
-		n := s.owned.remaining[0]
-		s.owned.remaining[0], s.owned.remaining = nil, s.owned.remaining[1:]
+		n := s.owned.remaining.visit()
 		t.steps++
 		if n.parent != nil {
 			t.commit(&txn{op: wire.OpDelete, path: n.path()}, now, out)

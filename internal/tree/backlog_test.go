@@ -3,6 +3,7 @@ package tree
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -429,10 +430,16 @@ func TestManyLongCertificateNamesAreRefused(t *testing.T) {
 func TestNodeListAgreesWithModel(t *testing.T) {
 	var list nodeList
 	var model []*node
-	root := new(node)
-	for i := range 20_000 {
-		// Waves: the list grows to some hundred nodes and shrinks to none.
-		if grow := i/500%2 == 0; grow && i%7 != 0 || len(model) == 0 {
+	root, traversals := new(node), 0
+	// A traversal visits what is in the list the whole time once, in order.
+	var cursors [3]struct {
+		*nodeCursor
+		visited []*node
+		want    []*node
+	}
+	for i := range 100_000 {
+		// Waves: the list grows to several blocks and shrinks to none.
+		if grow := i/10_000%2 == 0; grow && i%7 != 0 || len(model) == 0 {
 			n := &node{parent: root}
 			list.add(n)
 			model = append(model, n)
@@ -442,12 +449,85 @@ func TestNodeListAgreesWithModel(t *testing.T) {
 			n.parent, model = nil, slices.Delete(model, at, at+1)
 			list.removed()
 		}
-		live := slices.DeleteFunc(list.copy(), func(n *node) bool { return n.parent == nil })
-		if list.count != len(model) || !slices.Equal(slices.Collect(list.all()), model) || !slices.Equal(live, model) {
+		for k := range cursors {
+			c := &cursors[k]
+			if c.nodeCursor == nil {
+				c.nodeCursor, c.want, c.visited = list.cursor(), slices.Clone(model), nil
+			}
+			for range i * (k + 1) % 4 {
+				n := c.visit()
+				if n != nil {
+					c.visited = append(c.visited, n)
+					continue
+				}
+				gone := func(n *node) bool { return n.parent == nil }
+				stayed := slices.DeleteFunc(c.want, gone)
+				seen := slices.DeleteFunc(c.visited, gone)
+				if len(seen) < len(stayed) || !slices.Equal(seen[:len(stayed)], stayed) {
+					t.Fatalf("step %d: a traversal visited %d nodes, not the %d that stayed", i, len(seen), len(stayed))
+				}
+				traversals++
+				c.close()
+				c.nodeCursor = nil
+				break
+			}
+		}
+		if list.len() > 4*(list.count+minRemoved) {
+			t.Fatalf("step %d: %d entries for %d nodes", i, list.len(), list.count)
+		}
+		if i%50 != 0 && len(model) > 100 {
+			continue
+		}
+		if list.count != len(model) || !slices.Equal(slices.Collect(list.all()), model) {
 			t.Fatalf("step %d: the list differs from the model", i)
 		}
-		if len(list.nodes) > 4*(list.count+minRemoved) {
-			t.Fatalf("step %d: %d entries for %d nodes", i, len(list.nodes), list.count)
+	}
+	if traversals < 10 {
+		t.Errorf("only %d traversals", traversals)
+	}
+}
+
+// allocated returns how many bytes f allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// A list of millions of nodes is neither moved when it grows nor copied when it is
+// traversed: other clients would wait.
+func TestNodeListIsNeverCopied(t *testing.T) {
+	const n, bound = 200_000, 400_000
+	tr := New(Config{})
+	var out Out
+	tr.Connect(1, Peer{}, &wire.ConnectRequest{Timeout: 6000}, Now{}, &out)
+	s := tr.conns[1].session
+	node := &node{parent: tr.root, owner: containerOwner}
+	fill := func(l *nodeList) func() {
+		return func() {
+			for range n {
+				l.add(node)
+			}
+		}
+	}
+	for _, l := range []*nodeList{&tr.containers, &tr.ttls, &s.ensureOwned().nodeList} {
+		if got := allocated(fill(l)); got > 12*n {
+			t.Errorf("adding %d nodes allocated %d bytes, want at most %d", n, got, 12*n)
+		}
+	}
+	for name, f := range map[string]func(){
+		"a part of a sweep":    func() { tr.sweep(Now{}, &out) },
+		"the end of a session": func() { tr.enqueueEnd(s) },
+		"a list of ephemeral nodes": func() {
+			for range tr.Ephemerals() {
+				break
+			}
+		},
+	} {
+		if got := allocated(f); got > bound {
+			t.Errorf("%s allocated %d bytes, want at most %d", name, got, bound)
 		}
 	}
 }

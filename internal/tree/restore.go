@@ -3,7 +3,6 @@ package tree
 import (
 	"bytes"
 	"fmt"
-	"slices"
 
 	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/wire"
@@ -94,10 +93,10 @@ func (t *Tree) restoreNodes(r *jute.Reader) {
 		t.acls.release(s) // the reference held while reading
 	}
 	// The nodes were read in the order of the tree.
-	slices.SortFunc(t.containers.nodes, byCreation)
-	slices.SortFunc(t.ttls.nodes, byCreation)
+	t.containers.sort()
+	t.ttls.sort()
 	for _, s := range t.sessions {
-		slices.SortFunc(s.nodes().nodes, byCreation)
+		s.nodes().sort()
 	}
 	for _, path := range []string{rootPath, procPath, quotaPath, configPath} {
 		if r.Err() == nil && t.nodes.get(path) == nil {

@@ -35,9 +35,9 @@ type owned struct {
 
 	// ending: the session has begun to end, and no client can use it.
 	ending    bool
-	remaining []*node // nodes left for the backlog; some may be deleted already
-	closer    *conn   // the connection that requested the end and waits for the answer
-	closeXid  int32   // xid of that request
+	remaining *nodeCursor // visits the nodes that are left for the backlog
+	closer    *conn       // the connection that requested the end and waits for the answer
+	closeXid  int32       // xid of that request
 }
 
 // ensureOwned returns the owned fields for modification.
@@ -49,11 +49,11 @@ func (s *session) ensureOwned() *owned {
 }
 
 // nodes returns the session's ephemeral nodes, which must not be modified.
-func (s *session) nodes() nodeList {
+func (s *session) nodes() *nodeList {
 	if s.owned == nil {
-		return nodeList{}
+		return new(nodeList)
 	}
-	return s.owned.nodeList
+	return &s.owned.nodeList
 }
 
 // ending reports whether the session has begun to end.

@@ -54,22 +54,38 @@ func (t *Tree) SessionEnds() iter.Seq2[int64, time.Duration] {
 }
 
 // Ephemerals yields every ephemeral node as session and path, those of one session
-// together. For each maxSkipped sessions without nodes it yields session 0.
+// together. For each maxSkipped sessions without nodes and deleted nodes it yields
+// session 0.
 func (t *Tree) Ephemerals() iter.Seq2[int64, string] {
 	return func(yield func(int64, string) bool) {
 		passed := 0
-		for id, s := range t.sessions {
+		for _, s := range t.sessions {
 			if s.nodes().count == 0 {
 				if passed++; passed%maxSkipped == 0 && !yield(0, "") {
 					return
 				}
 				continue
 			}
-			for _, n := range s.nodes().copy() {
-				if n.parent != nil && !yield(id, n.path()) {
-					return
-				}
+			if !yieldNodes(s, &passed, yield) {
+				return
 			}
 		}
 	}
+}
+
+// yieldNodes yields the nodes of one session for Ephemerals, and reports whether the
+// caller wants more. passed counts what was skipped.
+func yieldNodes(s *session, passed *int, yield func(int64, string) bool) bool {
+	c := s.nodes().cursor()
+	defer c.close()
+	for n := c.visit(); n != nil; n = c.visit() {
+		if n.parent != nil {
+			if !yield(s.id, n.path()) {
+				return false
+			}
+		} else if *passed++; *passed%maxSkipped == 0 && !yield(0, "") {
+			return false
+		}
+	}
+	return true
 }

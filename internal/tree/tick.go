@@ -34,7 +34,7 @@ func (t *Tree) Tick(now Now, out *Out) {
 	t.runBacklog(now, out)
 	if now.Mono >= t.nextSweep && !t.readOnly && !t.exhausted() {
 		// If more is left to sweep, the next call is due at once.
-		if t.sweep(now, out); len(t.sweeping) == 0 {
+		if t.sweep(now, out); t.sweeping == nil {
 			t.nextSweep = now.Mono + t.cfg.ContainerInterval
 		}
 	}
@@ -60,7 +60,7 @@ func (t *Tree) NextTick() (time.Duration, bool) {
 	if s := t.expiry.first(); s != nil {
 		at, ok = s.heapTime, true
 	}
-	if t.containers.count+t.ttls.count+len(t.sweeping) > 0 && !t.readOnly && (!ok || t.nextSweep < at) {
+	if (t.containers.count+t.ttls.count > 0 || t.sweeping != nil) && !t.readOnly && (!ok || t.nextSweep < at) {
 		at, ok = t.nextSweep, true
 	}
 	if t.backlog.pending() && (!ok || t.backlog.since < at) {
@@ -154,14 +154,22 @@ func (h *expiryHeap) first() *session {
 // sweep removes containers that had children and have none, or were never used for
 // too long. It also removes TTL nodes without children whose data is older than their
 // TTL. Each removal is a transaction (ContainerManager.checkContainers), in the order
-// of creation. The rest is left in t.sweeping for the next call.
+// of creation. The rest is left for the next call: t.sweeping is then not nil.
 func (t *Tree) sweep(now Now, out *Out) {
-	if len(t.sweeping) == 0 {
-		t.sweeping = append(t.containers.copy(), t.ttls.copy()...)
+	if t.sweeping == nil {
+		t.sweeping = t.containers.cursor()
 	}
-	for len(t.sweeping) > 0 && !t.exhausted() {
-		n := t.sweeping[0]
-		t.sweeping[0], t.sweeping = nil, t.sweeping[1:]
+	for !t.exhausted() {
+		n := t.sweeping.visit()
+		if n == nil {
+			done := t.sweeping.list == &t.ttls
+			t.sweeping.close()
+			if t.sweeping = nil; done {
+				return
+			}
+			t.sweeping = t.ttls.cursor()
+			continue
+		}
 		t.steps++
 		// It may have children by now, or may have been deleted.
 		if n.parent == nil || !t.isDue(n, now) {

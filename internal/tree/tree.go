@@ -20,7 +20,7 @@ type Tree struct {
 	// The nodes that the sweep inspects, so that it need not inspect all nodes.
 	containers nodeList
 	ttls       nodeList
-	sweeping   []*node // nodes left for the present sweep; some may be deleted already
+	sweeping   *nodeCursor // the present sweep; nil if none
 
 	// quotas has the paths of the subtrees with a quota.
 	quotas map[string]struct{}

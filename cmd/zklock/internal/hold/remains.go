@@ -13,6 +13,9 @@ const (
 	remainsFirst = time.Millisecond // delay before the second check; each later delay is twice as long
 	remainsMost  = 20 * time.Millisecond
 	remainsWarn  = time.Second // from KILL until a message says that processes still run
+	// signalGrace is how long a signal of a shutdown can reach this process after the
+	// command has ended because of it.
+	signalGrace = 50 * time.Millisecond
 )
 
 // remains are the processes that a command has started and that still run after it. If a
@@ -30,6 +33,26 @@ type remains struct {
 func wasEnded(exit process.Exit) bool {
 	n := exit.Status() - 128
 	return exit.Signal != 0 || n == killSignal || n > 0 && cli.IsTermination(syscall.Signal(n))
+}
+
+// isStopping reports whether this process got a signal that ends programs. A shutdown
+// signals all processes, and the command may catch the signal and exit before it reaches
+// this process. If processes of the command are left, isStopping waits for the signal.
+func (s *supervisor) isStopping() bool {
+	if s.stopping || !s.cmd.Left() {
+		return s.stopping
+	}
+	timer := time.NewTimer(signalGrace)
+	defer timer.Stop()
+	for !s.stopping {
+		select {
+		case sig := <-s.signals:
+			s.forward(sig)
+		case <-timer.C:
+			return false
+		}
+	}
+	return true
 }
 
 // endRemains begins to end the remains of a command that a signal ended. Processes that

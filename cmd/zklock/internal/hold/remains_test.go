@@ -49,7 +49,13 @@ func TestRemainsEndBeforeTheRelease(t *testing.T) {
 		}, []string{"TERM@0s"}, 0, false},
 		{"the command ends by itself, and leaves something in the background", leftIgnore, 0, func(_ *fakeHold, p *fakeProcess, _ chan os.Signal) {
 			p.exited <- process.Exit{Code: 7}
-		}, nil, 0, false},
+		}, nil, signalGrace, false},
+		{"a shutdown signals all processes, and the command is faster than this one", leftIgnore, 0, func(_ *fakeHold, p *fakeProcess, c chan os.Signal) {
+			p.exited <- process.Exit{Code: 0}
+			time.Sleep(time.Millisecond)
+			c <- syscall.SIGWINCH
+			c <- syscall.SIGTERM
+		}, []string{"window changed@1ms", "terminated@1ms", "TERM to what is left@1ms", "KILL@2.001s"}, 2001 * time.Millisecond, false},
 		{"silence", leftIgnore, 0, func(_ *fakeHold, p *fakeProcess, _ chan os.Signal) {
 			time.Sleep(12500*time.Millisecond + 1)
 			p.exited <- process.Exit{Code: 0}

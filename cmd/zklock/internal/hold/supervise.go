@@ -94,13 +94,12 @@ func (s *supervisor) run() (process.Exit, bool) {
 		select {
 		case exit = <-s.cmd.Exited(): // once
 			ended = core.Ending() || exit.Signal == killSignal && s.watchdogDue()
-			if !ended && !s.stopping && !wasEnded(exit) {
+			if !ended && !wasEnded(exit) && !s.isStopping() {
 				return exit, false
 			}
 			s.endRemains(core, exit)
 		case sig := <-s.signals:
-			s.stopping = s.stopping || cli.IsTermination(sig)
-			s.cmd.Signal(sig)
+			s.forward(sig)
 		case sig := <-s.cmd.Stopped():
 			s.link.Stopped(sig)
 		case <-done:
@@ -123,6 +122,12 @@ func (s *supervisor) run() (process.Exit, bool) {
 		case <-timer.C:
 		}
 	}
+}
+
+// forward sends a signal that this process got to the command.
+func (s *supervisor) forward(sig os.Signal) {
+	s.stopping = s.stopping || cli.IsTermination(sig)
+	s.cmd.Signal(sig)
 }
 
 // watchdogDue reports whether the time at which the watchdog kills the command has come.
