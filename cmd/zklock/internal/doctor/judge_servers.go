@@ -74,8 +74,8 @@ func (f *Facts) judgeServers() []Finding {
 				"%s does not answer: %s", s.name(), s.why()).at(s))
 			continue
 		case role == "read-only":
-			found = append(found, finding(Critical, checkServers, "find out why it cannot reach the other servers: its clients can neither acquire nor release a lock",
-				"%s has no quorum and is read-only", s.name()).at(s))
+			found = append(found, finding(Critical, checkServers, "find out why it cannot reach the other servers; if it is zklock serve, free or replace its disk, and restart it: its clients can neither acquire nor release a lock",
+				"%s is read-only: it has no quorum, or its disk is full or has failed", s.name()).at(s))
 		case role == "":
 			role = "role unknown"
 		}

@@ -65,8 +65,8 @@ func TestJudgements(t *testing.T) {
 			}
 			f.Main = errNoSession
 		}, []string{"warning servers: zk1", "warning servers: zk2", "warning servers: zk3", "critical servers: none of 3 servers"}},
-		{"one has no quorum", func(f *Facts) { f.Servers[0].Role = "read-only"; f.Servers[1].Synced = 1 },
-			[]string{"critical servers: zk1:2181 has no quorum", "warning quorum: 2 of 3"}},
+		{"one is read-only", func(f *Facts) { f.Servers[0].Role = "read-only"; f.Servers[1].Synced = 1 },
+			[]string{"critical servers: zk1:2181 is read-only: it has no quorum, or its disk is full or has failed", "warning quorum: 2 of 3"}},
 		{"one gives no session", func(f *Facts) { down(&f.Servers[0]); f.Servers[0].Answers = true },
 			[]string{"warning servers: zk1:2181 answers but opens no session"}},
 		{"a server of another authority", func(f *Facts) { down(&f.Servers[0]); f.Servers[0].err = x509.UnknownAuthorityError{} },
