@@ -39,13 +39,9 @@ const tlsMargin = 20
 // the handshake fails. The error names the peer.
 func (c *Client) handshakeTLS(ctx context.Context, a address, raw net.Conn) (net.Conn, error) {
 	// The user's configuration is not modified, because other clients may use it.
-	cfg := c.opts.TLS
-	if cfg.ServerName == "" || cfg.CipherSuites == nil {
-		cfg = cfg.Clone()
-	}
-	if cfg.ServerName == "" {
-		cfg.ServerName, _, _ = strings.Cut(a.host, "%") // certificates have no zone
-	}
+	// Certificates have no zone.
+	host, _, _ := strings.Cut(a.host, "%")
+	cfg := netutil.ForHost(c.opts.TLS, host)
 	if cfg.CipherSuites == nil {
 		cfg.CipherSuites = netutil.CipherSuites()
 	}

@@ -186,7 +186,8 @@ func always(p testcert.Pair) *tls.Config {
 	return &tls.Config{GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &p.TLS, nil }}
 }
 
-// TestTLSServerName verifies each server by its own name, or all by one.
+// TestTLSServerName verifies each server by its own name, or all by one. VerifyConnection
+// learns that name.
 func TestTLSServerName(t *testing.T) {
 	ca := testcert.New(t, "ca")
 	for _, row := range []struct{ servers, name, cert, asked string }{
@@ -204,7 +205,11 @@ func TestTLSServerName(t *testing.T) {
 			dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 				return s.dial(ctx, "tcp", addr)
 			}
-			cfg := &tls.Config{RootCAs: ca.Pool(), ServerName: row.name}
+			verified := ""
+			cfg := &tls.Config{RootCAs: ca.Pool(), ServerName: row.name, VerifyConnection: func(state tls.ConnectionState) error {
+				verified = state.ServerName
+				return nil
+			}}
 			c, err := Dial(within(t, 10*time.Second), row.servers, &Options{TLS: cfg, DialContext: dial, KeepOrder: true})
 			if err != nil {
 				t.Errorf("%s with a certificate of %s: %v", row.servers, row.cert, err)
@@ -213,6 +218,9 @@ func TestTLSServerName(t *testing.T) {
 			defer c.Close()
 			if got := <-s.hosts; got != row.asked {
 				t.Errorf("%s: asked for %q, want %q", row.servers, got, row.asked)
+			}
+			if strings.TrimSuffix(verified, ".") != row.cert {
+				t.Errorf("%s: VerifyConnection got %q, want %q", row.servers, verified, row.cert)
 			}
 			if cfg.ServerName != row.name {
 				t.Errorf("%s: the caller's configuration was changed", row.servers)

@@ -56,22 +56,32 @@ func ExposedKey(name string) string {
 	return fmt.Sprintf("%q contains the TLS key, and all users of this machine can read it: chmod o= it", name)
 }
 
-// Config reads the files. It reads the client's certificate again for each connection, so
-// that a renewed one takes effect. If that fails, the connection uses the former
-// certificate, and Config calls warn for each such connection.
+// Config reads the files. It reads them again for each connection, so that a renewed
+// certificate and changed authorities take effect. If that fails, the connection uses the
+// former ones, and Config calls warn for each such connection. SystemCAs are read once.
 func (c ClientTLS) Config(warn func(error)) (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}
 	if c.Key != "" && c.Cert == "" {
 		return nil, fmt.Errorf("%w: a key without a certificate: give --tls-cert", ErrTLSFiles)
 	}
 	if c.CA != "" && c.CA != SystemCAs {
-		b, err := readPEM(c.CA)
+		roots, err := c.roots()
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrTLSFiles, err)
+			return nil, err
 		}
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(b) {
-			return nil, fmt.Errorf("%w: %s contains no PEM certificate", ErrTLSFiles, c.CA)
+		var last atomic.Pointer[x509.CertPool]
+		last.Store(roots)
+		// crypto/tls would verify with RootCAs, which cannot change. VerifyConnection verifies
+		// in the same way instead.
+		cfg.RootCAs, cfg.InsecureSkipVerify = roots, true
+		cfg.VerifyConnection = func(state tls.ConnectionState) error {
+			fresh, err := c.roots()
+			if err != nil {
+				warn(err)
+				fresh = last.Load()
+			}
+			last.Store(fresh)
+			return verify(state, fresh)
 		}
 	}
 	if c.Cert == "" {
@@ -93,6 +103,35 @@ func (c ClientTLS) Config(warn func(error)) (*tls.Config, error) {
 		return fresh, nil
 	}
 	return cfg, nil
+}
+
+// roots reads the authorities.
+func (c ClientTLS) roots() (*x509.CertPool, error) {
+	b, err := readPEM(c.CA)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTLSFiles, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(b) {
+		return nil, fmt.Errorf("%w: %s contains no PEM certificate", ErrTLSFiles, c.CA)
+	}
+	return pool, nil
+}
+
+// verify checks the server's certificate and its name, as crypto/tls does.
+func verify(state tls.ConnectionState, roots *x509.CertPool) error {
+	opts := x509.VerifyOptions{Roots: roots, DNSName: state.ServerName, Intermediates: x509.NewCertPool()}
+	for _, cert := range state.PeerCertificates[1:] {
+		opts.Intermediates.AddCert(cert)
+	}
+	_, err := state.PeerCertificates[0].Verify(opts)
+	if state.ServerName == "" { // Verify then checks no name
+		err = errors.New("a unix socket has no host to verify: give the name in the server's certificate with --tls-server-name")
+	}
+	if err != nil {
+		return &tls.CertificateVerificationError{UnverifiedCertificates: state.PeerCertificates, Err: err}
+	}
+	return nil
 }
 
 // pair reads the certificate and the key.

@@ -2,12 +2,16 @@ package config
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/zklock/zklock/internal/netutil"
 	"github.com/zklock/zklock/internal/testcert"
 )
 
@@ -84,4 +88,68 @@ func TestClientRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(renewed, 2)
+}
+
+// TestClientCARenewed replaces the authorities of a program that runs on.
+func TestClientCARenewed(t *testing.T) {
+	old, renewed := testcert.New(t, "old"), testcert.New(t, "new")
+	ca := testcert.Write(t, t.TempDir(), "ca.pem", old.PEM)[0]
+	warned := 0
+	cfg, err := ClientTLS{CA: ca}.Config(func(error) { warned++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	handshake := func(a *testcert.Authority, host string) error {
+		l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{a.Server("127.0.0.1", "zoo.example").TLS}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		go func() { // ends when the client closes its connection, or l is closed
+			if server, err := l.Accept(); err == nil {
+				_, _ = server.Read(make([]byte, 1))
+				server.Close()
+			}
+		}()
+		client, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		return tls.Client(client, netutil.ForHost(cfg, host)).Handshake()
+	}
+	expect := func(accepted, refused *testcert.Authority, warnings int) {
+		t.Helper()
+		var unknown x509.UnknownAuthorityError
+		var other x509.HostnameError
+		var invalid *tls.CertificateVerificationError
+		for _, host := range []string{"127.0.0.1", "zoo.example"} {
+			if err := handshake(accepted, host); err != nil {
+				t.Errorf("%s: %v", host, err)
+			}
+			if err := handshake(refused, host); !errors.As(err, &unknown) || !errors.As(err, &invalid) {
+				t.Errorf("%s, another authority: %v", host, err)
+			}
+		}
+		for _, host := range []string{"127.0.0.2", "other.example"} {
+			if err := handshake(accepted, host); !errors.As(err, &other) || !errors.As(err, &invalid) {
+				t.Errorf("%s: %v", host, err)
+			}
+		}
+		if err := handshake(accepted, ""); err == nil {
+			t.Error("a server without a name to verify is accepted")
+		}
+		if (warned > 0) != (warnings > 0) {
+			t.Errorf("warned %d times", warned)
+		}
+	}
+	expect(old, renewed, 0)
+	if err := os.WriteFile(ca, renewed.PEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(renewed, old, 0)
+	if err := os.WriteFile(ca, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(renewed, old, 1) // the former authorities
 }

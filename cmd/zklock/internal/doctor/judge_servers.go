@@ -74,8 +74,8 @@ func (f *Facts) judgeServers() []Finding {
 				"%s does not answer: %s", s.name(), s.why()).at(s))
 			continue
 		case role == "read-only":
-			found = append(found, finding(Critical, checkServers, "find out why it cannot reach the other servers: its clients can neither acquire nor release a lock",
-				"%s has no quorum and is read-only", s.name()).at(s))
+			found = append(found, finding(Critical, checkServers, "find out why it cannot reach the other servers; if it is zklock serve, free or replace its disk, and restart it: its clients can neither acquire nor release a lock",
+				"%s is read-only: it has no quorum, or its disk is full or has failed", s.name()).at(s))
 		case role == "":
 			role = "role unknown"
 		}
@@ -125,7 +125,7 @@ func (f *Facts) judgeQuorum() []Finding {
 	if voters <= 1 {
 		return append(found, finding(OK, checkQuorum, "", "one server: while it is down, no client can acquire a lock, and holds end at their deadlines"))
 	}
-	up := f.upVoters()
+	up, counted := f.upVoters(voters)
 	most := (voters - 1) / 2 // how many may be down
 	spare := most - (voters - up)
 	switch {
@@ -135,6 +135,9 @@ func (f *Facts) judgeQuorum() []Finding {
 	case spare == 0 && up < voters:
 		found = append(found, finding(Warning, checkQuorum, "start the other servers before one more fails",
 			"%d of %d voting servers take part: if one more fails, no client can acquire or release a lock", up, voters))
+	case !counted:
+		found = append(found, finding(Note, checkQuorum, "give the addresses of all voting servers, so that doctor can count those that take part",
+			"a majority of %s takes part", count(voters, "voting server")))
 	default:
 		found = append(found, finding(OK, checkQuorum, "", "%d of %d voting servers take part: %d more may fail", up, voters, spare))
 	}
@@ -145,19 +148,27 @@ func (f *Facts) judgeQuorum() []Finding {
 	return found
 }
 
-// upVoters returns the number of voting servers that take part. It prefers the leader's
-// count, because the given addresses can be incomplete.
-func (f *Facts) upVoters() int {
-	up := 0
-	for _, s := range f.reached() {
-		switch {
-		case s.Role == "leader" && s.Synced >= 0:
-			return s.Synced + 1
-		case s.Role != "observer" && s.Role != "read-only":
-			up++
+// upVoters returns the number of voting servers that take part, and whether it is exact. It
+// prefers the leader's count. Otherwise, if the given addresses lack voting servers, and a
+// server has a quorum, it returns the largest possible number.
+func (f *Facts) upVoters(voters int) (up int, counted bool) {
+	given, quorum := 0, false
+	for _, s := range f.Servers {
+		if s.err == nil && s.Role == "leader" && s.Synced >= 0 {
+			return s.Synced + 1, true
 		}
+		if s.Role != "observer" {
+			given++
+			if s.err == nil && s.Role != "read-only" {
+				up++
+			}
+		}
+		quorum = quorum || s.err == nil && s.Role != "read-only"
 	}
-	return up
+	if missing := voters - given; missing > 0 && quorum {
+		return up + missing, false
+	}
+	return up, true
 }
 
 // judgeOneness finds servers that are in different ensembles. Clients of different

@@ -65,8 +65,8 @@ func TestJudgements(t *testing.T) {
 			}
 			f.Main = errNoSession
 		}, []string{"warning servers: zk1", "warning servers: zk2", "warning servers: zk3", "critical servers: none of 3 servers"}},
-		{"one has no quorum", func(f *Facts) { f.Servers[0].Role = "read-only"; f.Servers[1].Synced = 1 },
-			[]string{"critical servers: zk1:2181 has no quorum", "warning quorum: 2 of 3"}},
+		{"one is read-only", func(f *Facts) { f.Servers[0].Role = "read-only"; f.Servers[1].Synced = 1 },
+			[]string{"critical servers: zk1:2181 is read-only: it has no quorum, or its disk is full or has failed", "warning quorum: 2 of 3"}},
 		{"one gives no session", func(f *Facts) { down(&f.Servers[0]); f.Servers[0].Answers = true },
 			[]string{"warning servers: zk1:2181 answers but opens no session"}},
 		{"a server of another authority", func(f *Facts) { down(&f.Servers[0]); f.Servers[0].err = x509.UnknownAuthorityError{} },
@@ -84,6 +84,19 @@ func TestJudgements(t *testing.T) {
 				f.Servers[i].config = "server.1=a\nserver.2=b\nserver.3=c\nserver.4=d\nserver.5=e\nserver.6=f:observer\nversion=1"
 			}
 		}, []string{"warning quorum: 3 of 5 voting servers take part: if one more"}},
+		{"one follower is given", func(f *Facts) {
+			f.Servers = f.Servers[:1]
+			f.Servers[0].config = "server.1=a\nserver.2=b\nserver.3=c\nversion=1"
+		}, []string{"note quorum: a majority of 3 voting servers takes part"}},
+		{"an observer is given", func(f *Facts) {
+			f.Servers = []Server{member(4, "observer")}
+			f.Servers[0].config = "server.1=a\nserver.2=b\nserver.3=c\nserver.4=d:observer\nversion=1"
+		}, []string{"note quorum: a majority of 3 voting servers takes part"}},
+		{"one of two given followers is down", func(f *Facts) {
+			f.Servers = []Server{member(1, "follower"), member(3, "follower")}
+			f.Servers[0].config = "server.1=a\nserver.2=b\nserver.3=c\nversion=1"
+			down(&f.Servers[1])
+		}, []string{"warning servers: zk3:2181 does not answer", "warning quorum: 2 of 3 voting servers take part"}},
 		{"two leaders", func(f *Facts) { f.Servers[0].Role = "leader" }, []string{"critical quorum: more than one leader: zk1:2181, zk2:2181"}},
 		{"a stranger", func(f *Facts) { f.Servers[2].Role = "standalone" }, []string{"critical quorum: standalone, outside the ensemble: zk3:2181"}},
 		{"other znodes", func(f *Facts) { f.Servers[2].identity = 8 }, []string{"critical quorum: the servers do not have the same znodes"}},

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/zklock/zklock/internal/netutil"
 )
 
 // maxAnswer limits the answer to a four-letter word. That of mntr can have dozens of
@@ -27,11 +29,8 @@ func (c Config) ask(ctx context.Context, network, address, word string) (string,
 		return "", err
 	}
 	if c.Zk.TLS != nil {
-		config := c.Zk.TLS.Clone()
-		if config.ServerName == "" {
-			config.ServerName, _, _ = net.SplitHostPort(address)
-		}
-		conn = tls.Client(conn, config)
+		host, _, _ := net.SplitHostPort(address)
+		conn = tls.Client(conn, netutil.ForHost(c.Zk.TLS, host))
 	}
 	defer func() { _ = conn.Close() }()
 	// Close the connection at the end of ctx, because custom connections may ignore deadlines.
