@@ -102,7 +102,7 @@ const lengthSize = 4
 
 // errNoAnswer lists the usual reasons why a server closes a connection without an answer.
 var errNoAnswer = errors.New("the server closed the connection without an answer: this address may have as many connections as " +
-	"the server's maxClientCnxns permits (60 by default), or the server may be starting, have no quorum, accept only TLS, " +
+	"the server's maxClientCnxns permits (60 by default), or the server may be starting, have no quorum or a full disk, accept only TLS, " +
 	"or have older data than this client has seen")
 
 // checkPeer waits for the first bytes of the answer, and returns an error that names
