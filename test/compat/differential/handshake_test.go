@@ -123,7 +123,7 @@ func (s *side) drain(slot int, end string) error {
 			return nil
 		}
 		if f.event != nil {
-			s.say(slot, "%s, at the end", s.eventLine(f.event))
+			s.say(slot, "%s, at the end", s.eventLine(f))
 			continue
 		}
 		s.say(slot, "%s, at the end", s.reply(wire.OpPing, f))

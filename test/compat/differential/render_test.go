@@ -135,6 +135,7 @@ func (s *side) sessionName(id int64) string {
 }
 
 // eventLine describes an event.
-func (s *side) eventLine(e *wire.WatcherEvent) string {
-	return fmt.Sprintf("event %v %v %s", e.Type, e.State, strings.ReplaceAll(e.Path, s.place, placeholder))
+func (s *side) eventLine(f frame) string {
+	e := f.event
+	return fmt.Sprintf("event %v %v %s zxid %s", e.Type, e.State, strings.ReplaceAll(e.Path, s.place, placeholder), s.zxids.name(f.header.Zxid))
 }

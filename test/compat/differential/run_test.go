@@ -41,6 +41,9 @@ func (p *pair) run(script Script) (v verdict, err error) {
 		if slices.Equal(lines[0], lines[1]) && errs[0] == nil && errs[1] == nil {
 			continue
 		}
+		if errs[0] == nil {
+			errs[0] = sides[0].markHidden(lines[0], lines[1])
+		}
 		if d := excuse(st, lines); d != "" && errs[0] == nil && errs[1] == nil {
 			v.used = append(v.used, d)
 			continue

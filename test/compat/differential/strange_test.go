@@ -38,7 +38,7 @@ func (w *writer) strange() Step {
 // wrongLength is a length that no text, bytes or list can have, to either server.
 func (w *writer) wrongLength(op wire.OpCode) uint32 {
 	switch op {
-	case wire.OpGetEphemerals, wire.OpSync, wire.OpMultiRead, wire.OpMulti:
+	case wire.OpDelete, wire.OpGetEphemerals, wire.OpSync, wire.OpMultiRead, wire.OpMulti:
 		return one[uint32](w, 0xfffffffe, 0x7fffffff, 0x80000000, 1<<20)
 	case wire.OpSetACL:
 		return one[uint32](w, 0xffffffff, 0x7fffffff, 1<<20)

@@ -46,7 +46,7 @@ func (s *side) expire(st Step) error {
 			s.say(st.Slot, "expired")
 			c.conn = nil
 		case f.event != nil:
-			s.say(st.Slot, "%s", s.eventLine(f.event))
+			s.say(st.Slot, "%s", s.eventLine(f))
 		default:
 			s.say(st.Slot, "%s, of nothing", s.reply(wire.OpPing, f))
 		}

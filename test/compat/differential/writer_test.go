@@ -109,7 +109,7 @@ func (w *writer) acl() []wire.ACL {
 		{{Perms: wire.PermAll, Scheme: "auth"}, {Perms: wire.PermRead, Scheme: "world", ID: "anyone"}},
 		{{Perms: wire.PermAll, Scheme: "digest", ID: one(w, digest, "nocolon", "a:b:c", "", "a:b:", ":")}},
 		{{Perms: wire.PermAll, Scheme: "digest", ID: digest}, {Perms: wire.PermRead | wire.PermCreate, Scheme: "world", ID: "anyone"}},
-		{{Perms: wire.PermAll, Scheme: "ip", ID: one(w, "127.0.0.1", "10.0.0.0/8", "127.0.0.0/8", "127.0.0.1/33", "nonsense", "", "::1", "127.0.0.0/0")}},
+		{{Perms: wire.PermAll, Scheme: "ip", ID: one(w, "127.0.0.1", "10.0.0.0/8", "127.0.0.0/8", "127.0.0.1/33", "nonsense", "", "127.0.0.1/", "127.0.0.0/0")}},
 		{{Perms: wire.PermAll, Scheme: one(w, "nobody", "", "super", "World"), ID: "x"}},
 		{open, open, {Perms: wire.PermRead, Scheme: "world", ID: "anyone"}},
 		{{Perms: wire.PermAll, Scheme: "world", ID: one(w, "someone", "")}},
