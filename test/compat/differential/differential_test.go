@@ -147,6 +147,7 @@ func (h *comparison) report(scripts int) {
 func (h *comparison) explain(seed uint64, script Script, v verdict) {
 	h.t.Helper()
 	p := h.pair()
+	first := v
 	deadline := time.Now().Add(2 * time.Minute)
 	small := shrink(script, 300, func(s Script) bool {
 		if time.Now().After(deadline) {
@@ -158,7 +159,8 @@ func (h *comparison) explain(seed uint64, script Script, v verdict) {
 			p.java.Kill()
 			p = h.pair()
 		}
-		if err == nil && got.differs() {
+		// A script that became one in which nothing happens is another failure.
+		if err == nil && got.differs() && got.stuck == first.stuck {
 			v = got
 			return true
 		}
@@ -168,7 +170,7 @@ func (h *comparison) explain(seed uint64, script Script, v verdict) {
 	if err := small.Write(&b); err != nil {
 		h.t.Error(err)
 	}
-	h.t.Errorf("%s, seed %d: the servers differ; put these lines into a file for -replay:\n%s%s", h.setup.Name, seed, b.String(), describe(v))
+	h.t.Errorf("%s, seed %d: the servers differ; first:\n%sput these lines into a file for -replay:\n%s%s", h.setup.Name, seed, describe(first), b.String(), describe(v))
 }
 
 // describe shows both accounts of the step where the servers differed.

@@ -14,6 +14,7 @@ import (
 type verdict struct {
 	step  int         // where the servers differed, -1 if they did not
 	lines [2][]string // what they showed there
+	stuck bool        // whether a server did not answer there
 	used  []string    // names of the deliberate differences met
 	cover coverage
 }
@@ -48,7 +49,7 @@ func (p *pair) run(script Script) (v verdict, err error) {
 			v.used = append(v.used, d)
 			continue
 		}
-		v.step, v.lines = i, lines
+		v.step, v.lines, v.stuck = i, lines, errs[0] != nil || errs[1] != nil
 		break
 	}
 	var wg sync.WaitGroup
