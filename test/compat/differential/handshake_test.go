@@ -28,7 +28,7 @@ func (s *side) connectRequest(c *client, h *Handshake) []byte {
 	case "own":
 		q.SessionID = c.last
 	case "unknown":
-		q.SessionID = 0x1234567890
+		q.SessionID = s.unknown
 	}
 	switch h.Password {
 	case "right":

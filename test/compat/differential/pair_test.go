@@ -126,14 +126,15 @@ func (p *pair) admin(i int) (*conn, error) {
 
 // sides are the two servers as the next script will see them.
 func (p *pair) sides() (*[2]*side, error) {
-	place := place(int(p.places.Add(1)))
+	n := p.places.Add(1)
+	place := place(int(n))
 	var sides [2]*side
 	for i := range sides {
 		admin, err := p.admin(i)
 		if err != nil {
 			return nil, err
 		}
-		s := &side{name: [2]string{"java", "ours"}[i], dial: p.dials[i], admin: admin, place: place, timeout: 30_000}
+		s := &side{name: [2]string{"java", "ours"}[i], dial: p.dials[i], admin: admin, place: place, unknown: 0x1234567890 + n, timeout: 30_000}
 		s.zxids = zxids{exact: !p.setup.Waiting, base: p.bases[i]}
 		f, err := admin.ask(wire.OpExists, &wire.ExistsRequest{Path: "/"})
 		if err != nil {

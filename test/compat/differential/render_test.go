@@ -26,7 +26,8 @@ func (s *side) reply(op wire.OpCode, f frame) string {
 		return "closed"
 	}
 	id := s.zxids.reading(f.header.Zxid)
-	if takesZxid(op) {
+	// A malformed request may have made no transaction.
+	if takesZxid(op) && (s.zxids.exact || f.header.Err != wire.ErrMarshalling) {
 		s.zxids.wrote(f.header.Zxid)
 		id = s.zxids.name(f.header.Zxid)
 	}

@@ -29,6 +29,7 @@ type side struct {
 	dial     func() (net.Conn, error)
 	admin    *conn // with all rights; takes no part in the comparison
 	place    string
+	unknown  int64 // the id of no session; Java closes other connections that claim the same
 	timeout  int32 // of sessions, ms
 	clients  [slots]client
 	sessions []int64 // the script's sessions, in the order of their beginning
