@@ -6,7 +6,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// The behaviors of docs/compatibility.md that releases after 3.8.0 changed.
+// Behaviors in docs/compatibility.md that releases after 3.8.0 changed.
 func TestBehaviorFollowsLaterReleases(t *testing.T) {
 	w := newWorld(t, Config{})
 	p, other := w.dial(), w.dial()

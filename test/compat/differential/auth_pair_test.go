@@ -54,7 +54,7 @@ func startJava(t *testing.T, c authConfig) string {
 	t.Helper()
 	flags := []string{
 		"-Dfile.encoding=UTF-8",
-		"-Dzookeeper.fips-mode=false", // DIGEST-MD5 needs MD5
+		"-Dzookeeper.fips-mode=false", // in FIPS mode, later releases refuse DIGEST-MD5
 		"-Dzookeeper.authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider",
 	}
 	if !c.noSASL {

@@ -73,7 +73,7 @@ func Differences() []Difference {
 		},
 		{
 			Name:       "quotas that are none",
-			Reason:     "they take a 3.9.3 down, and later releases refuse them in the same way",
+			Reason:     "they take the server down",
 			Documented: "The znodes of a quota contain only valid numbers",
 		},
 		{

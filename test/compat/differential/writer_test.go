@@ -63,7 +63,7 @@ func (w *writer) quotaPath() string {
 		one(w, "", "/zookeeper_limits", "/zookeeper_stats", "/zookeeper_limits", "/zookeeper_stats")
 }
 
-// quotaData is what such nodes may hold. Anything else takes a 3.8.0 down.
+// quotaData is what such nodes may hold. Anything else takes Java's server down.
 func (w *writer) quotaData() []byte {
 	return []byte(one(w, "", "count=3,bytes=20", "count=-1,bytes=-1=;byteHardLimit=30;countHardLimit=4",
 		"count=2,bytes=-1=;countHardLimit=-1", "bytes=5", "count=1000,bytes=1000=;byteHardLimit=12"))
@@ -138,7 +138,7 @@ func (w *writer) createPath(mode wire.CreateMode) string {
 }
 
 // create returns one of the four creates. A createTTL has a kind with a time to
-// live: of others a 3.8.0 dies.
+// live: of others Java's server dies.
 func (w *writer) create() wire.MultiOp {
 	mode := wire.CreateMode(w.r.IntN(4))
 	path := w.createPath(mode)
