@@ -97,7 +97,7 @@
 //
 // # Four-letter words
 //
-// The answers equal those of ZooKeeper 3.8 line by line, also over TLS if the port
+// The answers equal those of ZooKeeper 3.9 line by line, also over TLS if the port
 // speaks it. The differences, and their reasons:
 //
 //   - gtmk, stmk, and hash are about Java's tracing and a history of digests. The server

@@ -11,18 +11,13 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// version returns the version that the four-letter words report. Clients and monitoring
+// version is the version that the four-letter words report. Clients and monitoring
 // deduce the server's behavior from the number, so it is the version of the ZooKeeper with
 // the same behavior: docs/compatibility.md lists which release changed what.
 //
 // The date is also that release's, in the format of releases before 3.8, which go-zookeeper
 // reads.
-func (o *Options) version() string {
-	if o.Compat38 {
-		return "3.8.0-zklock, built on 02/25/2022 08:49 UTC"
-	}
-	return "3.9.4-zklock, built on 08/19/2025 19:53 UTC"
-}
+const version = "3.9.4-zklock, built on 08/19/2025 19:53 UTC"
 
 // fourLetterWords maps each four-letter word to its answer, which runs on the goroutine of
 // the connection. The formats are, line by line, those of ZooKeeper's package
@@ -76,7 +71,7 @@ func (s *Server) wordIsro(a *answer) {
 }
 
 func (s *Server) wordSrvr(a *answer) {
-	a.text("Zookeeper version: " + s.opts.version() + "\n" + summary(s.Stats()))
+	a.text("Zookeeper version: " + version + "\n" + summary(s.Stats()))
 }
 
 // mode returns the role of a server of one node.
@@ -102,7 +97,7 @@ func summary(st Stats) string {
 }
 
 func (s *Server) wordStat(a *answer) {
-	a.text("Zookeeper version: " + s.opts.version() + "\nClients:\n")
+	a.text("Zookeeper version: " + version + "\nClients:\n")
 	s.forEachConn(a, func(v connView) { a.text(v.brief() + ")\n") })
 	a.text("\n" + summary(s.Stats()))
 }

@@ -20,7 +20,7 @@ type row struct {
 
 func (s *Server) wordMntr(a *answer) {
 	st := s.Stats()
-	for _, rows := range [][]row{gauges(s.opts.version(), st), tallies(st), timings(st), zklockRows(st)} {
+	for _, rows := range [][]row{gauges(st), tallies(st), timings(st), zklockRows(st)} {
 		for _, r := range rows {
 			a.text(fmt.Sprintf("zk_%s\t%v\n", r.key, r.value))
 		}
@@ -29,7 +29,7 @@ func (s *Server) wordMntr(a *answer) {
 
 // gauges returns the gauges of every ZooKeeper server, under its names
 // (ZooKeeperServer.registerMetrics).
-func gauges(version string, st Stats) []row {
+func gauges(st Stats) []row {
 	return []row{
 		{"version", version},
 		{"server_state", mode(st)},
@@ -184,7 +184,7 @@ func (s *Server) wordEnvi(a *answer) {
 	in, limit := memoryStats()
 	a.text("Environment:\n")
 	for _, e := range [][2]string{
-		{"zookeeper.version", s.opts.version()}, {"host.name", host}, {"go.version", runtime.Version()},
+		{"zookeeper.version", version}, {"host.name", host}, {"go.version", runtime.Version()},
 		{"java.version", notAvailable}, {"java.vendor", notAvailable}, {"java.home", notAvailable}, {"java.class.path", notAvailable},
 		{"java.library.path", notAvailable}, {"java.io.tmpdir", notAvailable}, {"java.compiler", notAvailable},
 		{"os.name", strings.ToUpper(runtime.GOOS[:1]) + runtime.GOOS[1:]}, {"os.arch", runtime.GOARCH}, {"os.version", notAvailable},

@@ -33,27 +33,25 @@ func word(t testing.TB, s *Server, name string) string {
 
 // TestVersionMatchesBehavior: clients read the version to know what a server does.
 func TestVersionMatchesBehavior(t *testing.T) {
-	for compat, want := range map[bool]string{false: "3.9.4-zklock, built on 08/19/2025 19:53 UTC", true: "3.8.0-zklock, built on 02/25/2022 08:49 UTC"} {
-		synctest.Test(t, func(t *testing.T) {
-			opts := quiet(t)
-			opts.FourLetterWords, opts.Compat38 = []string{"*"}, compat
-			s := start(t, opts)
-			for name, form := range map[string]string{
-				"srvr": "Zookeeper version: %s\n", "stat": "Zookeeper version: %s\n", "mntr": "zk_version\t%s\n", "envi": "zookeeper.version=%s\n",
-			} {
-				if answer := word(t, s, name); !strings.Contains(answer, fmt.Sprintf(form, want)) {
-					t.Errorf("compat %v: %s answers %.100q, want %s", compat, name, answer, want)
-				}
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.FourLetterWords = []string{"*"}
+		s := start(t, opts)
+		const want = "3.9.4-zklock, built on 08/19/2025 19:53 UTC"
+		for name, form := range map[string]string{
+			"srvr": "Zookeeper version: %s\n", "stat": "Zookeeper version: %s\n", "mntr": "zk_version\t%s\n", "envi": "zookeeper.version=%s\n",
+		} {
+			if answer := word(t, s, name); !strings.Contains(answer, fmt.Sprintf(form, want)) {
+				t.Errorf("%s answers %.100q, want %s", name, answer, want)
 			}
-			c := login(t, s, time.Minute)
-			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/x", ACL: []wire.ACL{{Perms: wire.PermAdmin, Scheme: "world", ID: "anyone"}}})
-			c.send(wire.OpExists, &wire.ExistsRequest{Path: "/x"})
-			h, _, err := c.next()
-			if err != nil || (h.Err == wire.ErrNoAuth) == compat {
-				t.Errorf("compat %v: exists without READ: %v, %v", compat, h.Err, err)
-			}
-		})
-	}
+		}
+		c := login(t, s, time.Minute)
+		c.do(wire.OpCreate, &wire.CreateRequest{Path: "/x", ACL: []wire.ACL{{Perms: wire.PermAdmin, Scheme: "world", ID: "anyone"}}})
+		c.send(wire.OpExists, &wire.ExistsRequest{Path: "/x"})
+		if h, _, err := c.next(); err != nil || h.Err != wire.ErrNoAuth {
+			t.Errorf("exists without READ: %v, %v", h.Err, err)
+		}
+	})
 }
 
 // TestFourLetterWordFormats checks every answer against ZooKeeper's format, which

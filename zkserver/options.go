@@ -177,13 +177,6 @@ type Options struct {
 	// zookeeper.enforceQuota. False, ZooKeeper's default, only counts.
 	EnforceQuota bool
 
-	// Compat38 restores the few behaviors of ZooKeeper 3.8.0 that later releases changed,
-	// for comparison, and reports that version; docs/compatibility.md lists them. It also
-	// restores ZooKeeper's recursive watches. False means the behavior and the version of
-	// 3.9.4, and recursive watches that report only znodes that the client could list: it
-	// needs READ on the znodes between the watch and a change.
-	Compat38 bool
-
 	// ContainerCheckInterval is how often the server removes empty containers and nodes
 	// past their time to live, as znode.container.checkIntervalMs. 0 means one minute.
 	ContainerCheckInterval time.Duration

@@ -58,7 +58,6 @@ func (s *Server) treeConfig() tree.Config {
 		EnforceQuota:      o.EnforceQuota,
 		ContainerInterval: o.ContainerCheckInterval,
 		NeverUsed:         o.ContainerNeverUsed.Milliseconds(),
-		Compat38:          o.Compat38,
 	}
 	o.setAuth(&c)
 	o.setLimits(&c)

@@ -122,12 +122,6 @@ type Config struct {
 	// Rand provides session passwords; nil means crypto/rand. If it fails, Connect
 	// refuses new sessions.
 	Rand io.Reader
-	// Compat38 restores the behavior of 3.8.0 that later releases fixed, to compare
-	// both answer by answer. exists needs no READ permission. A watch replaces
-	// another kind of watch of the same connection on the same path. checkWatches
-	// finds the watches of other connections. A recursive watch reports nodes that
-	// the client may not list, as in all releases.
-	Compat38 bool
 }
 
 // withDefaults returns the configuration with defaults for zero values.

@@ -1,7 +1,7 @@
 // Package tree implements the state machine of a one-node ZooKeeper server: znodes,
 // sessions, watches, access control, and every operation of Apache ZooKeeper's
 // protocol, with the answers, error codes, Stats, transaction IDs, and event order of
-// ZooKeeper 3.8 and 3.9.
+// ZooKeeper 3.9.
 //
 // A [Tree] has no clock, does no I/O, and starts no goroutine. Its inputs are bytes
 // and the time. Its outputs are records to make durable and frames to send:
@@ -40,11 +40,8 @@
 //   - A client with a wrong password does not close the connection of the session
 //     that it names.
 //   - A renegotiated session timeout survives a restart.
-//   - A check outside a multi is an unknown request, because it crashes a 3.8.0
-//     server.
 //   - deleteContainer and createSession, which servers use internally, are unknown
-//     requests too. Later releases let any client delete containers with
-//     deleteContainer.
+//     requests. 3.9.3 lets any client delete containers with deleteContainer.
 //   - SASL has one mechanism, DIGEST-MD5. Without configured users it is refused.
 //     Java answers without an error and without a token, which makes clients fail
 //     too. A user always acts under its own name, whatever else the client requests.
@@ -56,11 +53,11 @@
 //     They have at most 64 bytes. Java accepts any number of leading zeros. A request
 //     has at most 200,000 bytes of names in entries of the scheme x509.
 //   - A createTTL with a mode without a TTL is a bad argument. Java fails while it
-//     applies it.
+//     applies it, and in a multi creates a node without a TTL.
 //   - The znodes of a quota contain only valid numbers, and belong to a path.
-//     Anything else is a bad argument, as in the latest releases; it crashes a 3.8.0
-//     server. A text longer than 256 bytes, or with more than eight names, is a bad
-//     argument too, because it could delay all other clients. The counted usage survives a restart.
+//     Anything else is a bad argument; it crashes servers up to 3.9.6. A text longer
+//     than 256 bytes, or with more than eight names, is a bad argument too, because it
+//     could delay all other clients. The counted usage survives a restart.
 //   - A multi has at most 5,000 operations, as has a multiRead. A longer one is a
 //     bad argument. Several results of a multiRead take at most half of what an
 //     answer may.
@@ -112,10 +109,11 @@
 //   - CVE-2019-0201: getACL returned the hashes of digests to every client. Here it
 //     requires READ or ADMIN, and returns hashes only to clients with ADMIN.
 //   - CVE-2024-23944: persistent and recursive watches reported nodes that the client
-//     may not read. Here each event, including those of setWatches, is subject to the
-//     access control list of its node at the time of the change.
-//   - Up to 3.8.0 exists needed no permission, and an unknown SASL user could log in
-//     with the password of the user before it.
+//     may not read, and 3.9.3 reports them at setWatches. Here each event, including
+//     those of setWatches, is subject to the access control list of its node at the
+//     time of the change.
+//   - Before 3.9.2 exists needed no permission. Before 3.9.3 an unknown SASL user
+//     could log in with the password of the user before it.
 //
 // These do not apply here:
 //

@@ -208,7 +208,7 @@ func (t *Tree) countRecursiveAbove(n *node) (count int) {
 		if looked++; p.extra.recursiveWatch {
 			n := t.watches.countWith(p.path(), dataRecursive)
 			count += n
-			p.extra.recursiveWatch = n > 0 || t.watches.countWith(p.path(), recursive) > 0
+			p.extra.recursiveWatch = n > 0
 		}
 	}
 	t.steps += looked / ancestorsPerStep

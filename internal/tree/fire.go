@@ -40,7 +40,7 @@ func (t *Tree) fireDeleted(path string, p *node, acl *aclSet, out *Out) {
 	}
 	f := t.newFiring(path, wire.EventNodeDeleted, p, acl, out)
 	f.fireTable(dataOnce, dataPersistent, dataRecursive)
-	f.fireTable(childOnce, childPersistent, childRecursive)
+	f.fireTable(childOnce, childPersistent, 0)
 }
 
 // fireChildren reports a change of the children of p. Recursive watches are excluded,
@@ -92,7 +92,7 @@ func (f *firing) fireTable(once, lasting, recurse watchBits) {
 			above, last = append(above, f.t.acls.of(n)), n
 		}
 		if n.extra.recursiveWatch {
-			n.extra.recursiveWatch = f.deliverRecursive(n.path(), recurse, above)
+			n.extra.recursiveWatch = f.deliverRecursive(n.path(), above)
 		}
 	}
 	f.t.steps += looked / ancestorsPerStep
@@ -100,11 +100,11 @@ func (f *firing) fireTable(once, lasting, recurse watchBits) {
 
 // deliverRecursive notifies the recursive watches on the path of an ancestor, and
 // reports whether there is any such watch.
-func (f *firing) deliverRecursive(path string, recurse watchBits, above []*aclSet) (any bool) {
+func (f *firing) deliverRecursive(path string, above []*aclSet) (any bool) {
 	f.t.steps += 1 + len(path)/textPerStep + len(f.t.watches.byPath[path])/lookedPerStep
 	for _, e := range f.t.watches.byPath[path] {
-		any = any || e.bits&recursive != 0
-		if e.bits&recurse != 0 {
+		if e.bits&dataRecursive != 0 {
+			any = true
 			f.deliver(e.conn, above)
 		}
 	}
@@ -125,7 +125,7 @@ func (f *firing) deliver(c *conn, above []*aclSet) {
 		return
 	}
 	if f.frame == nil {
-		f.frame = wire.AppendEvent(nil, f.t.eventZxid(), &f.event)
+		f.frame = wire.AppendEvent(nil, f.t.zxid, &f.event)
 	}
 	if f.t.admitEvent(c, len(f.event.Path)) {
 		f.out.frame(c, f.frame)
@@ -133,8 +133,7 @@ func (f *firing) deliver(c *conn, above []*aclSet) {
 }
 
 // maySee reports whether c may get an event of a node with the list acl, which is nil
-// for a missing node. ZooKeeper up to 3.8.3 notified all clients, with paths;
-// Debian's 3.8.0 has the fix.
+// for a missing node.
 func (t *Tree) maySee(c *conn, acl *aclSet) bool {
 	return acl == nil || t.may(c, acl, wire.PermRead)
 }
@@ -142,23 +141,11 @@ func (t *Tree) maySee(c *conn, acl *aclSet) bool {
 // mayListAll reports whether c may list the children of all nodes with these lists.
 // ZooKeeper reports nodes to recursive watches that getChildren would not list.
 func (t *Tree) mayListAll(c *conn, lists []*aclSet) bool {
-	if t.cfg.Compat38 {
-		return true
-	}
 	return t.admitLookups(c, len(lists)*len(c.ids)) && !slices.ContainsFunc(lists, func(s *aclSet) bool { return !t.may(c, s, wire.PermRead) })
 }
 
 // noZxid is the zxid in the header of an event that names no transaction.
 const noZxid = -1
-
-// eventZxid returns the zxid in the header of an event of the present transaction.
-// Servers before 3.9 name no transaction.
-func (t *Tree) eventZxid() int64 {
-	if t.cfg.Compat38 {
-		return noZxid
-	}
-	return t.zxid
-}
 
 // nodeEvent returns the event to send.
 func nodeEvent(typ wire.EventType, path string) wire.WatcherEvent {

@@ -155,8 +155,7 @@ func (t *Tree) validID(a wire.ACL) bool {
 	case schemeDigest:
 		return validDigestID(a.ID)
 	case schemeIP:
-		// Up to 3.9.3 Java does not support IPv6 addresses here.
-		return validIPExpr(a.ID) && !(t.cfg.Compat38 && strings.Contains(a.ID, ":"))
+		return validIPExpr(a.ID)
 	case schemeSASL:
 		return validSASLID(a.ID)
 	case schemeX509:

@@ -120,9 +120,6 @@ func TestValidIDs(t *testing.T) {
 			}
 		}
 	}
-	if New(Config{Compat38: true}).validID(acl(1, "ip", "::1")) {
-		t.Error("3.8.0 takes no address of IPv6")
-	}
 }
 
 func TestFixACLKeepsAllProvenIdentities(t *testing.T) {

@@ -1,14 +1,25 @@
 package tree
 
 import (
+	"errors"
+
 	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/wire"
 )
 
 // multi executes all operations in one transaction, or none. Its answer has no error
 // in the header, because the results have the errors. Only a multi that cannot be
-// decoded fails as a whole.
-func (t *Tree) multi(c *conn, m *wire.MultiRequest, now Now, out *Out) (wire.Record, wire.ErrCode) {
+// decoded fails as a whole. It uses a transaction ID, unless a list is null.
+func (t *Tree) multi(c *conn, m *wire.MultiRequest, malformed error, now Now, out *Out) (wire.Record, wire.ErrCode) {
+	if malformed == nil {
+		malformed = setKinds(m.Ops)
+	}
+	switch {
+	case malformed == errNullACL:
+		return nil, wire.ErrMarshalling
+	case malformed != nil:
+		return nil, t.fail(wire.ErrMarshalling, now, out)
+	}
 	if len(m.Ops) > maxOps {
 		return nil, t.fail(wire.ErrBadArguments, now, out)
 	}
@@ -19,9 +30,6 @@ func (t *Tree) multi(c *conn, m *wire.MultiRequest, now Now, out *Out) (wire.Rec
 	x := txn{op: wire.OpMulti, subs: make([]txn, len(m.Ops))}
 	for i := range m.Ops {
 		op := &m.Ops[i]
-		if op.Op = multiKind(op); op.Op == wire.OpError {
-			return nil, t.fail(wire.ErrMarshalling, now, out)
-		}
 		var err wire.ErrCode
 		if x.subs[i], err = p.prepare(op.Op, op.Req); err != wire.ErrOK {
 			t.fail(err, now, out)
@@ -49,20 +57,32 @@ func (t *Tree) multi(c *conn, m *wire.MultiRequest, now Now, out *Out) (wire.Rec
 	return resp, wire.ErrOK
 }
 
-// multiKind returns the kind of an operation in a multi. Java uses the mode of a
-// create there, not its opcode. So both ordinary creates answer with the path only,
-// and a TTL mode in a record without a TTL is an error (OpError).
-func multiKind(op *wire.MultiOp) wire.OpCode {
-	q, ok := op.Req.(*wire.CreateRequest)
-	switch {
-	case !ok:
-		return op.Op
-	case q.Flags.Container():
-		return wire.OpCreateContainer
-	case q.Flags.TTL():
-		return wire.OpError
+// Errors of setKinds.
+var (
+	errMode    = errors.New("tree: a create in a multi has an invalid mode")
+	errNullACL = errors.New("tree: a create in a multi has no access control list")
+)
+
+// setKinds checks the creates, and sets the opcode of those with the mode of a
+// container, because Java uses the mode there. In Java, such errors are errors of
+// decoding (MultiOperationRecord.deserialize). A record without a TTL cannot have the
+// mode of a node with a TTL.
+func setKinds(ops []wire.MultiOp) error {
+	for i := range ops {
+		q, ok := ops[i].Req.(*wire.CreateRequest)
+		switch {
+		case !ok:
+		case !q.Flags.Valid():
+			return errMode
+		case q.ACL == nil:
+			return errNullACL
+		case q.Flags.TTL():
+			return errMode
+		case q.Flags.Container():
+			ops[i].Op = wire.OpCreateContainer
+		}
 	}
-	return wire.OpCreate
+	return nil
 }
 
 // failedMulti returns the answer if the operation at failed did not succeed: those

@@ -126,7 +126,7 @@ func TestMultiResults(t *testing.T) {
 		opCheck("/a", 2),
 		opDelete("/b", 0),
 	)
-	kinds := []wire.OpCode{wire.OpCreate, wire.OpCreate, wire.OpCreate2, wire.OpCreate2, wire.OpSetData,
+	kinds := []wire.OpCode{wire.OpCreate, wire.OpCreate2, wire.OpCreate2, wire.OpCreate2, wire.OpSetData,
 		wire.OpCreate, wire.OpSetData, wire.OpCheck, wire.OpDelete}
 	zxid := w.tree.Zxid()
 	for i, r := range results {

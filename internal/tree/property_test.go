@@ -51,7 +51,7 @@ func checkInvariants(tb testing.TB, t *Tree) {
 		if _, ok := t.quotas[n.path()]; ok && !n.extraOrNew().hasQuota {
 			tb.Fatalf("%q does not know of its quota", n.path())
 		}
-		if t.watches.countWith(n.path(), recursive) > 0 && !n.extraOrNew().recursiveWatch {
+		if t.watches.countWith(n.path(), dataRecursive) > 0 && !n.extraOrNew().recursiveWatch {
 			tb.Fatalf("%q does not know of its recursive watches", n.path())
 		}
 		kind := kindOf(n.owner)
@@ -230,7 +230,7 @@ func failed(op wire.OpCode, r reply) bool {
 func TestRandomHistoriesKeepInvariants(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			w := newWorld(t, Config{ExtendedTypes: true, Compat38: seed%4 == 0, Rand: seededRand(byte(seed))})
+			w := newWorld(t, Config{ExtendedTypes: true, Rand: seededRand(byte(seed))})
 			r := &random{rand.New(rand.NewPCG(seed, 0)), w}
 			w.dial()
 			for i := range 1500 {

@@ -29,7 +29,7 @@ func quotaNode(path string) (subtree, name string, ok bool) {
 }
 
 // validQuota reports whether a request may store data in the node at path. The nodes
-// of quotas must contain valid numbers and belong to a path. A 3.8.0 server accepts
+// of quotas must contain valid numbers and belong to a path. Java accepts
 // anything, and crashes when it counts.
 func validQuota(path string, data []byte) bool {
 	subtree, _, ok := quotaNode(path)

@@ -22,8 +22,8 @@ func (t *Tree) readable(c *conn, path string, perm wire.Perm) (*node, wire.ErrCo
 }
 
 // exists answers with the Stat. Its watch is also set on a missing node, and then
-// fires when the node is created. Up to 3.8.0 exists needed no permission. Later
-// servers require READ, because the size and the times of a node are information.
+// fires when the node is created. It needs READ, because the size and the times of a
+// node are information.
 func (t *Tree) exists(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var q wire.ExistsRequest
 	if q.Decode(r); r.Err() != nil {
@@ -33,7 +33,7 @@ func (t *Tree) exists(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 		return nil, wire.ErrBadArguments
 	}
 	n := t.lookup(q.Path)
-	if n != nil && !t.cfg.Compat38 && !t.may(c, t.acls.of(n), wire.PermRead) {
+	if n != nil && !t.may(c, t.acls.of(n), wire.PermRead) {
 		return nil, wire.ErrNoAuth
 	}
 	if q.Watch {

@@ -120,7 +120,7 @@ func (t *Tree) read(c *conn, op wire.OpCode, r *jute.Reader) (wire.Record, wire.
 	case wire.OpWhoAmI:
 		return whoAmI(c), wire.ErrOK
 	}
-	// This includes a check outside a multi, which crashes a 3.8.0 server, and the
+	// This includes a check outside a multi, as in 3.9.3 and later, and the
 	// internal operations of servers: createSession and deleteContainer.
 	return nil, errUnknownOp
 }

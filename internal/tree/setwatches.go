@@ -104,7 +104,7 @@ func (t *Tree) restoreWatch(c *conn, kind int, path string, seen int64, out *Out
 	case 3:
 		t.addWatch(path, c, dataPersistent|childPersistent)
 	case 4:
-		t.addWatch(path, c, t.recursiveBits())
+		t.addWatch(path, c, dataRecursive)
 	}
 }
 
@@ -124,8 +124,7 @@ func (t *Tree) restoreOneShot(c *conn, path string, n *node, deleted, missed boo
 	if deleted {
 		typ = wire.EventNodeDeleted
 	}
-	// Debian's 3.8.0 has the fix for events of changes, but not for these.
-	if t.cfg.Compat38 || t.maySee(c, acl) {
+	if t.maySee(c, acl) {
 		t.steps += eventSteps + len(path)/textPerStep
 		e := nodeEvent(typ, path)
 		out.frame(c, wire.AppendEvent(nil, noZxid, &e))

@@ -85,17 +85,11 @@ func TestSetWatchesWithoutLists(t *testing.T) {
 }
 
 func TestSetWatchesEventsNeedRead(t *testing.T) {
-	for _, compat := range []bool{false, true} {
-		_, p, actor := watchBed(t, Config{Compat38: compat})
-		actor.auth("digest", "ann:secret")
-		actor.mkACL("/private", wire.ACL{Perms: 31, Scheme: "auth"})
-		p.call(wire.OpSetWatches, &wire.SetWatches{
-			DataWatches: []string{"/private", "/gone"}, ExistWatches: []string{"/private"}, ChildWatches: []string{"/private"},
-		})
-		want := []string{"deleted /gone"}
-		if compat {
-			want = []string{"data /private", "deleted /gone", "created /private", "children /private"}
-		}
-		p.wantEvents(want...)
-	}
+	_, p, actor := watchBed(t, Config{})
+	actor.auth("digest", "ann:secret")
+	actor.mkACL("/private", wire.ACL{Perms: 31, Scheme: "auth"})
+	p.call(wire.OpSetWatches, &wire.SetWatches{
+		DataWatches: []string{"/private", "/gone"}, ExistWatches: []string{"/private"}, ChildWatches: []string{"/private"},
+	})
+	p.wantEvents("deleted /gone")
 }

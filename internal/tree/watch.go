@@ -2,7 +2,6 @@ package tree
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/wire"
@@ -18,11 +17,9 @@ const (
 	dataRecursive
 	childOnce
 	childPersistent
-	childRecursive // only with Compat38, where it never sees a list of children
 
 	dataMask  = dataOnce | dataPersistent | dataRecursive
-	childMask = childOnce | childPersistent | childRecursive
-	recursive = dataRecursive | childRecursive
+	childMask = childOnce | childPersistent
 )
 
 // count returns how many watches ZooKeeper counts in b: one per table, whatever their
@@ -168,16 +165,15 @@ func (w *watchTable) account(path string, c *conn, old, bits watchBits) {
 	w.total += n
 	c.watched.watches += int64(n)
 	w.shares.add(c.share, int64(n))
-	if old&recursive != 0 {
+	if old&dataRecursive != 0 {
 		w.recursive--
 	}
-	if bits&recursive != 0 {
+	if bits&dataRecursive != 0 {
 		w.recursive++
 	}
 }
 
-// addWatch adds a watch of c on path to its other watches there. With Compat38 it
-// replaces another kind in the same one of ZooKeeper's two tables.
+// addWatch adds a watch of c on path to its other watches there.
 func (t *Tree) addWatch(path string, c *conn, bits watchBits) {
 	had := t.watches.bits(path, c)
 	if had != 0 {
@@ -186,15 +182,8 @@ func (t *Tree) addWatch(path string, c *conn, bits watchBits) {
 	if !t.checkWatchLimits(path, c, had, had|bits) {
 		return
 	}
-	if t.cfg.Compat38 {
-		for _, table := range []watchBits{dataMask, childMask} {
-			if bits&table != 0 {
-				had &^= table
-			}
-		}
-	}
 	t.watches.set(path, c, had|bits)
-	if bits&recursive != 0 {
+	if bits&dataRecursive != 0 {
 		if n := t.nodes.get(path); n != nil {
 			n.ensureExtra().recursiveWatch = true
 		}
@@ -213,41 +202,25 @@ func (t *Tree) addWatchOp(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	case wire.AddWatchPersistent:
 		t.addWatch(q.Path, c, dataPersistent|childPersistent)
 	case wire.AddWatchPersistentRecursive:
-		t.addWatch(q.Path, c, t.recursiveBits())
+		t.addWatch(q.Path, c, dataRecursive)
 	default:
 		return nil, wire.ErrMarshalling
 	}
 	return &wire.ErrorResponse{}, wire.ErrOK
 }
 
-// recursiveBits returns the bits of a recursive watch. It is a data watch. In 3.8.0
-// it is a child watch too, which is counted, is replaced, and reports deletions that
-// the data watch did not.
-func (t *Tree) recursiveBits() watchBits {
-	if t.cfg.Compat38 {
-		return dataRecursive | childRecursive
-	}
-	return dataRecursive
-}
-
-// typeMask returns the watches that a watcher type selects. 3.8.0 does not know the
-// last two types, and applies the first two to their whole table.
-func (t *Tree) typeMask(typ wire.WatcherType) (watchBits, bool) {
-	compat := t.cfg.Compat38
-	switch {
-	case typ == wire.WatcherChildren && compat:
-		return childMask, true
-	case typ == wire.WatcherData && compat:
-		return dataMask, true
-	case typ == wire.WatcherChildren:
+// typeMask returns the watches that a watcher type selects.
+func typeMask(typ wire.WatcherType) (watchBits, bool) {
+	switch typ {
+	case wire.WatcherChildren:
 		return childOnce, true
-	case typ == wire.WatcherData:
+	case wire.WatcherData:
 		return dataOnce, true
-	case typ == wire.WatcherAny:
+	case wire.WatcherAny:
 		return dataMask | childMask, true
-	case typ == wire.WatcherPersistent && !compat:
+	case wire.WatcherPersistent:
 		return dataPersistent | childPersistent, true
-	case typ == wire.WatcherPersistentRecursive && !compat:
+	case wire.WatcherPersistentRecursive:
 		return dataRecursive, true
 	}
 	return 0, false
@@ -258,28 +231,12 @@ func (t *Tree) typeMask(typ wire.WatcherType) (watchBits, bool) {
 func (t *Tree) checkWatches(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var q wire.CheckWatchesRequest
 	q.Decode(r)
-	mask, ok := t.typeMask(q.Type)
+	mask, ok := typeMask(q.Type)
 	if r.Err() != nil || !ok {
-		return nil, wire.ErrMarshalling
-	}
-	if t.cfg.Compat38 && !strings.HasPrefix(q.Path, "/") {
-		// In 3.8.0, the walk from "" to the root has no first step, and from other
-		// relative paths no last one.
-		if q.Path == "" {
-			return nil, wire.ErrNoWatcher
-		}
 		return nil, wire.ErrMarshalling
 	}
 	if t.watches.bits(q.Path, c)&mask != 0 {
 		return nil, wire.ErrOK
-	}
-	if t.cfg.Compat38 {
-		// In 3.8.0, the watches of all connections count.
-		for _, e := range t.watches.byPath[q.Path] {
-			if e.bits&mask != 0 {
-				return nil, wire.ErrOK
-			}
-		}
 	}
 	return nil, wire.ErrNoWatcher
 }
@@ -289,7 +246,7 @@ func (t *Tree) checkWatches(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode)
 func (t *Tree) removeWatches(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var q wire.RemoveWatchesRequest
 	q.Decode(r)
-	mask, ok := t.typeMask(q.Type)
+	mask, ok := typeMask(q.Type)
 	if r.Err() != nil || !ok {
 		return nil, wire.ErrMarshalling
 	}

@@ -18,19 +18,16 @@ func isWrite(op wire.OpCode) bool {
 }
 
 // write executes a write and returns its answer. A failed write uses a transaction ID
-// too, and its record prevents the ID from being reused.
+// too, and its record prevents the ID from being reused. As in Java, a write that cannot
+// be decoded uses none, unless it is a multi.
 func (t *Tree) write(c *conn, op wire.OpCode, r *jute.Reader, now Now, out *Out) (wire.Record, wire.ErrCode) {
 	req := wire.NewRequest(op)
-	// Java assigns the transaction ID before it decodes the body, except for a
-	// reconfiguration.
-	if req.Decode(r); r.Err() != nil {
-		if op == wire.OpReconfig {
-			return nil, wire.ErrMarshalling
-		}
-		return nil, t.fail(wire.ErrMarshalling, now, out)
-	}
+	req.Decode(r)
 	if m, ok := req.(*wire.MultiRequest); ok {
-		return t.multi(c, m, now, out)
+		return t.multi(c, m, r.Err(), now, out)
+	}
+	if r.Err() != nil {
+		return nil, wire.ErrMarshalling
 	}
 	p := preparer{t: t, c: c}
 	x, err := p.prepare(op, req)

@@ -125,6 +125,18 @@ func zookeeperJars(release string) []string {
 	return append(jars, filepath.Join(dir, "zookeeper.jar"))
 }
 
+// ZooKeeperClasspath returns the class path of the servers of a release, empty for the one
+// that Debian installed. It skips the test as [NeedZooKeeper] does if they cannot be started.
+func ZooKeeperClasspath(tb testing.TB, release string) string {
+	tb.Helper()
+	needRelease(tb, release)
+	path, err := Classpath(zookeeperJars(release)...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
 // JavaFlags returns the flags of a JVM with a small heap that starts quickly. A
 // test's JVM lives for seconds, so the optimizing compiler and a parallel collector
 // would cost more than they save.

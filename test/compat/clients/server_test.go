@@ -103,7 +103,6 @@ func Ours(t *testing.T, sweep time.Duration) string {
 	return harness.Serve(t, zkserver.Options{
 		DataDir: t.TempDir(), TickTime: tick, ExtendedTypes: true, MaxClientConns: -1, SuperDigest: superDigest,
 		ContainerCheckInterval: sweep, FourLetterWords: []string{"*"},
-		Compat38: true, // the release that it is compared with
 	})
 }
 
@@ -112,7 +111,7 @@ func Ours(t *testing.T, sweep time.Duration) string {
 func Theirs(t *testing.T, sweep time.Duration) string {
 	t.Helper()
 	return harness.StartServer(t, harness.ServerConfig{
-		TickTime: tick, SuperDigest: superDigest,
+		Release: harness.Release39, TickTime: tick, SuperDigest: superDigest,
 		JavaFlags: []string{fmt.Sprintf("-Dznode.container.checkIntervalMs=%d", sweep.Milliseconds())},
 	}).Addr()
 }

@@ -28,7 +28,7 @@ const ensembleTests = "BasicCluster|ClientClusterFailover|NoQuorum|DNSHostProvid
 
 // goHarness is what go-zookeeper's tests wait for a server by, and what they are
 // given in its place: the parser of the first cannot read the date in the answer of
-// ZooKeeper 3.8. The servers are asked one by one.
+// ZooKeeper 3.8 and later. The servers are asked one by one.
 var goHarness = strings.NewReplacer(
 	"_, ok := FLWSrvr(serverAddrs, time.Second)",
 	`oks := FLWRuok(serverAddrs, time.Second)
@@ -81,12 +81,7 @@ func runSuite(t *testing.T, cmd *exec.Cmd) []byte {
 // command "java": ours if ours is set.
 func kazooSuite(t *testing.T, ours bool) outcomes {
 	t.Helper()
-	harness.NeedZooKeeper(t)
-	dir := t.TempDir()
-	classpath, err := harness.Classpath("zookeeper", "slf4j-simple")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, classpath := t.TempDir(), harness.ZooKeeperClasspath(t, harness.Release39)
 	port, err := harness.FreePort()
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +89,7 @@ func kazooSuite(t *testing.T, ours bool) outcomes {
 	report := filepath.Join(dir, "report.xml")
 	cmd := harness.Python(t, "kazoo.tests, pytest, objgraph, puresasl, gevent, eventlet", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml="+report, "--pyargs", "kazoo.tests")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "ZOOKEEPER_VERSION=3.8.0", "ZOOKEEPER_CLUSTER_SIZE=1", "ZOOKEEPER_CLASSPATH="+classpath,
+	cmd.Env = append(os.Environ(), "ZOOKEEPER_VERSION=3.9.3", "ZOOKEEPER_CLUSTER_SIZE=1", "ZOOKEEPER_CLASSPATH="+classpath,
 		fmt.Sprintf("ZOOKEEPER_PORT_OFFSET=%d", port))
 	if ours {
 		if err := Impostor(dir, "java"); err != nil {
@@ -149,7 +144,7 @@ type xmlMark struct{}
 // command "zkServer.sh": ours if ours is set.
 func goSuite(t *testing.T, ours bool) outcomes {
 	t.Helper()
-	harness.NeedZooKeeper(t)
+	classpath := harness.ZooKeeperClasspath(t, harness.Release39)
 	found, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/go-zookeeper/zk").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +157,7 @@ func goSuite(t *testing.T, ours bool) outcomes {
 	if ours {
 		err = Impostor(dir, "zkServer.sh")
 	} else {
-		err = realServerScript(dir)
+		err = realServerScript(dir, classpath)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -192,11 +187,7 @@ func readGoTest(out []byte) outcomes {
 
 // realServerScript writes a zkServer.sh into dir that is ZooKeeper's server, and no
 // shell that would outlive it.
-func realServerScript(dir string) error {
-	classpath, err := harness.Classpath("zookeeper", "slf4j-simple")
-	if err != nil {
-		return err
-	}
+func realServerScript(dir, classpath string) error {
 	cmd, err := harness.JavaCommand(classpath, "org.apache.zookeeper.server.quorum.QuorumPeerMain")
 	if err != nil {
 		return err

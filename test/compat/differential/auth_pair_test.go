@@ -54,6 +54,7 @@ func startJava(t *testing.T, c authConfig) string {
 	t.Helper()
 	flags := []string{
 		"-Dfile.encoding=UTF-8",
+		"-Dzookeeper.fips-mode=false", // in FIPS mode, later releases refuse DIGEST-MD5
 		"-Dzookeeper.authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider",
 	}
 	if !c.noSASL {
@@ -74,14 +75,14 @@ func startJava(t *testing.T, c authConfig) string {
 	if c.skipACL {
 		flags = append(flags, "-Dzookeeper.skipACL=yes")
 	}
-	return harness.StartServer(t, harness.ServerConfig{SuperDigest: authSuperDigest, JavaFlags: flags}).Addr()
+	return harness.StartServer(t, harness.ServerConfig{Release: harness.Release39, SuperDigest: authSuperDigest, JavaFlags: flags}).Addr()
 }
 
 // startOurs starts the embedded server on a port of its own.
 func startOurs(t *testing.T, c authConfig) string {
 	t.Helper()
 	options := zkserver.Options{
-		Compat38: true, ExtendedTypes: true, TickTime: 500 * time.Millisecond, MaxSessionTimeout: time.Hour, MaxClientConns: -1,
+		ExtendedTypes: true, TickTime: 500 * time.Millisecond, MaxSessionTimeout: time.Hour, MaxClientConns: -1,
 		SuperDigest: authSuperDigest, SASLUsers: users(), SuperUsers: []string{"root"}, AuthProviders: []string{"sasl", "x509"},
 		RequireSASL: c.requireSASL, EnforceAuthSchemes: c.schemes, SkipACL: c.skipACL,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),

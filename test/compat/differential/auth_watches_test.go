@@ -23,12 +23,13 @@ func testWatches(t *testing.T, p servers) {
 			step{by: admin, op: wire.OpCreate, rec: create(top, entry)},
 			step{by: admin, op: wire.OpCreate, rec: create(open, world())})
 		for by := range people {
-			mode := wire.AddWatchPersistentRecursive
+			// A recursive watch above what the client may not list is a difference.
+			q := &wire.AddWatchRequest{Path: open, Mode: wire.AddWatchPersistentRecursive}
 			if by%2 == 1 {
-				mode = wire.AddWatchPersistent
+				q = &wire.AddWatchRequest{Path: top, Mode: wire.AddWatchPersistent}
 			}
 			steps = append(steps,
-				step{by: by, op: wire.OpAddWatch, rec: &wire.AddWatchRequest{Path: top, Mode: mode}},
+				step{by: by, op: wire.OpAddWatch, rec: q},
 				step{by: by, op: wire.OpExists, rec: &wire.ExistsRequest{Path: top + "/later", Watch: true}},
 				step{by: by, op: wire.OpGetData, rec: &wire.GetDataRequest{Path: top, Watch: true}},
 				step{by: by, op: wire.OpGetChildren, rec: &wire.GetChildrenRequest{Path: open, Watch: true}})

@@ -146,7 +146,7 @@ func unreadable(m *wire.MultiRequest) bool {
 
 // burst is several requests at once. Those whose answers overtake others in Java
 // are left out: what its network threads answer themselves; and setACL, which a
-// 3.8.0 forgets to tell those behind it. So it does with quotas: where they are
+// 3.9.3 forgets to tell those behind it. So it does with quotas: where they are
 // enforced there is no burst.
 func (w *writer) burst() Step {
 	st := Step{Kind: KindBurst, Slot: w.r.IntN(slots)}

@@ -76,7 +76,7 @@ func (c *conn) next() (frame, error) {
 		return frame{}, fmt.Errorf("differential: reply of %d bytes: %w", len(b), err)
 	}
 	f.body = b[len(b)-r.Remaining():]
-	if f.header.Xid != wire.XidEvent || f.header.Zxid != -1 || len(f.body) == 0 {
+	if f.header.Xid != wire.XidEvent || len(f.body) == 0 {
 		return f, nil
 	}
 	f.event = new(wire.WatcherEvent)

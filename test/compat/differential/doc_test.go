@@ -18,19 +18,12 @@
 //
 // The authentication tests compare what each identity may do, with SASL users,
 // digests, addresses, and the two super users, and connect this module's client,
-// Java's, and kazoo to both servers. The embedded server runs with Compat38, because
-// the installed ZooKeeper is 3.8.0. So these changes of later releases are not
-// compared here but tested in internal/tree:
-//
-//   - exists needs READ (ZOOKEEPER-2590): 3.8.0 gives a Stat to every client.
-//   - entries of the scheme ip take IPv6: 3.8.0 refuses such a list.
+// Java's, and kazoo to both servers. Java's server runs without FIPS mode, in which
+// later releases refuse DIGEST-MD5.
 //
 // These differences are deliberate and left out of the comparison:
 //
-//   - 3.8.0 has one callback for all connections. It checks a name that it does not
-//     know against the password of the client that authenticated last, and so lets in
-//     a client that knows that password. Later releases and the embedded server have
-//     one callback for each connection.
+//   - Entries of the scheme ip take IPv6 (ZOOKEEPER-4240): 3.9.3 refuses such a list.
 //   - A malformed SASL request ends the connection on both servers; Java also logs an
 //     exception.
 //   - A server without SASL users refuses a token. Java answers with success and no

@@ -28,7 +28,7 @@ func (s *side) connectRequest(c *client, h *Handshake) []byte {
 	case "own":
 		q.SessionID = c.last
 	case "unknown":
-		q.SessionID = 0x1234567890
+		q.SessionID = s.unknown
 	}
 	switch h.Password {
 	case "right":
@@ -123,7 +123,7 @@ func (s *side) drain(slot int, end string) error {
 			return nil
 		}
 		if f.event != nil {
-			s.say(slot, "%s, at the end", s.eventLine(f.event))
+			s.say(slot, "%s, at the end", s.eventLine(f))
 			continue
 		}
 		s.say(slot, "%s, at the end", s.reply(wire.OpPing, f))

@@ -55,7 +55,7 @@ func newPair(tb testing.TB, setup Setup) (*pair, error) {
 	digest := superDigest()
 	enforce := fmt.Sprint(setup.Strict)
 	java := harness.StartServer(tb, harness.ServerConfig{
-		TickTime: 50 * time.Millisecond, SuperDigest: digest, ReconfigEnabled: setup.Strict,
+		Release: harness.Release39, TickTime: 50 * time.Millisecond, SuperDigest: digest, ReconfigEnabled: setup.Strict,
 		Extra: map[string]string{
 			"minSessionTimeout": fmt.Sprint(shortest), "maxSessionTimeout": fmt.Sprint(longest),
 			"enforceQuota": enforce,
@@ -63,7 +63,7 @@ func newPair(tb testing.TB, setup Setup) (*pair, error) {
 		JavaFlags: []string{fmt.Sprintf("-Dznode.container.checkIntervalMs=%d", collect), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"},
 	})
 	ours := harness.Serve(tb, zkserver.Options{
-		Compat38: true, ExtendedTypes: true, SuperDigest: digest, ReconfigEnabled: setup.Strict,
+		ExtendedTypes: true, SuperDigest: digest, ReconfigEnabled: setup.Strict,
 		TickTime: 50 * time.Millisecond, MinSessionTimeout: time.Duration(shortest) * time.Millisecond,
 		MaxSessionTimeout:      time.Duration(longest) * time.Millisecond,
 		ContainerCheckInterval: time.Duration(collect) * time.Millisecond, EnforceQuota: setup.Strict, MaxClientConns: -1, Logger: slog.New(slog.DiscardHandler),
@@ -126,14 +126,15 @@ func (p *pair) admin(i int) (*conn, error) {
 
 // sides are the two servers as the next script will see them.
 func (p *pair) sides() (*[2]*side, error) {
-	place := place(int(p.places.Add(1)))
+	n := p.places.Add(1)
+	place := place(int(n))
 	var sides [2]*side
 	for i := range sides {
 		admin, err := p.admin(i)
 		if err != nil {
 			return nil, err
 		}
-		s := &side{name: [2]string{"java", "ours"}[i], dial: p.dials[i], admin: admin, place: place, timeout: 30_000}
+		s := &side{name: [2]string{"java", "ours"}[i], dial: p.dials[i], admin: admin, place: place, unknown: 0x1234567890 + n, timeout: 30_000}
 		s.zxids = zxids{exact: !p.setup.Waiting, base: p.bases[i]}
 		f, err := admin.ask(wire.OpExists, &wire.ExistsRequest{Path: "/"})
 		if err != nil {

@@ -26,7 +26,8 @@ func (s *side) reply(op wire.OpCode, f frame) string {
 		return "closed"
 	}
 	id := s.zxids.reading(f.header.Zxid)
-	if takesZxid(op) {
+	// A malformed request may have made no transaction.
+	if takesZxid(op) && (s.zxids.exact || f.header.Err != wire.ErrMarshalling) {
 		s.zxids.wrote(f.header.Zxid)
 		id = s.zxids.name(f.header.Zxid)
 	}
@@ -135,6 +136,7 @@ func (s *side) sessionName(id int64) string {
 }
 
 // eventLine describes an event.
-func (s *side) eventLine(e *wire.WatcherEvent) string {
-	return fmt.Sprintf("event %v %v %s", e.Type, e.State, strings.ReplaceAll(e.Path, s.place, placeholder))
+func (s *side) eventLine(f frame) string {
+	e := f.event
+	return fmt.Sprintf("event %v %v %s zxid %s", e.Type, e.State, strings.ReplaceAll(e.Path, s.place, placeholder), s.zxids.name(f.header.Zxid))
 }

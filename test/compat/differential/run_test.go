@@ -14,6 +14,7 @@ import (
 type verdict struct {
 	step  int         // where the servers differed, -1 if they did not
 	lines [2][]string // what they showed there
+	stuck bool        // whether a server did not answer there
 	used  []string    // names of the deliberate differences met
 	cover coverage
 }
@@ -41,11 +42,14 @@ func (p *pair) run(script Script) (v verdict, err error) {
 		if slices.Equal(lines[0], lines[1]) && errs[0] == nil && errs[1] == nil {
 			continue
 		}
+		if errs[0] == nil {
+			errs[0] = sides[0].markHidden(lines[0], lines[1])
+		}
 		if d := excuse(st, lines); d != "" && errs[0] == nil && errs[1] == nil {
 			v.used = append(v.used, d)
 			continue
 		}
-		v.step, v.lines = i, lines
+		v.step, v.lines, v.stuck = i, lines, errs[0] != nil || errs[1] != nil
 		break
 	}
 	var wg sync.WaitGroup

@@ -162,4 +162,14 @@ func TestExcuses(t *testing.T) {
 	if excuse(Step{Kind: KindRequest}, [2][]string{java, ours}) != "" || excuse(wrong, [2][]string{java, append(ours, "0: event 1 3 /")}) != "" {
 		t.Error("other differences are excused")
 	}
+	hidden, seen := "0: event 1 3 /a zxid +1"+hiddenMark, "0: event 1 3 /b zxid +1"
+	for _, op := range []wire.OpCode{wire.OpSetWatches, wire.OpCreate} {
+		st := Step{Kind: KindRequest, Op: op}
+		if excuse(st, [2][]string{{hidden, seen}, {seen}}) == "" {
+			t.Errorf("%v: an event of a hidden node is not excused", op)
+		}
+		if excuse(st, [2][]string{{hidden, seen}, nil}) != "" {
+			t.Errorf("%v: the loss of an event is excused", op)
+		}
+	}
 }

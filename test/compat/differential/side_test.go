@@ -29,6 +29,7 @@ type side struct {
 	dial     func() (net.Conn, error)
 	admin    *conn // with all rights; takes no part in the comparison
 	place    string
+	unknown  int64 // the id of no session; Java closes other connections that claim the same
 	timeout  int32 // of sessions, ms
 	clients  [slots]client
 	sessions []int64 // the script's sessions, in the order of their beginning
@@ -149,7 +150,7 @@ func (s *side) await(slot int, op wire.OpCode) error {
 			return err
 		}
 		if f.event != nil {
-			s.say(slot, "%s", s.eventLine(f.event))
+			s.say(slot, "%s", s.eventLine(f))
 			continue
 		}
 		s.say(slot, "%s", s.reply(op, f))
@@ -226,6 +227,50 @@ func sortEvents(lines []string) []string {
 		i = max(j, i+1)
 	}
 	return lines
+}
+
+// hiddenMark ends the account of an event that the client could not have found by
+// reading.
+const hiddenMark = ", hidden"
+
+// markHidden marks the events of this side that the other side did not have and that
+// hidden reports. An event of setWatches names no transaction.
+func (s *side) markHidden(lines, others []string) error {
+	for i, l := range lines {
+		var slot, typ, state int
+		if slices.Contains(others, l) {
+			continue
+		}
+		if n, _ := fmt.Sscanf(l, "%d: event %d %d ", &slot, &typ, &state); n < 3 {
+			continue
+		}
+		path, zxid, _ := strings.Cut(l[strings.IndexByte(l, '/'):], " zxid ")
+		if hidden, err := s.hidden(slot, s.real(path), zxid == "-1"); err != nil {
+			return err
+		} else if hidden {
+			lines[i] += hiddenMark
+		}
+	}
+	return nil
+}
+
+// hidden reports whether a client may not read the node at path, if itself is set, or may
+// not list a node above it. It says so too of a client whose connection has ended.
+func (s *side) hidden(slot int, path string, itself bool) (bool, error) {
+	c := &s.clients[slot]
+	for at := path; c.conn != nil; {
+		if at != path || itself {
+			f, err := c.conn.ask(wire.OpGetData, &wire.GetDataRequest{Path: at})
+			if err != nil || f.header.Err == wire.ErrNoAuth {
+				return true, err
+			}
+		}
+		if at == "/" || itself {
+			return false, nil
+		}
+		at = at[:max(strings.LastIndexByte(at, '/'), 1)]
+	}
+	return true, nil
 }
 
 // hangUp breaks a client's connection.

@@ -38,7 +38,7 @@ func (w *writer) strange() Step {
 // wrongLength is a length that no text, bytes or list can have, to either server.
 func (w *writer) wrongLength(op wire.OpCode) uint32 {
 	switch op {
-	case wire.OpGetEphemerals, wire.OpSync, wire.OpMultiRead, wire.OpMulti:
+	case wire.OpDelete, wire.OpGetEphemerals, wire.OpSync, wire.OpMultiRead, wire.OpMulti:
 		return one[uint32](w, 0xfffffffe, 0x7fffffff, 0x80000000, 1<<20)
 	case wire.OpSetACL:
 		return one[uint32](w, 0xffffffff, 0x7fffffff, 1<<20)
@@ -46,7 +46,7 @@ func (w *writer) wrongLength(op wire.OpCode) uint32 {
 	return one[uint32](w, 0xffffffff, 0xfffffffe, 0x7fffffff, 0x80000000, 1<<20)
 }
 
-// harmless is an operation of which no distortion takes a 3.8.0 down, as one with
+// harmless is an operation of which no distortion takes Java's server down, as one with
 // a time to live or a quota could.
 func (w *writer) harmless() wire.MultiOp {
 	open := []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}

@@ -63,7 +63,7 @@ func (w *writer) quotaPath() string {
 		one(w, "", "/zookeeper_limits", "/zookeeper_stats", "/zookeeper_limits", "/zookeeper_stats")
 }
 
-// quotaData is what such nodes may hold. Anything else takes a 3.8.0 down.
+// quotaData is what such nodes may hold. Anything else takes Java's server down.
 func (w *writer) quotaData() []byte {
 	return []byte(one(w, "", "count=3,bytes=20", "count=-1,bytes=-1=;byteHardLimit=30;countHardLimit=4",
 		"count=2,bytes=-1=;countHardLimit=-1", "bytes=5", "count=1000,bytes=1000=;byteHardLimit=12"))
@@ -109,7 +109,7 @@ func (w *writer) acl() []wire.ACL {
 		{{Perms: wire.PermAll, Scheme: "auth"}, {Perms: wire.PermRead, Scheme: "world", ID: "anyone"}},
 		{{Perms: wire.PermAll, Scheme: "digest", ID: one(w, digest, "nocolon", "a:b:c", "", "a:b:", ":")}},
 		{{Perms: wire.PermAll, Scheme: "digest", ID: digest}, {Perms: wire.PermRead | wire.PermCreate, Scheme: "world", ID: "anyone"}},
-		{{Perms: wire.PermAll, Scheme: "ip", ID: one(w, "127.0.0.1", "10.0.0.0/8", "127.0.0.0/8", "127.0.0.1/33", "nonsense", "", "::1", "127.0.0.0/0")}},
+		{{Perms: wire.PermAll, Scheme: "ip", ID: one(w, "127.0.0.1", "10.0.0.0/8", "127.0.0.0/8", "127.0.0.1/33", "nonsense", "", "127.0.0.1/", "127.0.0.0/0")}},
 		{{Perms: wire.PermAll, Scheme: one(w, "nobody", "", "super", "World"), ID: "x"}},
 		{open, open, {Perms: wire.PermRead, Scheme: "world", ID: "anyone"}},
 		{{Perms: wire.PermAll, Scheme: "world", ID: one(w, "someone", "")}},
@@ -138,7 +138,7 @@ func (w *writer) createPath(mode wire.CreateMode) string {
 }
 
 // create returns one of the four creates. A createTTL has a kind with a time to
-// live: of others a 3.8.0 dies.
+// live: of others Java's server dies.
 func (w *writer) create() wire.MultiOp {
 	mode := wire.CreateMode(w.r.IntN(4))
 	path := w.createPath(mode)
