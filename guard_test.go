@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -665,6 +666,46 @@ func TestRunIsRecordedAcrossLostConnections(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestUnknownOutcomeOfRunIsReported checks that the error says that the outcome is unknown if the
+// reply to a transaction is lost, and RecordRun cannot read the record afterwards.
+func TestUnknownOutcomeOfRunIsReported(t *testing.T) {
+	for _, deleted := range []bool{false, true} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			l := dialWith(t, srv, identifiedWith("ann", zk.CreatorACL())).Mutex("job")
+			op := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
+			h := acquire(t, l)
+			var reads atomic.Int64
+			srv.DelayFunc(func(f zktest.Frame) time.Duration {
+				if f.Direction != zktest.ToServer || f.Op != "getData" || reads.Add(1) == 1 {
+					return 0
+				}
+				return timeout / 4
+			})
+			srv.DropReply(zktest.Match{Op: "multi", Path: "/zklock/job"})
+			ctx, cancel := context.WithTimeout(t.Context(), timeout/8)
+			want := context.DeadlineExceeded
+			if deleted {
+				ctx, want = t.Context(), zklock.ErrLost
+			}
+			defer cancel()
+			done := make(chan error, 1)
+			go func() { done <- h.RecordRun(ctx) }() // ends with RecordRun
+			time.Sleep(timeout / 16)                 // in the bubble
+			if deleted {
+				remove(t, op, h.Node())
+			}
+			err := <-done
+			wants(t, "a run whose record cannot be read", err, want)
+			if !strings.Contains(err.Error(), "unknown whether the run is recorded") {
+				t.Error(err)
+			}
+			if _, _, err := op.Get(t.Context(), "/zklock/job-done"); err != nil {
+				t.Errorf("the first attempt: %v", err)
+			}
+		})
 	}
 }
 

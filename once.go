@@ -128,8 +128,9 @@ func (h *Hold) tryRanWithin(ctx context.Context, period time.Duration) (last Run
 // [Hold.RanWithin]. Call it before Release. It checks the hold and replaces the record of
 // the last run in one transaction, and fails as [Hold.Guard] does. If the connection is lost
 // before the answer, RecordRun finds out whether the run is recorded, and tries again. If
-// its error says that the outcome is unknown, the next client may run the job again. It
-// supports the same locks as RanWithin.
+// its error says that the outcome is unknown, the next client may run the job again. Such an
+// error wraps ErrLost if the hold is lost in the meantime. RecordRun supports the same locks
+// as RanWithin.
 //
 // The record is a persistent znode at the path of the lock with the suffix "-done". Its ACL
 // is [Options].ACL, or if that is nil the ACL of the lock's znode, because a client that may
@@ -139,22 +140,32 @@ func (h *Hold) tryRanWithin(ctx context.Context, period time.Duration) (last Run
 func (h *Hold) RecordRun(ctx context.Context) (err error) {
 	unknown := false // whether an earlier attempt may have recorded the run
 	for range maxRunAttempts {
-		err = h.tryRecordRun(ctx, unknown)
-		switch {
-		case errors.Is(err, zk.ErrConnectionLost):
-			unknown = true
-		case unknown && (errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode)):
-			// The earlier attempt was applied after this one read the record.
-		default:
-			return err
+		var ops []zk.Op
+		if ops, err = h.recordOps(ctx, unknown); err == nil {
+			if len(ops) == 0 {
+				return nil
+			}
+			err = h.Guard(ctx, ops...)
+			unknown = unknown || errors.Is(err, zk.ErrConnectionLost)
 		}
+		// With unknown, the earlier attempt can be applied after this one read the record.
+		applied := unknown && (errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode))
+		if !applied && !errors.Is(err, zk.ErrConnectionLost) {
+			break
+		}
+	}
+	if unknown && err != nil {
+		err = &Error{Op: "record the run", Path: h.lock.path, Err: fmt.Errorf("unknown whether the run is recorded: %w", err)}
 	}
 	return err
 }
 
-// tryRecordRun records the run, unless unknown is set and the run is recorded already.
-func (h *Hold) tryRecordRun(ctx context.Context, unknown bool) error {
-	fail := func(err error) error { return &Error{Op: "record the run", Path: h.lock.path, Err: err} }
+// recordOps returns the operations that record the run. If unknown is set and the run is
+// recorded already, there are none.
+func (h *Hold) recordOps(ctx context.Context, unknown bool) ([]zk.Op, error) {
+	fail := func(err error) ([]zk.Op, error) {
+		return nil, &Error{Op: "record the run", Path: h.lock.path, Err: err}
+	}
 	if err := h.checkRuns(); err != nil {
 		return fail(err)
 	}
@@ -164,10 +175,10 @@ func (h *Hold) tryRecordRun(ctx context.Context, unknown bool) error {
 	}
 	last, stat, err := h.trustedRun(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if unknown && last.Token == h.Token() && last.Began.Equal(began) {
-		return nil
+		return nil, nil
 	}
 	c := h.grant.client
 	record := runRecord{Began: began.UnixMilli(), Token: h.Token()}
@@ -181,16 +192,17 @@ func (h *Hold) tryRecordRun(ctx context.Context, unknown bool) error {
 	}
 	path := queue.Done(h.lock.path)
 	if !last.Began.IsZero() {
-		return h.Guard(ctx, zk.SetOp(path, data, stat.Version))
+		return []zk.Op{zk.SetOp(path, data, stat.Version)}, nil
 	}
 	acl, err := c.runRecordACL(ctx, h.lock.path)
 	if err != nil {
 		return fail(err)
 	}
+	ops := []zk.Op{zk.CreateOp(path, data, acl, zk.ModePersistent)}
 	if stat != (zk.Stat{}) {
-		return h.Guard(ctx, zk.DeleteOp(path, stat.Version), zk.CreateOp(path, data, acl, zk.ModePersistent))
+		ops = slices.Insert(ops, 0, zk.DeleteOp(path, stat.Version))
 	}
-	return h.Guard(ctx, zk.CreateOp(path, data, acl, zk.ModePersistent))
+	return ops, nil
 }
 
 // trustedRun reads the record of the last run. Both are zero if there is none. A client that

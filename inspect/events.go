@@ -157,7 +157,7 @@ func (s *Watcher) transaction(changes []change, now time.Time) {
 		s.updateHolders(path, t, now)
 		s.setBytes(t)
 	}
-	s.countLosses(ended, changes[0].zxid > 0, now)
+	s.countLosses(ended, changes[0].zxid, now)
 }
 
 // updateHolders computes the holders of a lock, and counts the new ones.

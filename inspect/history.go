@@ -101,11 +101,11 @@ func (c *recorder) granted(now time.Time, wait time.Duration) {
 
 // retract removes a grant that was counted in error, a moment ago.
 func (c *recorder) retract(m member) {
-	c.grants--
-	if len(c.points) == 0 {
-		return // the clock was set back since
+	p := &point{} // the watcher may have dropped the step
+	if n := len(c.points); n > 0 {
+		p = &c.points[n-1] // or the step before
 	}
-	p := &c.points[len(c.points)-1] // or the step before
+	c.grants--
 	p.grants = max(0, p.grants-1)
 	if !m.arrived.IsZero() {
 		wait := m.granted.Sub(m.arrived)

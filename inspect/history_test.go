@@ -19,3 +19,15 @@ func TestHistoryAfterClockWasSetBack(t *testing.T) {
 		t.Errorf("the steps are %+v", points)
 	}
 }
+
+// TestRetractWithoutSteps: the steps were dropped between a grant and its retraction.
+func TestRetractWithoutSteps(t *testing.T) {
+	c := recorder{step: stepOfOne}
+	now := time.Date(2026, 1, 2, 3, 4, 30, 0, time.UTC)
+	c.granted(now, time.Second)
+	c.points = nil
+	c.retract(member{arrived: now.Add(-time.Second), granted: now})
+	if h := c.history(now, now); h.Grants != 0 || h.Wait.Count != 0 {
+		t.Errorf("%d grants, %d waits", h.Grants, h.Wait.Count)
+	}
+}

@@ -20,25 +20,41 @@ type ending struct {
 	token   int64
 	at      time.Time // when it ended; only set for suspects
 	event   *Event
+	lost    bool // it was counted as a loss
 }
 
-// maxSuspects limits the holds that wait for the check whether they were lost.
+// maxSuspects limits the holds that wait for the check whether they were lost, and those that
+// later parts of a transaction are compared with.
 const maxSuspects = 200
 
-// countLosses counts which of the holds that ended were lost. certain means that all ended
-// in one transaction: servers before ZooKeeper 3.9 do not tell. The caller holds the mutex.
-func (s *Watcher) countLosses(ended []ending, certain bool, now time.Time) {
+// countLosses counts which of the holds that ended were lost. A zxid above 0 means that all
+// ended in that transaction: servers before ZooKeeper 3.9 do not tell. The events of one
+// transaction can arrive in several parts. The caller holds the mutex.
+func (s *Watcher) countLosses(ended []ending, zxid int64, now time.Time) {
+	certain := zxid > 0
+	if certain {
+		if zxid == s.lastZxid {
+			ended = append(s.lastEnded, ended...)
+		}
+		n := min(len(ended), maxSuspects)
+		s.lastZxid, s.lastEnded = zxid, ended[:n:n]
+	}
 	together := endedTogether(ended, func(ending) int64 { return 0 })
-	for i, e := range ended {
+	for i := range ended {
+		e := &ended[i]
+		if e.lost {
+			continue // an earlier part showed that
+		}
 		broken := s.broken[e.node]
 		delete(s.broken, e.node)
 		left := s.records[queue.Held(e.path)+"/"+strings.TrimRight(e.member.Name, "0123456789")]
 		switch {
 		case broken || left || together[i] && certain:
-			s.countLoss(e, now, broken)
+			e.lost = true
+			s.countLoss(*e, now, broken)
 		case !certain && e.session != 0 && len(s.suspects) < maxSuspects:
 			e.at = now
-			s.suspects = append(s.suspects, e)
+			s.suspects = append(s.suspects, *e)
 		}
 	}
 }

@@ -52,6 +52,8 @@ type Watcher struct {
 	listConn     uint64          // the connection on which that listing began
 	records      map[string]bool // paths of lock-delay records whose creation was seen
 	suspects     []ending        // holds that may have been lost, not released
+	lastEnded    []ending        // holds that ended in the transaction lastZxid
+	lastZxid     int64           // of the last transaction that had one
 	broken       map[string]bool // znodes that Break deleted, until their events arrive
 	event        int64           // counts events
 	batch        []change        // events that were not processed yet

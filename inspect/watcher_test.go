@@ -355,6 +355,38 @@ func TestLosses(t *testing.T) {
 	})
 }
 
+// TestLossesWithSplitTransaction: the events of one transaction arrive one after the other.
+func TestLossesWithSplitTransaction(t *testing.T) {
+	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+		var late atomic.Int64
+		sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
+			if f.Op != "notification" {
+				return 0
+			}
+			return time.Duration(late.Add(1)) * time.Millisecond
+		})
+		z := sc.srv.Dial(t)
+		c := zklock.New(z, nil)
+		defer c.Close()
+		for _, name := range []string{"a", "b", "c"} {
+			sc.take(c.Mutex(name))
+		}
+		time.Sleep(time.Second)
+		if err := sc.srv.ExpireClient(z); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if h := sc.s.History(""); h.Releases != 3 || h.Losses != 3 {
+			t.Errorf("%d releases and %d losses, want 3 of 3", h.Releases, h.Losses)
+		}
+		for _, path := range []string{"/zklock/a", "/zklock/b", "/zklock/c"} {
+			if h := sc.s.History(path); h.Losses != 1 || !slices.ContainsFunc(sc.s.Events(path), func(e inspect.Event) bool { return e.Kind == inspect.Lost }) {
+				t.Errorf("%s: %d losses, events %+v", path, h.Losses, sc.s.Events(path))
+			}
+		}
+	})
+}
+
 // eventsOf returns what the watcher logged of a lock, oldest first: "KIND OWNER".
 func (sc *scene) eventsOf(path string) (found []string) {
 	for _, e := range sc.s.Events(path) {

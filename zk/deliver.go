@@ -66,8 +66,8 @@ func (c *Client) deliver() {
 	c.changed.Broadcast()
 }
 
-// Above one of these limits, the reader waits for the delivery of the pending notices. Anyone
-// who may create a znode below a recursive watch can cause events with long paths.
+// Above one of these limits, the reader waits for the delivery of the pending notices. A
+// client that may create znodes below a recursive watch can cause events with long paths.
 const (
 	maxPendingNotices   = 4096
 	maxPendingPathBytes = 4 << 20

@@ -34,9 +34,10 @@ type Options struct {
 	// TLS, if not nil, enables TLS for the connections. An empty ServerName means the
 	// host in the connection string. A unix socket has no host, so it needs a
 	// ServerName. For a client certificate that is renewed while the program runs,
-	// set GetClientCertificate, which is called for each connection. For authorities that
-	// change, set InsecureSkipVerify, and verify in VerifyConnection: the ServerName of its
-	// state is then the host, even if that is an IP address. Use errors.As to
+	// set GetClientCertificate, which is called for each connection. To read authorities
+	// again for each connection, set InsecureSkipVerify, and verify the certificates in
+	// VerifyConnection: there, ServerName is the host, even if that is an IP address, or
+	// the ServerName that is set here. Use errors.As to
 	// find certificate errors in the error of Dial: x509.UnknownAuthorityError,
 	// x509.CertificateInvalidError, and x509.HostnameError.
 	TLS *tls.Config

@@ -141,10 +141,11 @@ func TestRunUnitRestartsAfterEveryExit(t *testing.T) {
 	}
 }
 
-// TestServicesRestartAfterFailure: a Go program exits with 2 after a fatal error, and after the ABRT
-// that systemd's watchdog sends. So 2 must not prevent a restart. No number of failures may end
-// the restarts: the reason can pass, such as a missing chroot, a refused login, or a full disk. After
-// a start limit of the server, its socket unit would fail, too. The delay limits the rate.
+// TestServicesRestartAfterFailure: a Go program exits with 2 after a fatal error, and after the
+// ABRT that systemd's watchdog sends. So 2 must not prevent a restart, although a wrong flag also
+// exits with 2. No number of failures may end the restarts: the cause can be temporary, such as a missing
+// chroot, a refused login, or a full disk. If the server reached a start limit, its socket unit
+// would fail too. The delay limits the rate.
 func TestServicesRestartAfterFailure(t *testing.T) {
 	for _, name := range []string{"zklock-server.service", "zklock-ui.service"} {
 		s := readUnit(t, name, "").settings

@@ -175,8 +175,11 @@ func TestRollingUpgrade(t *testing.T) {
 		// What 3.4 does not know works as soon as all servers are newer.
 		again := dial(t, ctx, cluster.ConnectString(), nil)
 		other, err := again.Mutex("upgrade/to" + release).Acquire(ctx)
-		if err != nil || other.Token() <= last {
-			t.Fatalf("after the upgrade to %q: token %d after %d: %v", release, other.Token(), last, err)
+		if err != nil {
+			t.Fatalf("after the upgrade to %q: %v", release, err)
+		}
+		if other.Token() <= last {
+			t.Fatalf("after the upgrade to %q: token %d after %d", release, other.Token(), last)
 		}
 		last = other.Token()
 		if err := other.Release(ctx); err != nil {
