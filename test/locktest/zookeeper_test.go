@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -32,7 +33,7 @@ const (
 
 func TestZooKeeperClient(t *testing.T) {
 	for _, release := range []string{"", harness.Release39} {
-		t.Run(release, func(t *testing.T) {
+		t.Run(cmp.Or(release, "installed"), func(t *testing.T) {
 			node := harness.StartServer(t, harness.ServerConfig{
 				Release: release, JavaFlags: []string{"-Dzookeeper.extendedTypesEnabled=true"},
 			})
@@ -47,7 +48,7 @@ var releases = []string{"", harness.Release34, harness.Release39}
 
 func TestZooKeeperLocks(t *testing.T) {
 	for _, release := range releases {
-		t.Run(release, func(t *testing.T) {
+		t.Run(cmp.Or(release, "installed"), func(t *testing.T) {
 			node := harness.StartServer(t, harness.ServerConfig{Release: release, TickTime: time.Second})
 			RunLocks(t, LockTarget{Servers: node.Addr(), SessionTimeout: timeout, Expiry: expiry})
 		})
@@ -56,7 +57,7 @@ func TestZooKeeperLocks(t *testing.T) {
 
 func TestEnsembleLocks(t *testing.T) {
 	for _, release := range releases {
-		t.Run(release, func(t *testing.T) {
+		t.Run(cmp.Or(release, "installed"), func(t *testing.T) {
 			cluster := harness.StartEnsemble(t, 3, harness.ServerConfig{Release: release, TickTime: time.Second})
 			RunLocks(t, LockTarget{Servers: cluster.ConnectString(), SessionTimeout: timeout, Expiry: expiry})
 		})
