@@ -20,7 +20,7 @@ import (
 
 // checkTLS returns an error for a configuration that no server can satisfy.
 func checkTLS(c *tls.Config, list []address) error {
-	if c == nil || c.ServerName != "" || c.InsecureSkipVerify {
+	if c == nil || c.ServerName != "" || c.InsecureSkipVerify && c.VerifyConnection == nil {
 		return nil
 	}
 	for _, a := range list {
