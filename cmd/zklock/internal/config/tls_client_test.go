@@ -219,3 +219,43 @@ func TestClientWarnsOnceForEachReason(t *testing.T) {
 		t.Errorf("warned %d times, want once for each file", warned)
 	}
 }
+
+// TestClientRefusesServers: the client accepts the certificates that crypto/tls accepts.
+func TestClientRefusesServers(t *testing.T) {
+	ca, other := testcert.New(t, "ca"), testcert.New(t, "ca")
+	file := testcert.Write(t, t.TempDir(), "ca.pem", ca.PEM)[0]
+	cfg, err := ClientTLS{CA: file}.Config(func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := []string{"zoo.example", "127.0.0.1"}
+	server, client := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	for _, row := range []struct {
+		what    string
+		ca      *testcert.Authority
+		request testcert.Request
+		host    string
+		want    bool
+	}{
+		{"a server", ca, testcert.Request{Hosts: hosts, Usage: server}, "zoo.example", true},
+		{"its address", ca, testcert.Request{Hosts: hosts, Usage: server}, "127.0.0.1", true},
+		{"another name", ca, testcert.Request{Hosts: hosts, Usage: server}, "other.example", false},
+		{"another address", ca, testcert.Request{Hosts: hosts, Usage: server}, "127.0.0.2", false},
+		{"no name", ca, testcert.Request{Hosts: hosts, Usage: server}, "", false},
+		{"a certificate without names", ca, testcert.Request{Usage: server}, "zoo.example", false},
+		{"another authority of the same name", other, testcert.Request{Hosts: hosts, Usage: server}, "zoo.example", false},
+		{"an expired certificate", ca, testcert.Request{Hosts: hosts, Usage: server, Expired: true}, "zoo.example", false},
+		{"the certificate of a client", ca, testcert.Request{Hosts: hosts, Usage: client}, "zoo.example", false},
+	} {
+		cert, err := x509.ParseCertificate(row.ca.Issue(row.request).TLS.Certificate[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
+		err = netutil.ForHost(cfg, row.host).VerifyConnection(state)
+		var invalid *tls.CertificateVerificationError
+		if (err == nil) != row.want || err != nil && !errors.As(err, &invalid) {
+			t.Errorf("%s: %v", row.what, err)
+		}
+	}
+}
