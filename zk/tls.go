@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"reflect"
-	"strings"
 	"syscall"
 	"time"
 
@@ -20,7 +19,7 @@ import (
 
 // checkTLS returns an error for a configuration that no server can satisfy.
 func checkTLS(c *tls.Config, list []address) error {
-	if c == nil || c.ServerName != "" || c.InsecureSkipVerify {
+	if c == nil || c.ServerName != "" || c.InsecureSkipVerify && c.VerifyConnection == nil {
 		return nil
 	}
 	for _, a := range list {
@@ -39,9 +38,7 @@ const tlsMargin = 20
 // the handshake fails. The error names the peer.
 func (c *Client) handshakeTLS(ctx context.Context, a address, raw net.Conn) (net.Conn, error) {
 	// The user's configuration is not modified, because other clients may use it.
-	// Certificates have no zone.
-	host, _, _ := strings.Cut(a.host, "%")
-	cfg := netutil.ForHost(c.opts.TLS, host)
+	cfg := netutil.ForHost(c.opts.TLS, a.host)
 	if cfg.CipherSuites == nil {
 		cfg.CipherSuites = netutil.CipherSuites()
 	}

@@ -258,6 +258,10 @@ func TestTLSOverUnixNeedsAName(t *testing.T) {
 	if err := checkTLS(&tls.Config{InsecureSkipVerify: true}, []address{{network: "unix"}}); err != nil {
 		t.Errorf("a name is asked for that nobody verifies: %v", err)
 	}
+	verified := &tls.Config{InsecureSkipVerify: true, VerifyConnection: func(tls.ConnectionState) error { return nil }}
+	if err := checkTLS(verified, []address{{network: "unix"}}); !errors.Is(err, ErrInvalidOptions) {
+		t.Errorf("%v for a name that VerifyConnection verifies, want ErrInvalidOptions", err)
+	}
 }
 
 // TestTLSCertificateRenewed checks that the client's certificate is requested for

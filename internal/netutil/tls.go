@@ -21,13 +21,13 @@ func CipherSuites() []uint16 {
 	return ids
 }
 
-// ForHost returns a client's configuration for a connection to host. ServerName is host,
-// unless c has one. VerifyConnection finds that name in the ServerName of the connection's
-// state, where crypto/tls has no IP addresses.
+// ForHost returns a client's configuration for a connection to host. ServerName is host
+// without its zone, unless c has one. VerifyConnection finds that name in the ServerName of
+// the connection's state, where crypto/tls has no IP addresses.
 func ForHost(c *tls.Config, host string) *tls.Config {
 	c = c.Clone()
 	if c.ServerName == "" {
-		c.ServerName = host
+		c.ServerName, _, _ = strings.Cut(host, "%") // certificates have no zone
 	}
 	if verify, name := c.VerifyConnection, c.ServerName; verify != nil {
 		c.VerifyConnection = func(state tls.ConnectionState) error {

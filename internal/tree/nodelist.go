@@ -137,7 +137,7 @@ type nodeCursor struct {
 	other *nodeCursor // the next cursor of the list
 }
 
-// cursor begins a traversal. The caller must call close.
+// cursor begins a traversal. The caller must call close if the list remains in use.
 func (l *nodeList) cursor() *nodeCursor {
 	l.cursors = &nodeCursor{list: l, other: l.cursors}
 	return l.cursors

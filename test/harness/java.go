@@ -98,22 +98,22 @@ func Classpath(entries ...string) (string, error) {
 	return strings.Join(paths, ":"), nil
 }
 
-// releasesDir has a folder for each release of ZooKeeper besides the one that Debian
-// installed. scripts/install-deps fills it.
-const releasesDir = "/usr/local/share/zklock-test/zookeeper-"
+// releasesPath and the number of a release are the path of a folder with its jars, which
+// scripts/install-deps fills.
+const releasesPath = "/usr/local/share/zklock-test/zookeeper-"
 
 // zookeeperEnv names a folder with the jars of a ZooKeeper to start instead of the one
 // that Debian installed.
 const zookeeperEnv = "ZKLOCK_ZOOKEEPER"
 
 // zookeeperJars returns the entries for [Classpath] of a release of ZooKeeper's server and
-// of its logger; the manifest of zookeeper.jar names the other jars. It also names the
-// zookeeper-jute.jar that Debian installed, so that of the same release comes first.
+// of its logger; the manifest of zookeeper.jar names the other jars. The manifest also names
+// the zookeeper-jute.jar that Debian installed, so the one of the same release comes first.
 func zookeeperJars(release string) []string {
 	jars := []string{"slf4j-api", "slf4j-simple"}
 	dir := os.Getenv(zookeeperEnv)
 	if release != "" {
-		dir = releasesDir + release
+		dir = releasesPath + release
 	}
 	if dir == "" {
 		return append(jars, "zookeeper-jute", "zookeeper")

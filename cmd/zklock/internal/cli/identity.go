@@ -102,7 +102,7 @@ type authentication struct {
 // The files of Kerberos are read for each connection.
 func (i *identity) Authentication() (p authentication, err error) {
 	if i.TLS.Wanted() {
-		if p.TLS, err = i.TLS.Config(warnOnce()); err != nil {
+		if p.TLS, err = i.TLS.Config(warnReread); err != nil {
 			return p, err
 		}
 		if warning := i.TLS.Exposed(); warning != "" {
@@ -146,17 +146,8 @@ func (i *identity) credentials() (p config.Credentials, err error) {
 	return p, nil
 }
 
-// warnOnce returns a function that prints an error, unless it is the same as the previous
-// one. Only one goroutine may call the function at a time.
-func warnOnce() func(error) {
-	last := ""
-	return func(err error) {
-		if text := err.Error(); text != last {
-			last = text
-			Warn("%s; the previous certificate stays in use", text)
-		}
-	}
-}
+// warnReread prints why certificates could not be read again.
+func warnReread(err error) { Warn("%v; the previous certificates stay in use", err) }
 
 // CommandEnvironment returns the variables of the identity for a command that runs under a
 // lock. They name files. The secrets themselves are included only if secrets is set.

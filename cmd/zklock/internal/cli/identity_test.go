@@ -166,18 +166,6 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-func TestWarnOnceTellsOfEachErrorOnce(t *testing.T) {
-	said := stderrOf(t, func() {
-		tell := warnOnce()
-		for _, text := range []string{"a", "a", "b", "b", "a"} {
-			tell(errors.New(text))
-		}
-	})
-	if got := strings.Count(said, "stays in use"); got != 3 {
-		t.Errorf("%d warnings, want 3: %s", got, said)
-	}
-}
-
 // stderrOf returns what f writes to standard error: less than a pipe holds.
 func stderrOf(t *testing.T, f func()) string {
 	t.Helper()

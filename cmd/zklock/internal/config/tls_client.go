@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	"github.com/zklock/zklock/internal/inputfile"
 )
@@ -58,51 +58,69 @@ func ExposedKey(name string) string {
 
 // Config reads the files. It reads them again for each connection, so that a renewed
 // certificate and changed authorities take effect. If that fails, the connection uses the
-// former ones, and Config calls warn for each such connection. SystemCAs are read once.
+// previous ones. The configuration then calls warn, for each reason once, and in one
+// goroutine at a time. SystemCAs and pipes are read once.
 func (c ClientTLS) Config(warn func(error)) (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}
 	if c.Key != "" && c.Cert == "" {
 		return nil, fmt.Errorf("%w: a key without a certificate: give --tls-cert", ErrTLSFiles)
 	}
+	var warning sync.Mutex
+	exclusive := func(err error) {
+		warning.Lock()
+		defer warning.Unlock()
+		warn(err)
+	}
 	if c.CA != "" && c.CA != SystemCAs {
-		roots, err := c.roots()
+		roots, err := reread(c.roots, exclusive, c.CA)
 		if err != nil {
 			return nil, err
 		}
-		var last atomic.Pointer[x509.CertPool]
-		last.Store(roots)
 		// crypto/tls would verify with RootCAs, which cannot change. VerifyConnection verifies
 		// in the same way instead.
-		cfg.RootCAs, cfg.InsecureSkipVerify = roots, true
-		cfg.VerifyConnection = func(state tls.ConnectionState) error {
-			fresh, err := c.roots()
-			if err != nil {
-				warn(err)
-				fresh = last.Load()
-			}
-			last.Store(fresh)
-			return verify(state, fresh)
-		}
+		cfg.RootCAs, cfg.InsecureSkipVerify = roots(), true
+		cfg.VerifyConnection = func(state tls.ConnectionState) error { return verify(state, roots()) }
 	}
 	if c.Cert == "" {
 		return cfg, nil
 	}
-	first, err := c.pair()
+	pair, err := reread(c.pair, exclusive, c.Cert, c.Key)
 	if err != nil {
 		return nil, err
 	}
-	var last atomic.Pointer[tls.Certificate]
-	last.Store(first)
-	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		fresh, err := c.pair()
-		if err != nil {
-			warn(err)
-			return last.Load(), nil
-		}
-		last.Store(fresh)
-		return fresh, nil
-	}
+	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair(), nil }
 	return cfg, nil
+}
+
+// reread calls read, which reads files, and returns a function that calls it again. If that
+// fails, the function returns the previous result, and calls warn unless the previous call
+// failed for the same reason. If a file is a pipe, as that of a shell's <(command), it has no
+// content any more, and the function returns the first result.
+func reread[T any](read func() (T, error), warn func(error), files ...string) (func() T, error) {
+	last, err := read()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range files {
+		if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+			return func() T { return last }, nil
+		}
+	}
+	var mu sync.Mutex
+	reason := ""
+	return func() T {
+		mu.Lock()
+		defer mu.Unlock()
+		fresh, err := read()
+		switch {
+		case err == nil:
+			last, reason = fresh, ""
+		case err.Error() != reason:
+			reason = err.Error()
+			warn(err)
+		}
+		return last
+	}, nil
 }
 
 // roots reads the authorities.
@@ -120,7 +138,9 @@ func (c ClientTLS) roots() (*x509.CertPool, error) {
 
 // verify checks the server's certificate and its name, as crypto/tls does.
 func verify(state tls.ConnectionState, roots *x509.CertPool) error {
-	opts := x509.VerifyOptions{Roots: roots, DNSName: state.ServerName, Intermediates: x509.NewCertPool()}
+	opts := x509.VerifyOptions{
+		Roots: roots, DNSName: state.ServerName, Intermediates: x509.NewCertPool(),
+	}
 	for _, cert := range state.PeerCertificates[1:] {
 		opts.Intermediates.AddCert(cert)
 	}

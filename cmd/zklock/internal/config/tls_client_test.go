@@ -5,10 +5,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/zklock/zklock/internal/netutil"
@@ -123,7 +125,7 @@ func TestClientCARenewed(t *testing.T) {
 		var unknown x509.UnknownAuthorityError
 		var other x509.HostnameError
 		var invalid *tls.CertificateVerificationError
-		for _, host := range []string{"127.0.0.1", "zoo.example"} {
+		for _, host := range []string{"127.0.0.1", "127.0.0.1%lo", "zoo.example"} {
 			if err := handshake(accepted, host); err != nil {
 				t.Errorf("%s: %v", host, err)
 			}
@@ -152,4 +154,108 @@ func TestClientCARenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(renewed, old, 1) // the former authorities
+}
+
+// TestPipesAreReadOnce: what <(command) stands for in a shell can be read only once.
+func TestPipesAreReadOnce(t *testing.T) {
+	ca := testcert.New(t, "ca")
+	pipe := func(content []byte) string {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { r.Close() })
+		if _, err := w.Write(content); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		return fmt.Sprintf("/dev/fd/%d", r.Fd())
+	}
+	p := ca.Client("ann")
+	client := ClientTLS{CA: pipe(ca.PEM), Cert: testcert.Write(t, t.TempDir(), "cert.pem", p.Cert)[0], Key: pipe(p.Key)}
+	if _, err := os.Stat(client.CA); err != nil {
+		t.Skip(err) // as on Windows
+	}
+	cfg, err := client.Config(func(err error) { t.Errorf("warned: %v", err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cfg.GetClientCertificate(nil); err != nil {
+		t.Error(err)
+	}
+	server, err := x509.ParseCertificate(ca.Server("zoo.example").TLS.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.VerifyConnection(tls.ConnectionState{ServerName: "zoo.example", PeerCertificates: []*x509.Certificate{server}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestClientWarnsOnceForEachReason: connections that are made at the same time do not warn at
+// the same time, and a reason that stays is reported once.
+func TestClientWarnsOnceForEachReason(t *testing.T) {
+	ca := testcert.New(t, "ca")
+	paths := testcert.Write(t, t.TempDir(), "ca.pem", ca.PEM, "both.pem", ca.Client("ann").Both())
+	warned := 0
+	cfg, err := ClientTLS{CA: paths[0], Cert: paths[1]}.Config(func(error) { warned++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state := tls.ConnectionState{ServerName: "zoo.example", PeerCertificates: []*x509.Certificate{{}}}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			_, _ = cfg.GetClientCertificate(nil)
+			_ = cfg.VerifyConnection(state)
+		})
+	}
+	if all.Wait(); warned != 2 {
+		t.Errorf("warned %d times, want once for each file", warned)
+	}
+}
+
+// TestClientRefusesServers: the client accepts the certificates that crypto/tls accepts.
+func TestClientRefusesServers(t *testing.T) {
+	ca, other := testcert.New(t, "ca"), testcert.New(t, "ca")
+	file := testcert.Write(t, t.TempDir(), "ca.pem", ca.PEM)[0]
+	cfg, err := ClientTLS{CA: file}.Config(func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := []string{"zoo.example", "127.0.0.1"}
+	server, client := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	for _, row := range []struct {
+		what    string
+		ca      *testcert.Authority
+		request testcert.Request
+		host    string
+		want    bool
+	}{
+		{"a server", ca, testcert.Request{Hosts: hosts, Usage: server}, "zoo.example", true},
+		{"its address", ca, testcert.Request{Hosts: hosts, Usage: server}, "127.0.0.1", true},
+		{"another name", ca, testcert.Request{Hosts: hosts, Usage: server}, "other.example", false},
+		{"another address", ca, testcert.Request{Hosts: hosts, Usage: server}, "127.0.0.2", false},
+		{"no name", ca, testcert.Request{Hosts: hosts, Usage: server}, "", false},
+		{"a certificate without names", ca, testcert.Request{Usage: server}, "zoo.example", false},
+		{"another authority of the same name", other, testcert.Request{Hosts: hosts, Usage: server}, "zoo.example", false},
+		{"an expired certificate", ca, testcert.Request{Hosts: hosts, Usage: server, Expired: true}, "zoo.example", false},
+		{"the certificate of a client", ca, testcert.Request{Hosts: hosts, Usage: client}, "zoo.example", false},
+	} {
+		cert, err := x509.ParseCertificate(row.ca.Issue(row.request).TLS.Certificate[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
+		err = netutil.ForHost(cfg, row.host).VerifyConnection(state)
+		var invalid *tls.CertificateVerificationError
+		if (err == nil) != row.want || err != nil && !errors.As(err, &invalid) {
+			t.Errorf("%s: %v", row.what, err)
+		}
+	}
 }

@@ -74,7 +74,7 @@ func (f *Facts) judgeServers() []Finding {
 				"%s does not answer: %s", s.name(), s.why()).at(s))
 			continue
 		case role == "read-only":
-			found = append(found, finding(Critical, checkServers, "find out why it cannot reach the other servers; if it is zklock serve, free or replace its disk, and restart it: its clients can neither acquire nor release a lock",
+			found = append(found, finding(Critical, checkServers, "find out why it cannot reach the other servers; if it is zklock serve, free space on its disk or replace the disk, and restart the server: its clients can neither acquire nor release a lock",
 				"%s is read-only: it has no quorum, or its disk is full or has failed", s.name()).at(s))
 		case role == "":
 			role = "role unknown"
@@ -132,12 +132,12 @@ func (f *Facts) judgeQuorum() []Finding {
 	case spare < 0:
 		found = append(found, finding(Critical, checkQuorum, "start the other servers: without a majority, no client can acquire or release a lock",
 			"only %d of %s take part", up, count(voters, "voting server")))
+	case !counted:
+		found = append(found, finding(Note, checkQuorum, "give addresses at which all voting servers answer, so that doctor can count them",
+			"a majority of %s takes part", count(voters, "voting server")))
 	case spare == 0 && up < voters:
 		found = append(found, finding(Warning, checkQuorum, "start the other servers before one more fails",
 			"%d of %d voting servers take part: if one more fails, no client can acquire or release a lock", up, voters))
-	case !counted:
-		found = append(found, finding(Note, checkQuorum, "give the addresses of all voting servers, so that doctor can count those that take part",
-			"a majority of %s takes part", count(voters, "voting server")))
 	default:
 		found = append(found, finding(OK, checkQuorum, "", "%d of %d voting servers take part: %d more may fail", up, voters, spare))
 	}
@@ -149,8 +149,8 @@ func (f *Facts) judgeQuorum() []Finding {
 }
 
 // upVoters returns the number of voting servers that take part, and whether it is exact. It
-// prefers the leader's count. Otherwise, if the given addresses lack voting servers, and a
-// server has a quorum, it returns the largest possible number.
+// prefers the leader's count. Otherwise, if a server has a quorum, more voting servers than
+// doctor reaches can take part: those without a given address, and at least a majority.
 func (f *Facts) upVoters(voters int) (up int, counted bool) {
 	given, quorum := 0, false
 	for _, s := range f.Servers {
@@ -165,10 +165,11 @@ func (f *Facts) upVoters(voters int) (up int, counted bool) {
 		}
 		quorum = quorum || s.err == nil && s.Role != "read-only"
 	}
-	if missing := voters - given; missing > 0 && quorum {
-		return up + missing, false
+	if !quorum {
+		return up, true
 	}
-	return up, true
+	majority, most := voters/2+1, up+max(voters-given, 0)
+	return max(majority, most), most == up && up >= majority || most == majority
 }
 
 // judgeOneness finds servers that are in different ensembles. Clients of different

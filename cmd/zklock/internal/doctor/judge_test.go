@@ -97,6 +97,13 @@ func TestJudgements(t *testing.T) {
 			f.Servers[0].config = "server.1=a\nserver.2=b\nserver.3=c\nversion=1"
 			down(&f.Servers[1])
 		}, []string{"warning servers: zk3:2181 does not answer", "warning quorum: 2 of 3 voting servers take part"}},
+		{"doctor reaches one follower of three", func(f *Facts) { down(&f.Servers[1]); down(&f.Servers[2]) },
+			[]string{"warning servers: zk2", "warning servers: zk3", "note quorum: a majority of 3 voting servers takes part"}},
+		{"only one of three is up, without a quorum", func(f *Facts) {
+			f.Servers[0].Role = "read-only"
+			down(&f.Servers[1])
+			down(&f.Servers[2])
+		}, []string{"critical servers: zk1:2181 is read-only", "warning servers: zk2", "warning servers: zk3", "critical quorum: only 0 of 3"}},
 		{"two leaders", func(f *Facts) { f.Servers[0].Role = "leader" }, []string{"critical quorum: more than one leader: zk1:2181, zk2:2181"}},
 		{"a stranger", func(f *Facts) { f.Servers[2].Role = "standalone" }, []string{"critical quorum: standalone, outside the ensemble: zk3:2181"}},
 		{"other znodes", func(f *Facts) { f.Servers[2].identity = 8 }, []string{"critical quorum: the servers do not have the same znodes"}},

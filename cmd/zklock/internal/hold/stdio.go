@@ -132,8 +132,8 @@ func waitingEvent(entries []zklock.Entry, me zklock.Owner) event {
 }
 
 // wait returns the result of acquire. Meanwhile it writes the changes of the queue, and
-// outages, that arrive in waits. If the program ends or writes release, wait calls cancel, which ends ctx.
-// If ctx ended when the lock was granted, wait releases the lock.
+// outages, that arrive in waits. If the program ends or writes release, wait calls cancel,
+// which ends ctx. If ctx ended when the lock was granted, wait releases the lock.
 func (s *stdio) wait(ctx context.Context, cancel context.CancelCauseFunc, waits <-chan event, acquire func() acquired) acquired {
 	got := make(chan acquired, 1)
 	go func() { got <- acquire() }()
@@ -151,7 +151,8 @@ func (s *stdio) wait(ctx context.Context, cancel context.CancelCauseFunc, waits 
 			}
 			return result
 		case e := <-waits:
-			if e.Path != last.Path || e.Position != last.Position || e.Holder != last.Holder || (e.Error == "") != (last.Error == "") {
+			if e.Path != last.Path || e.Position != last.Position || e.Holder != last.Holder ||
+				(e.Error == "") != (last.Error == "") {
 				s.out.add(e)
 			}
 			last = e
