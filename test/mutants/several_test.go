@@ -59,9 +59,8 @@ func severalMutants() []Mutant {
 			Reason: "A completed run is recorded in a transaction with a check of the hold; the mutant only sets the record.",
 			Edits: []Edit{
 				{File: "once.go",
-					Before: `	return h.Guard(ctx, zk.CreateOp(path, data, acl, zk.ModePersistent))`,
-					After: `	_, err = c.zk.Multi(ctx, zk.CreateOp(path, data, acl, zk.ModePersistent))
-	return err`},
+					Before: `			err = h.Guard(ctx, ops...)`,
+					After:  `			_, err = h.grant.client.zk.Multi(ctx, ops...)`},
 			},
 			Suite: bubble, Test: "TestRunOfBrokenHoldIsNotRecorded",
 			Says: `deleted: <nil>, want`,

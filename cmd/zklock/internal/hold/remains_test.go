@@ -53,7 +53,7 @@ func TestRemainsEndBeforeTheRelease(t *testing.T) {
 		{"a shutdown signals all processes, and the command is faster than this one", leftIgnore, 0, func(_ *fakeHold, p *fakeProcess, c chan os.Signal) {
 			p.exited <- process.Exit{Code: 0}
 			time.Sleep(time.Millisecond)
-			c <- syscall.SIGWINCH
+			c <- syscall.Signal(28) // SIGWINCH, which Windows lacks
 			c <- syscall.SIGTERM
 		}, []string{"window changed@1ms", "terminated@1ms", "TERM to what is left@1ms", "KILL@2.001s"}, 2001 * time.Millisecond, false},
 		{"silence", leftIgnore, 0, func(_ *fakeHold, p *fakeProcess, _ chan os.Signal) {
