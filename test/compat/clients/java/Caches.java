@@ -117,17 +117,19 @@ final class Caches {
 
   static void persistentWatcher(Steps s) throws Exception {
     for (boolean recursive : new boolean[] {false, true}) {
+      // Curator removes the first watch in the background, so the second has another path.
+      String path = recursive ? "/pw-tree" : "/pw";
       BlockingQueue<WatchedEvent> q = new LinkedBlockingQueue<>();
-      PersistentWatcher watcher = new PersistentWatcher(s.a, "/pw", recursive);
+      PersistentWatcher watcher = new PersistentWatcher(s.a, path, recursive);
       BlockingQueue<Boolean> ready = new LinkedBlockingQueue<>();
       watcher.getListenable().addListener(q::add);
       watcher.getResetListenable().addListener(() -> ready.add(true));
       watcher.start();
       s.say("set", s.take(ready));
-      s.b.create().creatingParentsIfNeeded().forPath("/pw/1");
-      s.b.setData().forPath("/pw/1");
-      s.b.delete().forPath("/pw/1");
-      s.b.delete().forPath("/pw");
+      s.b.create().creatingParentsIfNeeded().forPath(path + "/1");
+      s.b.setData().forPath(path + "/1");
+      s.b.delete().forPath(path + "/1");
+      s.b.delete().forPath(path);
       for (int i = 0; i < (recursive ? 5 : 4); i++) {
         s.event(q);
       }
