@@ -141,7 +141,7 @@ func TestRollingUpgradeFromOldServers(t *testing.T) {
 	})
 }
 
-// TestRollingUpgrade checks that clients keep their holds and their places while the servers
+// TestRollingUpgrade checks that clients keep their holds and their positions while the servers
 // of an ensemble are upgraded one by one, the leader last.
 func TestRollingUpgrade(t *testing.T) {
 	cluster := harness.StartEnsemble(t, 3, harness.ServerConfig{
