@@ -22,8 +22,8 @@ func CipherSuites() []uint16 {
 }
 
 // ForHost returns a client's configuration for a connection to host. ServerName is host
-// without its zone, unless c has one. VerifyConnection finds that name in the ServerName of
-// the connection's state, where crypto/tls has no IP addresses.
+// without its zone, unless c has one. VerifyConnection gets that name in the ServerName of
+// its state, which crypto/tls leaves empty for an IP address.
 func ForHost(c *tls.Config, host string) *tls.Config {
 	c = c.Clone()
 	if c.ServerName == "" {

@@ -96,7 +96,9 @@ func (t *Tree) restoreNodes(r *jute.Reader) {
 	t.containers.sort()
 	t.ttls.sort()
 	for _, s := range t.sessions {
-		s.nodes().sort()
+		if s.owned != nil {
+			s.owned.sort()
+		}
 	}
 	for _, path := range []string{rootPath, procPath, quotaPath, configPath} {
 		if r.Err() == nil && t.nodes.get(path) == nil {

@@ -261,16 +261,14 @@ func (n *Server) signal(sig syscall.Signal) error {
 	return proc.Signal(sig)
 }
 
-// SetRelease makes the next [Server.Start] start another release of ZooKeeper.
-func (n *Server) SetRelease(release string) error {
-	classpath, err := Classpath(zookeeperJars(release)...)
-	if err != nil {
-		return err
-	}
+// SetRelease makes the next [Server.Start] start another release of ZooKeeper. It skips the
+// test as [ZooKeeperClasspath] does.
+func (n *Server) SetRelease(tb testing.TB, release string) {
+	tb.Helper()
+	classpath := ZooKeeperClasspath(tb, release)
 	n.mu.Lock()
 	n.classpath = classpath
 	n.mu.Unlock()
-	return nil
 }
 
 // Restart kills the server if it runs, starts it on the same address and data,

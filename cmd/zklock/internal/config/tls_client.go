@@ -58,33 +58,27 @@ func ExposedKey(name string) string {
 
 // Config reads the files. It reads them again for each connection, so that a renewed
 // certificate and changed authorities take effect. If that fails, the connection uses the
-// previous ones. The configuration then calls warn, for each reason once, and in one
-// goroutine at a time. SystemCAs and pipes are read once.
+// previous ones. The configuration then calls warn, for each reason once. Connections can call
+// it at the same time. SystemCAs and pipes are read once.
 func (c ClientTLS) Config(warn func(error)) (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}
 	if c.Key != "" && c.Cert == "" {
 		return nil, fmt.Errorf("%w: a key without a certificate: give --tls-cert", ErrTLSFiles)
 	}
-	var warning sync.Mutex
-	exclusive := func(err error) {
-		warning.Lock()
-		defer warning.Unlock()
-		warn(err)
-	}
 	if c.CA != "" && c.CA != SystemCAs {
-		roots, err := reread(c.roots, exclusive, c.CA)
+		roots, err := reread(c.roots, warn, c.CA)
 		if err != nil {
 			return nil, err
 		}
 		// crypto/tls would verify with RootCAs, which cannot change. VerifyConnection verifies
 		// in the same way instead.
-		cfg.RootCAs, cfg.InsecureSkipVerify = roots(), true
+		cfg.InsecureSkipVerify = true
 		cfg.VerifyConnection = func(state tls.ConnectionState) error { return verify(state, roots()) }
 	}
 	if c.Cert == "" {
 		return cfg, nil
 	}
-	pair, err := reread(c.pair, exclusive, c.Cert, c.Key)
+	pair, err := reread(c.pair, warn, c.Cert, c.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -106,20 +100,24 @@ func reread[T any](read func() (T, error), warn func(error), files ...string) (f
 			return func() T { return last }, nil
 		}
 	}
-	var mu sync.Mutex
+	var mu sync.Mutex // guards last and reason
 	reason := ""
 	return func() T {
-		mu.Lock()
-		defer mu.Unlock()
 		fresh, err := read()
-		switch {
-		case err == nil:
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
 			last, reason = fresh, ""
-		case err.Error() != reason:
-			reason = err.Error()
+			return fresh
+		}
+		mu.Lock()
+		previous, known := last, err.Error() == reason
+		reason = err.Error()
+		mu.Unlock()
+		if !known {
 			warn(err)
 		}
-		return last
+		return previous
 	}, nil
 }
 

@@ -148,9 +148,9 @@ func (f *Facts) judgeQuorum() []Finding {
 	return found
 }
 
-// upVoters returns the number of voting servers that take part, and whether it is exact. It
-// prefers the leader's count. Otherwise, if a server has a quorum, more voting servers than
-// doctor reaches can take part: those without a given address, and at least a majority.
+// upVoters returns the largest number of voting servers that can take part, and whether it is
+// exact. It prefers the leader's count. If a server has a quorum, at least a majority takes
+// part, and those without a given address can take part too.
 func (f *Facts) upVoters(voters int) (up int, counted bool) {
 	given, quorum := 0, false
 	for _, s := range f.Servers {
@@ -169,7 +169,10 @@ func (f *Facts) upVoters(voters int) (up int, counted bool) {
 		return up, true
 	}
 	majority, most := voters/2+1, up+max(voters-given, 0)
-	return max(majority, most), most == up && up >= majority || most == majority
+	if most < majority {
+		return majority, false // servers that doctor does not reach take part
+	}
+	return most, most == max(up, majority)
 }
 
 // judgeOneness finds servers that are in different ensembles. Clients of different

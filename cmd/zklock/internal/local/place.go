@@ -20,8 +20,8 @@ import (
 // DefaultIdle is how long the server runs without a session.
 const DefaultIdle = time.Minute
 
-// ShutdownTime limits the shutdown of a local server or one of zklock serve, including its
-// last snapshot. A hold with the default session timeout survives an outage of 10 s. So half
+// ShutdownTime limits the shutdown of a local server, and of zklock serve, including the last
+// snapshot. A hold with the default session timeout survives an outage of 10 s. So half
 // of that is left for the start of the next server, and for the clients to reconnect.
 const ShutdownTime = 5 * time.Second
 
