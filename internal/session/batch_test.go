@@ -187,7 +187,9 @@ func TestBatchSizeIsLimited(t *testing.T) {
 	for i := range 9 {
 		r.submit(batchableDelete(fmt.Sprintf("/l%d/%040d", i, i)))
 	}
+	r.submit(syncA) // so that no call waits
 	reqs := r.requests()
+	reqs = reqs[:len(reqs)-1]
 	n := 0
 	for _, f := range reqs {
 		if headerSize+len(f.body) > 300 {
@@ -201,6 +203,7 @@ func TestBatchSizeIsLimited(t *testing.T) {
 	for i := range maxBatchOps + 1 {
 		r.submit(batchableDelete(fmt.Sprintf("/l%d/x", i)))
 	}
+	r.submit(syncA)
 	for _, f := range r.requests() {
 		if len(paths(t, f)) > maxBatchOps {
 			t.Errorf("%d operations in a request", len(paths(t, f)))
@@ -371,37 +374,49 @@ func TestUnknownOutcomeOfBatchIsUnknownForEachCall(t *testing.T) {
 	}
 }
 
-func TestWindow(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.BatchWindow = 2 })
+// TestCallsWaitUntilTheyAreHalfOfTheUnanswered submits calls one by one: each waits until the
+// queue is half as long as what is unanswered.
+func TestCallsWaitUntilTheyAreHalfOfTheUnanswered(t *testing.T) {
+	r := newRig(t, nil)
 	r.connect(7)
-	for _, l := range []string{"/a", "/b"} {
+	for _, l := range []string{"/a", "/b", "/c"} {
 		r.submit(batchableDelete(l + "/x"))
 		r.wantSent("delete [-" + l + "/x]")
 	}
-	kept := r.submit(batchableDelete("/c/x"))
-	r.submit(batchableDelete("/d/x"))
+	kept := r.submit(batchableDelete("/d/x"))
 	if r.core.HasOutput() {
-		t.Fatal("the third call is not kept back")
+		t.Fatal("one call is not kept back while three are unanswered")
 	}
 	r.wantSent()
-	r.reply(1, 1, 0, nil)
-	if !r.core.HasOutput() {
-		t.Fatal("an answer releases no call")
-	}
+	r.submit(batchableDelete("/e/x"))
 	if !r.core.Withdraw(kept) {
 		t.Fatal("a call that is kept back cannot be withdrawn")
 	}
-	r.submit(batchableDelete("/e/x"))
-	r.wantSent("multi [-/d/x -/e/x]")
+	if r.core.HasOutput() {
+		t.Fatal("a withdrawn call counts")
+	}
+	r.reply(1, 1, 0, nil)
+	r.wantSent("delete [-/e/x]") // one of three, while two are unanswered
+
+	r.submit(batchableDelete("/f/x"))
+	r.wantSent()
+	r.submit(batchableDelete("/g/x"))
+	r.wantSent("multi [-/f/x -/g/x]")
+	// The calls of a batch count one by one: five are unanswered.
+	r.submit(batchableDelete("/h/x"))
+	r.submit(batchableDelete("/i/x"))
+	r.wantSent()
+	r.reply(2, 2, 0, nil)
+	r.wantSent("multi [-/h/x -/i/x]")
 
 	// A call that is not batchable does not wait, and the calls queued before it are
 	// sent first.
-	r.submit(batchableDelete("/f/x"))
-	r.submit(batchableDelete("/g/x"))
+	r.submit(batchableDelete("/j/x"))
+	r.submit(batchableDelete("/k/x"))
 	r.wantSent()
 	r.submit(syncA)
-	r.submit(batchableDelete("/h/x"))
-	r.wantSent("multi [-/f/x -/g/x]", "sync [sync]")
+	r.submit(batchableDelete("/l/x"))
+	r.wantSent("multi [-/j/x -/k/x]", "sync [sync]")
 	if r.core.HasOutput() {
 		t.Fatal("the call after it is not kept back")
 	}
@@ -412,8 +427,8 @@ func TestWindow(t *testing.T) {
 	if len(reqs) != 1 || reqs[0].Op != wire.OpDelete {
 		t.Fatalf("%+v", reqs)
 	}
-	r.submit(batchableDelete("/i/x"))
-	r.wantSent("delete [-/i/x]")
+	r.submit(batchableDelete("/m/x"))
+	r.wantSent("delete [-/m/x]")
 }
 
 func TestServersWithoutMultiRead(t *testing.T) {
@@ -464,13 +479,16 @@ func TestUnansweredListingsAreRepeatedWithoutBatch(t *testing.T) {
 }
 
 func TestCloseSendsCallsKeptBack(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.BatchWindow = 1 })
+	r := newRig(t, nil)
 	r.connect(7)
-	r.submit(batchableDelete("/a/x"))
+	for _, l := range []string{"/a", "/b", "/c"} {
+		r.submit(batchableDelete(l + "/x"))
+	}
 	r.requests()
-	r.submit(batchableDelete("/b/x"))
+	r.submit(batchableDelete("/d/x"))
+	r.wantSent()
 	r.core.Close(r.now)
-	r.wantSent("delete [-/b/x]", "closeSession [closeSession]")
+	r.wantSent("delete [-/d/x]", "closeSession [closeSession]")
 }
 
 func TestIdleBatcherFreesMemory(t *testing.T) {
@@ -492,5 +510,6 @@ func TestIdleBatcherFreesMemory(t *testing.T) {
 	}
 	r.submit(batchableDelete("/a/x"))
 	r.submit(batchableDelete("/b/x"))
-	r.wantSent("multi [-/a/x -/b/x]")
+	r.submit(syncA)
+	r.wantSent("multi [-/a/x -/b/x]", "sync [sync]")
 }

@@ -28,10 +28,7 @@ type Config struct {
 	// MaxRequest is the maximum size of a frame body to send, in bytes. 0 means
 	// wire.DefaultMaxFrame.
 	MaxRequest int
-	// BatchWindow is how many requests with batchable calls may be unanswered before
-	// the core keeps further batchable calls back. 0 means 8.
-	BatchWindow int
-	Auth        []Auth
+	Auth       []Auth
 	// SASL says that every connection authenticates by SASL after the handshake and
 	// before anything else.
 	SASL bool
@@ -99,7 +96,7 @@ type Core struct {
 	queue         callList // not encoded; all belong to the present session
 	pending       callList // encoded, in wire order
 	batcher       batcher
-	batchableSent int    // how many calls in pending are batches or batchable
+	batchableSent int    // how many batchable calls are in pending, by themselves or in a batch
 	batchedCalls  uint64 // counts the calls that were sent in batches
 	// release is the release of the oldest server in oldServers, or the newest.
 	release     release
@@ -131,9 +128,6 @@ func New(cfg Config, now time.Duration) *Core {
 	cfg.Timeout = max(cfg.Timeout, time.Millisecond)
 	if cfg.MaxRequest <= 0 {
 		cfg.MaxRequest = wire.DefaultMaxFrame
-	}
-	if cfg.BatchWindow <= 0 {
-		cfg.BatchWindow = defaultBatchWindow
 	}
 	c := &Core{cfg: cfg, dialAt: now, lastRecv: now, release: newest}
 	c.useServers(cfg.Servers)
@@ -262,7 +256,7 @@ func (c *Core) send(call *Call, now time.Duration) {
 	}
 	c.pending.push(call)
 	if call.batchable {
-		c.batchableSent++
+		c.batchableSent += call.count()
 	}
 }
 
