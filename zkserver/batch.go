@@ -14,6 +14,7 @@ type batch struct {
 	conns   []*conn       // with output in the batch
 	pending []pending     // the requests that the batch answers
 	index   uint64        // of the batch's last record in the log, 0 without records
+	zxid    int64         // of the batch's last transaction, if it has records
 	size    int           // of requests, answers, events, and records, in bytes
 	audits  [][]slog.Attr // lines of the audit log, written when the answers leave
 }
@@ -134,6 +135,9 @@ func (s *Server) swapBatches() {
 // deliver sends the output of the batch in flight.
 func (s *Server) deliver() {
 	b := &s.loop.inFlight
+	if b.index != 0 {
+		s.loop.acknowledgedZxid = b.zxid
+	}
 	for _, c := range b.conns {
 		c.deliver()
 		s.afterDelivery(c)

@@ -98,6 +98,7 @@ type loop struct {
 	lastIndex         uint64         // of the last record in the log
 	overlaps          int            // number of batches filled during a sync
 	durableIndex      uint64         // of the last record that was synced
+	acknowledgedZxid  int64          // of the last transaction whose answer has left, with a data directory
 	snapshot          *snapshotJob   // the running snapshot; nil if none
 	snapshotNotBefore time.Duration  // no snapshot begins earlier
 	diverged          bool           // the tree has changes that are not on disk, and the server ends

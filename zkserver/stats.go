@@ -151,7 +151,9 @@ func (c *counters) fill(st *Stats) {
 func (s *Server) publish() {
 	l, at := &s.loop, s.elapsed()
 	st := s.stats // only publish writes it
-	if !l.diverged {
+	if l.diverged {
+		st.Zxid = l.acknowledgedZxid
+	} else {
 		st.ofTree(l.tree)
 	}
 	t := &l.traffic

@@ -101,6 +101,7 @@ func (s *Server) openLog() error {
 			s.opts.DataDir, err)
 	}
 	s.loop.log, s.loop.lastIndex, s.loop.durableIndex = log, found.LastIndex, found.LastIndex
+	s.loop.acknowledgedZxid = s.loop.tree.Zxid()
 	s.reportRecovery(found)
 	return nil
 }
@@ -163,7 +164,7 @@ func (s *Server) appendRecords() error {
 			if err != nil {
 				return err
 			}
-			l.lastIndex, l.filling.index = index, index
+			l.lastIndex, l.filling.index, l.filling.zxid = index, index, l.tree.Zxid()
 			l.snapshotRecords++
 			l.snapshotBytes += int64(len(rec))
 		}
@@ -221,8 +222,9 @@ func (s *Server) storageFailed(cause error) {
 		"dir", s.opts.DataDir, "error", err, "zxid", fmt.Sprintf("%#x", t.Zxid()))
 }
 
-// endAfterStorageFailure ends the server because of its storage. Its figures stay as they
-// were: the tree may contain changes that no client will see.
+// endAfterStorageFailure ends the server because of its storage. The tree may contain changes
+// that no client will see, so the figures of the tree stay as they were, except for the last
+// transaction.
 func (s *Server) endAfterStorageFailure(err error) {
 	s.loop.diverged = true
 	if isClosed(s.stop) {

@@ -330,14 +330,22 @@ func TestLostLockEndsTheServer(t *testing.T) {
 		opts.SnapshotRecords = 20
 		s := start(t, opts)
 		c := login(t, s, time.Minute)
-		fs.LoseLock(opts.DataDir + "/lock")
+		created := int64(0)
 		for i := range 40 {
+			if i == 3 {
+				fs.LoseLock(opts.DataDir + "/lock")
+			}
 			if c.attempt(fmt.Sprintf("/n%d", i)) != nil {
 				break
 			}
+			created++
 			synctest.Wait()
 		}
 		<-s.Done()
+		// The session was the first transaction.
+		if st := s.Stats(); st.Zxid != 1+created {
+			t.Errorf("the last figures have transaction %d, the last acknowledged one is %d", st.Zxid, 1+created)
+		}
 		if err := s.Serve(listenMem(t)); !errors.Is(err, wal.ErrLockLost) || !errors.Is(err, ErrStorage) {
 			t.Errorf("Serve: %v", err)
 		}
