@@ -95,7 +95,7 @@ func (a *App) LoadSettings(c *cobra.Command) error {
 func rejectEmptyFlags(c *cobra.Command) error {
 	var wrong error
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if wrong == nil && f.Value.Type() == "string" && f.DefValue == "" && f.Value.String() == "" {
+		if wrong == nil && f.Value.Type() == "string" && f.Value.String() == "" {
 			wrong = UsageError("--%s is empty: give %s, or omit the flag; see %s --help", f.Name, argumentOf(f), c.CommandPath())
 		}
 	})

@@ -86,7 +86,8 @@ func (s *Credentials) Join(other Credentials) error {
 }
 
 // ReadFile reads a file of credentials in the format of ParseCredentials. Like ssh with
-// keys, it rejects a file that other users can read.
+// keys, it rejects a file that other users can read. It also rejects a file without
+// credentials, because the client would be anonymous.
 func ReadFile(name string) (Credentials, error) {
 	text, info, err := inputfile.Read(name, maxCredentials)
 	if err != nil {
@@ -95,5 +96,10 @@ func ReadFile(name string) (Credentials, error) {
 	if ownership.Exposed(info) {
 		return Credentials{}, fmt.Errorf("%w: %s has mode %04o: other users could read or change it: chmod 600 %s", ErrCredentials, name, info.Mode().Perm(), name)
 	}
-	return ParseCredentials(name, string(text))
+	set, err := ParseCredentials(name, string(text))
+	if err == nil && len(set.Auth) == 0 && set.SASL == nil {
+		// Such as a file that is being replaced, or the output of a program that failed.
+		return Credentials{}, fmt.Errorf("%w: %s contains no credentials: write SCHEME:DATA, such as digest:USER:PASSWORD", ErrCredentials, name)
+	}
+	return set, err
 }

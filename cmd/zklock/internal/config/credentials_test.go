@@ -77,9 +77,11 @@ func TestReadFile(t *testing.T) {
 		}
 	}
 	bad := map[string]string{
-		dir:                           "is a directory",
-		filepath.Join(dir, "none"):    "no such file",
-		file("text", "secret", 0o600): "text, line 1",
+		dir:                                    "is a directory",
+		filepath.Join(dir, "none"):             "no such file",
+		file("text", "secret", 0o600):          "text, line 1",
+		file("empty", "", 0o600):               "empty contains no credentials",
+		file("comment", "# secret\n\n", 0o600): "comment contains no credentials",
 		file("large", strings.Repeat("#secret\n", maxCredentials), 0o600): "larger than 65536 bytes",
 	}
 	for i, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o602, 0o644, 0o666} {

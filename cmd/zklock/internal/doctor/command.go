@@ -202,27 +202,31 @@ func examine(s *cli.Settings, ctx context.Context, cfg Config) (Report, error) {
 	r, err := Run(ctx, cfg)
 	line.Stop()
 	if err == nil && cfg.ZxidFile != "" && r.Zxid > cfg.LastZxid {
-		// Without the file, nothing is compared. Monitoring may run without a home directory.
-		if err := config.RaiseZxid(cfg.ZxidFile, r.Zxid); err != nil && s.Verbose {
-			cli.Warn("%v", err)
-		}
+		cfg.ZxidErr = config.RaiseZxid(cfg.ZxidFile, r.Zxid)
 	}
+	r.noteZxid(cfg.ZxidErr)
 	return r, err
 }
 
-// zxidFile returns the file with the highest transaction id of the current context, or ""
-// if there is none. Servers given by address have no name for a file, and some systems and
-// users have no private directory.
-func zxidFile(s *cli.Settings) string {
+// zxidFile returns the file with the highest transaction id of the current context. Servers
+// given by address have no name for a file: it then returns "". It returns an error if this
+// user has no private directory.
+func zxidFile(s *cli.Settings) (string, error) {
 	name := s.From.Context
 	if name == "" && s.Servers == "" {
 		name = config.LocalContext
 	}
-	dir, err := local.Dir(local.Mine())
-	if name == "" || err != nil || local.Prepare(dir) != nil {
-		return ""
+	if name == "" {
+		return "", nil
 	}
-	return config.ZxidFile(dir, name)
+	dir, err := local.Dir(local.Mine())
+	if err == nil {
+		err = local.Prepare(dir)
+	}
+	if err != nil {
+		return "", err
+	}
+	return config.ZxidFile(dir, name), nil
 }
 
 // patient is what to look at.
@@ -241,8 +245,9 @@ func patient(s *cli.Settings, prefix string, f *doctorFlags) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
+	zxids, zxidErr := zxidFile(s)
 	return Config{
-		Servers: t.Servers, Prefix: prefix, ZxidFile: zxidFile(s), Private: t.Local(), Layout: f.layout.Layout, Held: f.held.D, Limit: s.ConnectLimit(), Apart: time.Second,
+		Servers: t.Servers, Prefix: prefix, ZxidFile: zxids, ZxidErr: zxidErr, Private: t.Local(), Layout: f.layout.Layout, Held: f.held.D, Limit: s.ConnectLimit(), Apart: time.Second,
 		Zk: zk.Options{
 			SessionTimeout: s.Session.D, DialContext: t.Dial(), Logger: s.Logger(),
 			TLS: proof.TLS, Auth: proof.Auth, SASL: proof.SASL,

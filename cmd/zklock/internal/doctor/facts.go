@@ -26,9 +26,11 @@ type Config struct {
 	// unusually long holds cause a warning.
 	Held time.Duration
 	// LastZxid is the highest transaction id that an earlier run saw, 0 if there was none.
-	// ZxidFile is the file that keeps it, for messages.
+	// ZxidFile is the file that keeps it, for messages. ZxidErr is the reason why no file
+	// keeps it, nil if a file does or if the servers have no context.
 	LastZxid int64
 	ZxidFile string
+	ZxidErr  error
 	// Private reports that only this user reaches the servers.
 	Private bool
 	// Limit is the time limit for the checks of one server; 0 means 10 s.

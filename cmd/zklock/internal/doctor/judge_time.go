@@ -187,6 +187,18 @@ func (f *Facts) judgeClock() []Finding {
 // ageOf returns the age of an entry by the servers' clock.
 func (f *Facts) ageOf(made time.Time) time.Duration { return max(0, f.serverNow().Sub(made)) }
 
+// noteZxid adds a note if no file keeps the transaction id for the next run. Then tokens
+// that become smaller are not found.
+func (r *Report) noteZxid(why error) {
+	if why == nil || r.Zxid == 0 {
+		return
+	}
+	after := func(f Finding) bool { return f.Check == checkTokens }
+	r.Findings = slices.Insert(r.Findings, slices.IndexFunc(r.Findings, after)+1,
+		finding(Note, checkTokens, "set ZKLOCK_HOME to a private directory that this user can write to",
+			"doctor cannot compare transaction ids between runs: %v", why))
+}
+
 // judgeTokens compares the last transaction id with that of an earlier run. Fencing tokens
 // are transaction ids, so they become smaller if the ids do.
 func (f *Facts) judgeTokens() []Finding {
