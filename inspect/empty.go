@@ -278,10 +278,11 @@ func (w *collectRun) collect(n *node, found *[]EmptyParent) bool {
 
 // isLeftBehind reports whether a lock left a znode whose children are all unused: it is not
 // ephemeral, had children before, and has no data. ZooKeeper shows a container as a
-// persistent znode. The leases of a semaphore have its size as data.
+// persistent znode. The leases of a semaphore have its size as data. Cversion plus
+// NumChildren is twice the number of creates; Cversion is negative after 2^30 of them.
 func isLeftBehind(n *node) bool {
 	s := n.stat
-	return s.EphemeralOwner == 0 && s.Cversion > 0 && (s.DataLength == 0 || path.Base(n.path) == "leases" && s.DataLength <= 10)
+	return s.EphemeralOwner == 0 && s.Cversion+s.NumChildren != 0 && (s.DataLength == 0 || path.Base(n.path) == "leases" && s.DataLength <= 10)
 }
 
 // Remove removes the parents in the state ParentUnused, and sets the state of each. The

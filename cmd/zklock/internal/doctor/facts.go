@@ -121,9 +121,10 @@ type Parent struct {
 }
 
 // Creates returns how many children it ever had. The servers count creates plus deletes;
-// creates minus deletes is the number of children that exist.
+// creates minus deletes is the number of children that exist. After 2^30 creates, the count
+// no longer fits into an int32, and Cversion is negative.
 func (p Parent) Creates() int64 {
-	return (int64(p.Stat.Cversion) + int64(p.Stat.NumChildren)) / 2
+	return int64(uint32(p.Stat.Cversion+p.Stat.NumChildren) / 2)
 }
 
 // Facts are the facts that the judge functions use.

@@ -295,12 +295,18 @@ func TestSequences(t *testing.T) {
 		{lastSequence / 100 * 90, Warning, "89%"},
 		{lastSequence - 1000, Critical, "99%"},
 	} {
-		f := ensemble()
-		f.Parents["/zklock/a"] = Parent{Path: "/zklock/a", Stat: zk.Stat{Ctime: f.Now.Add(-24 * time.Hour).UnixMilli(), Cversion: int32(tt.used), NumChildren: int32(tt.used)}}
-		found := f.judgeSequence()
-		if len(found) != 1 || found[0].Level != tt.level || !strings.Contains(found[0].What, tt.text) {
-			t.Errorf("%d: %+v, want %s, %q", tt.used, found, tt.level, tt.text)
+		for _, children := range []int64{0, 1, tt.used} { // Cversion wraps
+			f := ensemble()
+			f.Parents["/zklock/a"] = Parent{Path: "/zklock/a", Stat: zk.Stat{Ctime: f.Now.Add(-24 * time.Hour).UnixMilli(), Cversion: int32(2*tt.used - children), NumChildren: int32(children)}}
+			found := f.judgeSequence()
+			if len(found) != 1 || found[0].Level != tt.level || !strings.Contains(found[0].What, tt.text) {
+				t.Errorf("%d, of which %d exist: %+v, want %s, %q", tt.used, children, found, tt.level, tt.text)
+			}
 		}
+	}
+	// The servers count no creates of the znodes that they make themselves.
+	if n := (Parent{Stat: zk.Stat{Cversion: -1, NumChildren: 1}}).Creates(); n != 0 {
+		t.Errorf("a new root had %d creates", n)
 	}
 	// What is to be done may be copied into a shell.
 	f := ensemble()
