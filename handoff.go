@@ -266,7 +266,7 @@ func (l *Lock) checkHeld(own []*grant, try bool) (*Hold, error) {
 		if part.mode == Permit {
 			of := part.semaphore.Of // 0 if only the servers know it
 			if taken := countPermits(own, part); of > 0 && taken > 0 && taken+part.semaphore.Permits > of {
-				return nil, reentryError(part, try)
+				return nil, l.selfError(ErrReentry, part, try)
 			}
 			continue
 		}
@@ -275,24 +275,27 @@ func (l *Lock) checkHeld(own []*grant, try bool) (*Hold, error) {
 			case has == "":
 				continue
 			case has == Shared && part.mode == Exclusive:
-				return nil, fmt.Errorf("%w (%s)", ErrUpgrade, part.path)
+				return nil, l.selfError(ErrUpgrade, part, false)
 			case l.reentrant:
 				return p.newHold(l), nil
 			case has == Exclusive:
-				return nil, reentryError(part, try)
+				return nil, l.selfError(ErrReentry, part, try)
 			}
 		}
 	}
 	return nil, nil
 }
 
-// reentryError returns the error of an acquire that would wait for itself. For a try, it
-// also wraps ErrLocked.
-func reentryError(of component, try bool) error {
+// selfError returns the error of an acquire that would wait for itself at one of its locks.
+// For a try, it also wraps ErrLocked. The caller names the lock; only an All has several.
+func (l *Lock) selfError(err error, at component, try bool) error {
 	if try {
-		return fmt.Errorf("%w: %w (%s)", ErrLocked, ErrReentry, of.path)
+		err = fmt.Errorf("%w: %w", ErrLocked, err)
 	}
-	return fmt.Errorf("%w (%s)", ErrReentry, of.path)
+	if l.all {
+		err = fmt.Errorf("%w (%s)", err, at.path)
+	}
+	return err
 }
 
 // countPermits returns how many permits of a semaphore the grants have.

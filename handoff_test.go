@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -480,6 +481,10 @@ func TestReentryOfMembers(t *testing.T) {
 		} {
 			_, err := row.l.Acquire(ctx)
 			wants(t, what, err, row.want)
+			// The error names a lock once, and says which of the locks of an All it is.
+			if text := fmt.Sprint(err); strings.HasSuffix(text, " (/zklock/a)") != (what == "an All with its mutex") || what != "an All with its mutex" && strings.Count(text, row.l.Path()) != 1 {
+				t.Errorf("%s: %s", what, text)
+			}
 		}
 		twice, cancel := all.Context(ctx) // counts once
 		defer cancel()
