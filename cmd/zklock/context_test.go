@@ -115,8 +115,7 @@ func TestGivenAndEmpty(t *testing.T) {
 	for line, about := range map[string]string{
 		"run demo --servers=": "--servers is empty: give servers, or omit the flag; see zklock run --help",
 		"run demo --context=": "--context is empty: give NAME,", "lock demo --auth-file=": "--auth-file is empty",
-		"serve --memory --listen=": "--listen is empty: give address, or omit the flag; see zklock serve --help",
-		"ls --tls-ca=":             "--tls-ca is empty", "ls --config-file=": "--config-file is empty", "run demo --metrics=": "--metrics is empty",
+		"ls --tls-ca=": "--tls-ca is empty", "ls --config-file=": "--config-file is empty", "run demo --metrics=": "--metrics is empty",
 		"serve --data=": "--data is empty", "ui --token-file=": "--token-file is empty", "doctor --prefix=": "--prefix is empty",
 	} {
 		_, _, err := settled(t, map[string]string{"ZKLOCK_SERVERS": "env:1"}, "", strings.Fields(line)...)

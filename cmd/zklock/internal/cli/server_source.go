@@ -91,11 +91,12 @@ func (a *App) LoadSettings(c *cobra.Command) error {
 }
 
 // rejectEmptyFlags returns an error for a flag with an empty value. Otherwise an unset shell
-// variable could redirect a command to other servers, or turn off their authentication.
+// variable could redirect a command to other servers, or turn off their authentication. The
+// commands check flags with a default, and their errors list the valid values.
 func rejectEmptyFlags(c *cobra.Command) error {
 	var wrong error
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if wrong == nil && f.Value.Type() == "string" && f.Value.String() == "" {
+		if wrong == nil && f.Value.Type() == "string" && f.DefValue == "" && f.Value.String() == "" {
 			wrong = UsageError("--%s is empty: give %s, or omit the flag; see %s --help", f.Name, argumentOf(f), c.CommandPath())
 		}
 	})

@@ -83,7 +83,7 @@ func (f *serveFlags) planWith(sockets []Socket, listenGiven bool) (*plan, error)
 			return nil, err
 		}
 	}
-	if p.listen == "" {
+	if p.listen == "" && !listenGiven {
 		return p, nil
 	}
 	return p, checkAddress("--listen", p.listen)
