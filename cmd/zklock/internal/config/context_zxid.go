@@ -37,7 +37,7 @@ func RaiseZxid(path string, zxid int64) error {
 		return nil
 	}
 	if err := replace(path, fmt.Appendln(nil, zxid)); err != nil {
-		return fmt.Errorf("keep the transaction id of a context: %w", err)
+		return fmt.Errorf("keep the transaction id in %s: %w", path, err)
 	}
 	return nil
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/zklock/zklock/cmd/zklock/internal/local"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -193,10 +195,12 @@ func (r *Report) noteZxid(why error) {
 	if why == nil || r.Zxid == 0 {
 		return
 	}
+	// Other servers would not help: doctor keeps the ids of contexts.
+	text := strings.TrimRight(strings.TrimSuffix(strings.TrimSuffix(why.Error(), local.Advice), "or "), "; ")
 	after := func(f Finding) bool { return f.Check == checkTokens }
 	r.Findings = slices.Insert(r.Findings, slices.IndexFunc(r.Findings, after)+1,
 		finding(Note, checkTokens, "set ZKLOCK_HOME to a private directory that this user can write to",
-			"doctor cannot compare transaction ids between runs: %v", why))
+			"doctor cannot compare transaction ids between runs: %s", text))
 }
 
 // judgeTokens compares the last transaction id with that of an earlier run. Fencing tokens
