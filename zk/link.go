@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock/internal/boottime"
+	"github.com/zklock/zklock/internal/netutil"
 )
 
 // errWrongPeer: the peer is not a ZooKeeper server, or not one without TLS.
@@ -73,6 +74,9 @@ func (c *Client) makeLink(ctx context.Context, server string, deadline time.Dura
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 		// The server accepted the connection and closed it before connect(2) returned.
 		return nil, errNoAnswer
+	}
+	if err != nil && a.network == "unix" {
+		err = netutil.ExplainUnix(a.addr, err)
 	}
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package netutil
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"syscall"
@@ -71,4 +72,13 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}
 	return nil, err
+}
+
+// ExplainUnix adds to an error about a unix socket that its path is too long, if that is
+// the reason. The system reports only an invalid argument.
+func ExplainUnix(path string, err error) error {
+	if len(path) <= 103 || !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	return fmt.Errorf("%w: the path has %d bytes; Linux allows 107 for a socket, macOS 103", err, len(path))
 }

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -11,6 +12,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/zk"
 )
 
 // TestListenUnixIsClosedToOthers whatever the umask: who may connect to a socket needs
@@ -123,5 +128,23 @@ func TestListenUnixAfterAKill(t *testing.T) {
 	}
 	if b, err := os.ReadFile(path); err != nil || string(b) != "a file" {
 		t.Errorf("the file is %q, %v", b, err)
+	}
+}
+
+// TestTooLongSocketPathIsExplained checks that the errors of a server and of its clients
+// tell the limit.
+func TestTooLongSocketPathIsExplained(t *testing.T) {
+	path := filepath.Join(t.TempDir(), strings.Repeat("x", 110))
+	_, listenErr := listenAt("unix:" + path)
+	var dialErr error
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, dialErr = zk.Dial(ctx, "unix:"+path, nil)
+	})
+	for _, err := range []error{listenErr, dialErr} {
+		if err == nil || !strings.Contains(err.Error(), "bytes; Linux allows 107 for a socket") {
+			t.Errorf("error %v", err)
+		}
 	}
 }

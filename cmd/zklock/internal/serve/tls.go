@@ -15,6 +15,7 @@ import (
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/cmd/zklock/internal/config"
+	"github.com/zklock/zklock/internal/netutil"
 	"github.com/zklock/zklock/zkserver"
 )
 
@@ -136,7 +137,10 @@ func (t serveTLS) listeners(plain string, c *tls.Config) (all []net.Listener, er
 func listenAt(address string) (net.Listener, error) {
 	listen := func(address string) (net.Listener, error) { return net.Listen("tcp", address) }
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		address, listen = path, listenUnix
+		address, listen = path, func(path string) (net.Listener, error) {
+			ln, err := listenUnix(path)
+			return ln, netutil.ExplainUnix(path, err)
+		}
 	}
 	ln, err := listen(address)
 	if errors.Is(err, syscall.EADDRINUSE) {
