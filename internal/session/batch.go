@@ -28,10 +28,9 @@ import (
 //
 // What the core guarantees:
 //
-//   - A single queued call is sent unchanged. The core keeps calls back only while they
-//     are fewer than half of the batchable calls that are unanswered, and never while a
-//     call that is not batchable waits after them. So a call waits for no answer but
-//     those of requests that were sent before it was submitted.
+//   - A single queued call is sent at once and unchanged. The core keeps calls back
+//     only while BatchWindow requests with batchable calls are unanswered, and never
+//     while a call that is not batchable waits after them.
 //   - No two calls in one multi create children of the same parent. Their znodes
 //     would have one czxid, and nothing would tell which was created first.
 //   - No call is in one multi with a call on whose outcome it depends: a call for the
@@ -42,6 +41,12 @@ import (
 //     had been sent alone.
 //   - If the outcome of a batch is unknown, the outcome of each of its calls is
 //     unknown.
+
+// defaultBatchWindow is how many requests with batchable calls may be unanswered
+// before the core keeps further ones back, if Config.BatchWindow is 0. An acquire
+// takes two requests and the release before it one. So a few goroutines never wait,
+// while the calls of many goroutines form large batches.
+const defaultBatchWindow = 8
 
 // Limits of one batch. A server logs a multi as one transaction.
 const (
@@ -205,14 +210,12 @@ func (j *batcher) reset() {
 	j.writes, j.reads, j.ops, j.bytes = j.writes[:0], j.reads[:0], 0, 0
 }
 
-// sendable reports whether queued calls may be sent now. Calls wait until they are half as
-// many as those that are unanswered. So up to three goroutines never wait, and the calls of
-// N goroutines form batches of about N/3.
+// sendable reports whether queued calls may be sent now.
 func (c *Core) sendable() bool {
 	if c.phase != connected || c.queue.first == nil || c.asksLeader() {
 		return false
 	}
-	return c.queue.unbatchable > 0 || 2*c.queue.n >= c.batchableSent
+	return c.queue.unbatchable > 0 || c.batchableSent < c.cfg.BatchWindow
 }
 
 // sendNext encodes the first queued call, with all calls that can be batched with it.
@@ -262,9 +265,6 @@ func (c *Core) sendBatch(code wire.OpCode, calls []*Call, now time.Duration) {
 	}
 }
 
-// maxFreeBatches is how many batches a batcher keeps for reuse. About three are in flight.
-const maxFreeBatches = 4
-
 // newBatch returns an empty batch.
 func (j *batcher) newBatch() *Call {
 	if n := len(j.freeBatches); n > 0 {
@@ -280,7 +280,7 @@ func (j *batcher) recycle(b *Call) {
 	clear(b.members)
 	b.members = b.members[:0]
 	b.Result.reset()
-	if len(j.freeBatches) < maxFreeBatches && cap(b.members) <= maxBatchOps/2 {
+	if len(j.freeBatches) < defaultBatchWindow && cap(b.members) <= maxBatchOps/2 {
 		j.freeBatches = append(j.freeBatches, b)
 	}
 }

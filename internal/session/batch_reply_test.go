@@ -215,7 +215,7 @@ func TestBatchedAnswersFormOneHistory(t *testing.T) {
 	joined, undone := uint64(0), 0
 	for seed := range uint64(60) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		r := newRig(t, nil)
+		r := newRig(t, func(c *Config) { c.BatchWindow = 1 + int(seed%9) })
 		r.connect(7)
 		r.take()
 		s := &nodeServer{nodes: map[string]int64{}}

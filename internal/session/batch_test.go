@@ -187,9 +187,7 @@ func TestBatchSizeIsLimited(t *testing.T) {
 	for i := range 9 {
 		r.submit(batchableDelete(fmt.Sprintf("/l%d/%040d", i, i)))
 	}
-	r.submit(syncA) // so that no call waits
 	reqs := r.requests()
-	reqs = reqs[:len(reqs)-1]
 	n := 0
 	for _, f := range reqs {
 		if headerSize+len(f.body) > 300 {
@@ -203,7 +201,6 @@ func TestBatchSizeIsLimited(t *testing.T) {
 	for i := range maxBatchOps + 1 {
 		r.submit(batchableDelete(fmt.Sprintf("/l%d/x", i)))
 	}
-	r.submit(syncA)
 	for _, f := range r.requests() {
 		if len(paths(t, f)) > maxBatchOps {
 			t.Errorf("%d operations in a request", len(paths(t, f)))
@@ -374,49 +371,37 @@ func TestUnknownOutcomeOfBatchIsUnknownForEachCall(t *testing.T) {
 	}
 }
 
-// TestCallsWaitUntilTheyAreHalfOfTheUnanswered submits calls one by one: each waits until the
-// queue is half as long as what is unanswered.
-func TestCallsWaitUntilTheyAreHalfOfTheUnanswered(t *testing.T) {
-	r := newRig(t, nil)
+func TestWindow(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.BatchWindow = 2 })
 	r.connect(7)
-	for _, l := range []string{"/a", "/b", "/c"} {
+	for _, l := range []string{"/a", "/b"} {
 		r.submit(batchableDelete(l + "/x"))
 		r.wantSent("delete [-" + l + "/x]")
 	}
-	kept := r.submit(batchableDelete("/d/x"))
+	kept := r.submit(batchableDelete("/c/x"))
+	r.submit(batchableDelete("/d/x"))
 	if r.core.HasOutput() {
-		t.Fatal("one call is not kept back while three are unanswered")
+		t.Fatal("the third call is not kept back")
 	}
 	r.wantSent()
-	r.submit(batchableDelete("/e/x"))
+	r.reply(1, 1, 0, nil)
+	if !r.core.HasOutput() {
+		t.Fatal("an answer releases no call")
+	}
 	if !r.core.Withdraw(kept) {
 		t.Fatal("a call that is kept back cannot be withdrawn")
 	}
-	if r.core.HasOutput() {
-		t.Fatal("a withdrawn call counts")
-	}
-	r.reply(1, 1, 0, nil)
-	r.wantSent("delete [-/e/x]") // one of three, while two are unanswered
-
-	r.submit(batchableDelete("/f/x"))
-	r.wantSent()
-	r.submit(batchableDelete("/g/x"))
-	r.wantSent("multi [-/f/x -/g/x]")
-	// The calls of a batch count one by one: five are unanswered.
-	r.submit(batchableDelete("/h/x"))
-	r.submit(batchableDelete("/i/x"))
-	r.wantSent()
-	r.reply(2, 2, 0, nil)
-	r.wantSent("multi [-/h/x -/i/x]")
+	r.submit(batchableDelete("/e/x"))
+	r.wantSent("multi [-/d/x -/e/x]")
 
 	// A call that is not batchable does not wait, and the calls queued before it are
 	// sent first.
-	r.submit(batchableDelete("/j/x"))
-	r.submit(batchableDelete("/k/x"))
+	r.submit(batchableDelete("/f/x"))
+	r.submit(batchableDelete("/g/x"))
 	r.wantSent()
 	r.submit(syncA)
-	r.submit(batchableDelete("/l/x"))
-	r.wantSent("multi [-/j/x -/k/x]", "sync [sync]")
+	r.submit(batchableDelete("/h/x"))
+	r.wantSent("multi [-/f/x -/g/x]", "sync [sync]")
 	if r.core.HasOutput() {
 		t.Fatal("the call after it is not kept back")
 	}
@@ -427,8 +412,8 @@ func TestCallsWaitUntilTheyAreHalfOfTheUnanswered(t *testing.T) {
 	if len(reqs) != 1 || reqs[0].Op != wire.OpDelete {
 		t.Fatalf("%+v", reqs)
 	}
-	r.submit(batchableDelete("/m/x"))
-	r.wantSent("delete [-/m/x]")
+	r.submit(batchableDelete("/i/x"))
+	r.wantSent("delete [-/i/x]")
 }
 
 func TestServersWithoutMultiRead(t *testing.T) {
@@ -479,16 +464,13 @@ func TestUnansweredListingsAreRepeatedWithoutBatch(t *testing.T) {
 }
 
 func TestCloseSendsCallsKeptBack(t *testing.T) {
-	r := newRig(t, nil)
+	r := newRig(t, func(c *Config) { c.BatchWindow = 1 })
 	r.connect(7)
-	for _, l := range []string{"/a", "/b", "/c"} {
-		r.submit(batchableDelete(l + "/x"))
-	}
+	r.submit(batchableDelete("/a/x"))
 	r.requests()
-	r.submit(batchableDelete("/d/x"))
-	r.wantSent()
+	r.submit(batchableDelete("/b/x"))
 	r.core.Close(r.now)
-	r.wantSent("delete [-/d/x]", "closeSession [closeSession]")
+	r.wantSent("delete [-/b/x]", "closeSession [closeSession]")
 }
 
 func TestIdleBatcherFreesMemory(t *testing.T) {
@@ -510,6 +492,5 @@ func TestIdleBatcherFreesMemory(t *testing.T) {
 	}
 	r.submit(batchableDelete("/a/x"))
 	r.submit(batchableDelete("/b/x"))
-	r.submit(syncA)
-	r.wantSent("multi [-/a/x -/b/x]", "sync [sync]")
+	r.wantSent("multi [-/a/x -/b/x]")
 }

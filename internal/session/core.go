@@ -28,7 +28,10 @@ type Config struct {
 	// MaxRequest is the maximum size of a frame body to send, in bytes. 0 means
 	// wire.DefaultMaxFrame.
 	MaxRequest int
-	Auth       []Auth
+	// BatchWindow is how many requests with batchable calls may be unanswered before
+	// the core keeps further batchable calls back. 0 means 8.
+	BatchWindow int
+	Auth        []Auth
 	// SASL says that every connection authenticates by SASL after the handshake and
 	// before anything else.
 	SASL bool
@@ -96,7 +99,7 @@ type Core struct {
 	queue         callList // not encoded; all belong to the present session
 	pending       callList // encoded, in wire order
 	batcher       batcher
-	batchableSent int    // how many batchable calls are in pending, by themselves or in a batch
+	batchableSent int    // how many calls in pending are batches or batchable
 	batchedCalls  uint64 // counts the calls that were sent in batches
 	// release is the release of the oldest server in oldServers, or the newest.
 	release     release
@@ -128,6 +131,9 @@ func New(cfg Config, now time.Duration) *Core {
 	cfg.Timeout = max(cfg.Timeout, time.Millisecond)
 	if cfg.MaxRequest <= 0 {
 		cfg.MaxRequest = wire.DefaultMaxFrame
+	}
+	if cfg.BatchWindow <= 0 {
+		cfg.BatchWindow = defaultBatchWindow
 	}
 	c := &Core{cfg: cfg, dialAt: now, lastRecv: now, release: newest}
 	c.useServers(cfg.Servers)
@@ -256,7 +262,7 @@ func (c *Core) send(call *Call, now time.Duration) {
 	}
 	c.pending.push(call)
 	if call.batchable {
-		c.batchableSent += call.count()
+		c.batchableSent++
 	}
 }
 

@@ -162,7 +162,7 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 	c.lastZxid = max(c.lastZxid, h.Zxid)
 	c.pending.remove(call)
 	if call.batchable {
-		c.batchableSent -= call.count()
+		c.batchableSent--
 	}
 	switch {
 	case len(call.members) > 0:

@@ -80,7 +80,7 @@ func newClient(m *machine, name string) *client {
 		}
 	}
 	c.now = c.clock.read(w.now)
-	c.sess = session.New(session.Config{Servers: []string{"server"}, Timeout: w.cfg.Timeout, Rand: w.rng}, c.now)
+	c.sess = session.New(session.Config{Servers: []string{"server"}, Timeout: w.cfg.Timeout, BatchWindow: w.cfg.JoinWindow, Rand: w.rng}, c.now)
 	drift := float64(w.cfg.Drift) / million
 	c.core = queue.New(queue.Config{
 		OwnSession: true,

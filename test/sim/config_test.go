@@ -32,6 +32,9 @@ type Config struct {
 	// Sprees lets an actor acquire one lock many times in a row at times, so that no
 	// other client uses it meanwhile.
 	Sprees bool
+	// JoinWindow is how many requests a client sends before it keeps others back, to
+	// batch them.
+	JoinWindow int
 	// Alone says that there is one actor whose process never ends, so that a lock
 	// is never another's.
 	Alone bool
@@ -119,6 +122,7 @@ func draw(seed uint64) (c Config, by int) {
 	}
 	by = r.IntN(5)
 	c.Syncs = r.IntN(4) == 0
+	c.JoinWindow = 1 + r.IntN(4)
 	c.Inherits = r.IntN(4) == 0
 	c.Sprees = r.IntN(4) == 0
 	return c, by

@@ -45,7 +45,7 @@ var scenarios = map[string]func(cfg *Config){
 		cfg.Several, cfg.Ordered = 80, true
 	},
 	"batch": func(cfg *Config) {
-		cfg.Operators, cfg.Several = true, 0
+		cfg.Operators, cfg.JoinWindow, cfg.Several = true, 1, 0
 	},
 	"lock-delay": func(cfg *Config) {
 		cfg.Locks, cfg.LockDelay = []LockConfig{{Path: "/locks/a", Mutexes: 1}}, cfg.Timeout/4
