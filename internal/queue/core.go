@@ -467,11 +467,11 @@ func (c *Core) resume(now time.Duration) {
 	}
 	c.searchAgain()
 	c.deletesAt = 0
-	for _, n := range slices.Clone(c.pendingDeletes) {
+	for _, n := range c.pendingDeletes {
 		n.retryAt = 0
 		n.distrust()
-		c.dispose(now, n)
 	}
+	c.disposeAll(now, slices.Clone(c.pendingDeletes))
 	if c.holds > 0 {
 		c.sendFirst()
 		c.beatNow(now) // its answer proves the handshake, which keeps the holds

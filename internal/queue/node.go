@@ -119,7 +119,7 @@ func (c *Core) refusedPause() time.Duration {
 	return min(max(c.deadline.timeout, retryPause), deleteRetry)
 }
 
-// disposeAll deletes the znodes that an acquire leaves. Records are deleted before
+// disposeAll deletes znodes of acquires that have ended. Records are deleted before
 // entries, because a record without its entry means that a holder crashed.
 func (c *Core) disposeAll(now time.Duration, nodes []*node) {
 	for _, records := range []bool{true, false} {
@@ -204,16 +204,18 @@ func (c *Core) retryDelete(n *node, at time.Duration) {
 // retryDeletes retries the deletes that are due.
 func (c *Core) retryDeletes(now time.Duration) {
 	c.deletesAt = 0
-	for _, n := range slices.Clone(c.pendingDeletes) {
+	var due []*node
+	for _, n := range c.pendingDeletes {
 		switch {
 		case n.retryAt == 0:
 		case n.retryAt <= now:
 			n.retryAt = 0
-			c.dispose(now, n)
+			due = append(due, n)
 		default:
 			c.retryDelete(n, n.retryAt)
 		}
 	}
+	c.disposeAll(now, due)
 }
 
 // missing finishes a pending delete whose znode does not exist. If only another client
