@@ -80,5 +80,5 @@ func ExplainUnix(path string, err error) error {
 	if len(path) <= 103 || !errors.Is(err, syscall.EINVAL) {
 		return err
 	}
-	return fmt.Errorf("%w: the path has %d bytes; Linux allows 107 for a socket, macOS 103", err, len(path))
+	return fmt.Errorf("%w: the path has %d bytes, and Linux allows 107 for a socket, macOS 103; use a shorter path", err, len(path))
 }

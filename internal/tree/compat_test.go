@@ -34,7 +34,7 @@ func TestBehaviorFollowsLaterReleases(t *testing.T) {
 	remove := &wire.RemoveWatchesRequest{Path: "/c", Type: wire.WatcherPersistentRecursive}
 	p.want(p.call(wire.OpRemoveWatches, remove).Err, wire.ErrOK, "removal by a later type")
 
-	// A write that cannot be decoded uses no transaction ID, except a multi.
+	// A write that cannot be decoded uses no transaction id, except a multi.
 	zxid := w.tree.Zxid()
 	p.want(p.call(wire.OpSetData, nil).Err, wire.ErrMarshalling, "setData without a body")
 	if got := w.tree.Zxid(); got != zxid {

@@ -31,7 +31,7 @@ type Config struct {
 	// ServerID is the top byte of session IDs. Java uses 0x80 and 0xff there for
 	// containers and TTL nodes, so any value other than 1 to 127 means 1.
 	ServerID int
-	// InitialZxid is the last transaction ID of a new tree, with the epoch in its
+	// InitialZxid is the last transaction id of a new tree, with the epoch in its
 	// upper 32 bits. A server that does not keep its data must start higher than any
 	// earlier value. Otherwise its old clients cannot reconnect, and fencing tokens
 	// repeat. Zero or a negative value means zero, as in a new ZooKeeper.

@@ -1,6 +1,6 @@
 // Package tree implements the state machine of a one-node ZooKeeper server: znodes,
 // sessions, watches, access control, and every operation of Apache ZooKeeper's
-// protocol, with the answers, error codes, Stats, transaction IDs, and event order of
+// protocol, with the answers, error codes, Stats, transaction ids, and event order of
 // ZooKeeper 3.9.
 //
 // A [Tree] has no clock, does no I/O, and starts no goroutine. Its inputs are bytes

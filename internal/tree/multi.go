@@ -9,7 +9,7 @@ import (
 
 // multi executes all operations in one transaction, or none. Its answer has no error
 // in the header, because the results have the errors. Only a multi that cannot be
-// decoded fails as a whole. Such a multi uses a transaction ID, unless an access control
+// decoded fails as a whole. Such a multi uses a transaction id, unless an access control
 // list is null.
 func (t *Tree) multi(c *conn, m *wire.MultiRequest, malformed error, now Now, out *Out) (wire.Record, wire.ErrCode) {
 	if malformed == nil {

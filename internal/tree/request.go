@@ -86,7 +86,7 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) (more bool) {
 const errUnknownOp wire.ErrCode = 1
 
 // read executes an operation that changes nothing except the watches of the
-// connection. It uses no transaction ID and writes no record.
+// connection. It uses no transaction id and writes no record.
 func (t *Tree) read(c *conn, op wire.OpCode, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	switch op {
 	case wire.OpExists:

@@ -19,7 +19,7 @@ const (
 const snapshotPart = 256 << 10
 
 // AppendSnapshot appends the complete durable state to b: nodes, sessions, and the
-// last transaction ID, without connections and watches. Equal states give equal
+// last transaction id, without connections and watches. Equal states give equal
 // bytes. Later changes of the Tree do not affect the result.
 func (t *Tree) AppendSnapshot(b []byte) []byte {
 	return t.encode(b, func(b []byte) ([]byte, bool) { return b, true })

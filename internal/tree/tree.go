@@ -128,7 +128,7 @@ func (t *Tree) lookup(path string) *node {
 // Zxid returns the ID of the last transaction, with the epoch in the upper half.
 func (t *Tree) Zxid() int64 { return t.zxid }
 
-// nextZxid assigns the next transaction ID. If the lower half overflows, the sum
+// nextZxid assigns the next transaction id. If the lower half overflows, the sum
 // carries into the epoch, so IDs keep growing. A ZooKeeper ensemble would hold an
 // election.
 func (t *Tree) nextZxid() int64 {

@@ -7,7 +7,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// isWrite reports whether an operation uses a transaction ID.
+// isWrite reports whether an operation uses a transaction id.
 func isWrite(op wire.OpCode) bool {
 	switch op {
 	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete,
@@ -17,7 +17,7 @@ func isWrite(op wire.OpCode) bool {
 	return false
 }
 
-// write executes a write and returns its answer. A failed write uses a transaction ID
+// write executes a write and returns its answer. A failed write uses a transaction id
 // too, and its record prevents the ID from being reused. As in Java, a write that cannot
 // be decoded uses none, unless it is a multi.
 func (t *Tree) write(c *conn, op wire.OpCode, r *jute.Reader, now Now, out *Out) (wire.Record, wire.ErrCode) {

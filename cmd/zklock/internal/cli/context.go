@@ -218,7 +218,7 @@ func (a *App) contextRmCommand() *cobra.Command {
 	return c
 }
 
-// forgetZxid removes the transaction ID that doctor stored for a context. A new context of
+// forgetZxid removes the transaction id that doctor stored for a context. A new context of
 // that name can have other servers.
 func forgetZxid(name string) error {
 	dir, err := local.Dir(local.Mine())

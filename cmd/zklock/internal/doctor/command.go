@@ -33,7 +33,7 @@ argument.
   rate      whether this machine's clock is slewed, or chrony may slew
             it, by more than locks assume; doctor cannot see the servers'
             clocks
-  tokens    whether the last transaction ID, from which fencing tokens
+  tokens    whether the last transaction id, from which fencing tokens
             come, is smaller than the one that doctor last saw for this
             context
   access    what the ACLs permit to you and to others
@@ -50,7 +50,7 @@ With -o name it prints the subjects that have problems.
 
 Doctor changes nothing. If permitted, it creates one znode and deletes it in the
 same transaction, which no client sees, to read the leader's clock. It opens one
-session per server. It keeps the highest transaction ID of a context in the file
+session per server. It keeps the highest transaction id of a context in the file
 zxid-CONTEXT in the directory of the local server (ZKLOCK_HOME). It finds more
 problems if the servers' whitelist of four-letter words contains conf, mntr,
 dump, and cons.

@@ -2,9 +2,9 @@ package doctor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/local"
@@ -195,12 +195,16 @@ func (r *Report) noteZxid(why error) {
 	if why == nil || r.Zxid == 0 {
 		return
 	}
-	// Other servers would not help: doctor keeps the ids of contexts.
-	text := strings.TrimRight(strings.TrimSuffix(strings.TrimSuffix(why.Error(), local.Advice), "or "), "; ")
+	do := "set ZKLOCK_HOME to a private directory that this user can write to"
+	if dir := (*local.DirError)(nil); errors.As(why, &dir) { // other servers would not help: doctor keeps the ids of contexts
+		why = dir.Reason
+		if dir.Remedy != "" {
+			do = dir.Remedy + ", or " + do
+		}
+	}
 	after := func(f Finding) bool { return f.Check == checkTokens }
 	r.Findings = slices.Insert(r.Findings, slices.IndexFunc(r.Findings, after)+1,
-		finding(Note, checkTokens, "set ZKLOCK_HOME to a private directory that this user can write to",
-			"doctor cannot compare transaction ids between runs: %s", text))
+		finding(Note, checkTokens, do, "doctor cannot compare transaction ids between runs: %v", why))
 }
 
 // judgeTokens compares the last transaction id with that of an earlier run. Fencing tokens

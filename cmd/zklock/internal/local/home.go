@@ -11,11 +11,28 @@ import (
 // choice depends on few variables, because cron, sudo, and a login have different
 // environments.
 
-// Advice ends every error of this package.
+// Advice ends the errors of this package that another directory, or other servers, would avoid.
 const Advice = "name servers with --servers or ZKLOCK_SERVERS, or a directory for a local server with ZKLOCK_HOME"
 
 // ErrNone is wrapped by errors about the directory of the local server.
 var ErrNone = errors.New("no directory for the local server")
+
+// DirError says why a directory cannot be the one of a local server. It wraps ErrNone.
+type DirError struct {
+	Reason error
+	Remedy string // what makes this directory usable; "" if nothing does
+}
+
+// Error returns the reason and what to do.
+func (e *DirError) Error() string {
+	if e.Remedy != "" {
+		return fmt.Sprintf("%v: %v; %s, or %s", ErrNone, e.Reason, e.Remedy, Advice)
+	}
+	return fmt.Sprintf("%v: %v; %s", ErrNone, e.Reason, Advice)
+}
+
+// Unwrap returns ErrNone and the reason.
+func (e *DirError) Unwrap() []error { return []error{ErrNone, e.Reason} }
 
 // System is the directory of the local server of root.
 const System = "/var/lib/zklock"
@@ -83,7 +100,7 @@ func Dir(w Who) (string, error) {
 		user = w.Passwd(w.UID)
 	}
 	if !filepath.IsAbs(user) {
-		return "", fmt.Errorf("%w: user %d has no home directory; %s", ErrNone, w.UID, Advice)
+		return "", &DirError{Reason: fmt.Errorf("user %d has no home directory", w.UID)}
 	}
 	return filepath.Join(user, ".local", "state", "zklock"), nil
 }

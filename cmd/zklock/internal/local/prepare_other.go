@@ -3,7 +3,7 @@
 package local
 
 import (
-	"fmt"
+	"errors"
 	"os"
 )
 
@@ -12,5 +12,5 @@ func Mine() Who { return Who{Getenv: os.Getenv, UID: -1} }
 
 // Prepare returns an error: this system has no local server.
 func Prepare(string) error {
-	return fmt.Errorf("%w: this system has none; %s", ErrNone, Advice)
+	return &DirError{Reason: errors.New("this system has none")}
 }

@@ -28,16 +28,16 @@ func Mine() Who {
 }
 
 // Prepare creates the directory if it does not exist. It checks that the directory is private
-// and that no other user can replace it.
+// and that no other user can replace it. Otherwise it returns a [*DirError].
 func Prepare(dir string) error {
 	if strings.ContainsRune(dir, '\n') { // the socket's path is kept as one line
-		return fmt.Errorf("%w: there is a line break in the name %q; %s", ErrNone, dir, Advice)
+		return &DirError{Reason: fmt.Errorf("there is a line break in the name %q", dir)}
 	}
 	if err := ownership.CheckParents(dir); err != nil { // before anything is created there
-		return fmt.Errorf("%w: %w; %s", ErrNone, err, Advice)
+		return &DirError{Reason: err}
 	}
 	if err := makeDir(dir); err != nil {
-		return fmt.Errorf("%w: %w; %s", ErrNone, err, Advice)
+		return &DirError{Reason: err}
 	}
 	return Private(dir)
 }
@@ -61,23 +61,26 @@ func makeDir(dir string) error {
 }
 
 // Private checks that dir is a directory of this user that no other user can enter or
-// replace: clients trust the socket in it.
+// replace: clients trust the socket in it. Otherwise it returns a [*DirError].
 func Private(dir string) error {
 	if err := ownership.CheckParents(dir); err != nil {
-		return fmt.Errorf("%w: %w; %s", ErrNone, err, Advice)
+		return &DirError{Reason: err}
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
-		return fmt.Errorf("%w: %w; %s", ErrNone, err, Advice)
+		return &DirError{Reason: err}
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !info.IsDir():
-		return fmt.Errorf("%w: %s is not a directory; %s", ErrNone, dir, Advice)
+		return &DirError{Reason: fmt.Errorf("%s is not a directory", dir)}
 	case ok && int(stat.Uid) != os.Geteuid():
-		return fmt.Errorf("%w: %s belongs to user %d and this is user %d; %s", ErrNone, dir, stat.Uid, os.Geteuid(), Advice)
+		return &DirError{Reason: fmt.Errorf("%s belongs to user %d and this is user %d", dir, stat.Uid, os.Geteuid())}
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%w: %s is open to others (mode %04o): chmod 700 it if only zklock uses it; or %s", ErrNone, dir, info.Mode().Perm(), Advice)
+		return &DirError{
+			Reason: fmt.Errorf("%s is open to others (mode %04o)", dir, info.Mode().Perm()),
+			Remedy: "chmod 700 it if only zklock uses it",
+		}
 	}
 	return nil
 }

@@ -143,7 +143,7 @@ func TestTooLongSocketPathIsExplained(t *testing.T) {
 		_, dialErr = zk.Dial(ctx, "unix:"+path, nil)
 	})
 	for _, err := range []error{listenErr, dialErr} {
-		if err == nil || !strings.Contains(err.Error(), "bytes; Linux allows 107 for a socket") {
+		if err == nil || !strings.Contains(err.Error(), "bytes, and Linux allows 107 for a socket") {
 			t.Errorf("error %v", err)
 		}
 	}
