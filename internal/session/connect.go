@@ -176,7 +176,7 @@ func (c *Core) dropConnection(err error, now time.Duration) {
 	}
 	c.noReadBatches = c.pending.has(wire.OpMultiRead)
 	c.failAll(&c.pending, ErrConnectionLost, lost)
-	c.batchableSent = 0
+	c.batchable = unanswered{}
 	if wasUp {
 		c.notifyState(Disconnected, err)
 		if c.readOnlySession {

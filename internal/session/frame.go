@@ -162,7 +162,8 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 	c.lastZxid = max(c.lastZxid, h.Zxid)
 	c.pending.remove(call)
 	if call.batchable {
-		c.batchableSent--
+		c.batchable.requests--
+		c.batchable.calls -= call.count()
 	}
 	switch {
 	case len(call.members) > 0:
