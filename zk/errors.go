@@ -34,6 +34,8 @@ var (
 	ErrQuotaExceeded           = errors.New("zk: the request would exceed a quota")
 	ErrThrottled               = errors.New("zk: the server is overloaded and refused the request; try again later")
 	ErrReconfigDisabled        = errors.New("zk: the server does not permit reconfiguration")
+	ErrNewConfigNoQuorum       = errors.New("zk: no quorum of the new members follows the leader; start them, and try again")
+	ErrReconfigInProgress      = errors.New("zk: another reconfiguration is in progress; try again when it has ended")
 	ErrInvalidMembers          = errors.New("zk: the servers refused the list of members; write each as server.1=host:2888:3888;2181")
 	ErrNotConfirmed            = errors.New("zk: the server has not confirmed the end of the session; it ends by its timeout")
 	ErrTLSRequired             = errors.New("zk: the port speaks TLS: set the TLS option")

@@ -47,6 +47,10 @@ func codeError(code wire.ErrCode) error {
 		return ErrThrottled
 	case wire.ErrReconfigDisabled:
 		return ErrReconfigDisabled
+	case wire.ErrNewConfigNoQuorum:
+		return ErrNewConfigNoQuorum
+	case wire.ErrReconfigInProgress:
+		return ErrReconfigInProgress
 	}
 	return fmt.Errorf("%w: %s (%d)", ErrServer, code.Name(), int32(code))
 }

@@ -19,6 +19,7 @@ func TestEveryCodeHasAnError(t *testing.T) {
 		wire.ErrSessionMoved: ErrSessionMoved, wire.ErrUnimplemented: ErrUnimplemented, wire.ErrNotReadOnly: ErrNotReadOnly,
 		wire.ErrBadArguments: ErrInvalidPath, wire.ErrNoWatcher: ErrNoWatcher, wire.ErrRuntimeInconsistency: ErrRolledBack,
 		wire.ErrQuotaExceeded: ErrQuotaExceeded, wire.ErrThrottled: ErrThrottled, wire.ErrReconfigDisabled: ErrReconfigDisabled,
+		wire.ErrNewConfigNoQuorum: ErrNewConfigNoQuorum, wire.ErrReconfigInProgress: ErrReconfigInProgress,
 		wire.ErrSystem: ErrServer, wire.ErrDataInconsistency: ErrServer, wire.ErrRequestTimeout: ErrServer, -9999: ErrServer,
 	} {
 		if got := codeError(code); !errors.Is(got, want) {

@@ -34,8 +34,11 @@ func GetConfigOp() Op {
 // Reconfig replaces the members of the ensemble, if its configuration has this version;
 // [AnyVersion] means any. The configuration names its version in hexadecimal digits. A
 // member is written as in zoo.cfg: "server.1=host:2888:3888;2181". Reconfig returns the new
-// configuration. Servers that refuse the list answer [ErrInvalidMembers]. Servers permit it only with reconfigEnabled=true, and to clients that may
-// write the znode /zookeeper/config; else it fails with [ErrReconfigDisabled] or [ErrNoAuth].
+// configuration. It fails with [ErrInvalidMembers] if the servers refuse the list, with
+// [ErrNewConfigNoQuorum] if no quorum of the new members runs, and with
+// [ErrReconfigInProgress] during another one. Servers permit it only with
+// reconfigEnabled=true, and to clients that may write the znode /zookeeper/config; else it
+// fails with [ErrReconfigDisabled] or [ErrNoAuth].
 // See ZooKeeperAdmin.reconfigure.
 func (c *Client) Reconfig(ctx context.Context, members []string, version int64) ([]byte, Stat, error) {
 	return c.reconfig(ctx, &wire.ReconfigRequest{NewMembers: serverList(members), CurConfigID: version})

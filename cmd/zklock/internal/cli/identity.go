@@ -124,8 +124,10 @@ func (i *identity) credentials() (p config.Credentials, err error) {
 	if i.authFile != "" {
 		return config.ReadFile(i.authFile)
 	}
-	if p, err = config.ParseCredentials(EnvAuth, os.Getenv(EnvAuth)); err != nil {
-		return p, err
+	if auth := os.Getenv(EnvAuth); auth != "" {
+		if p, err = config.ParseCredentials(EnvAuth, auth); err != nil {
+			return p, err
+		}
 	}
 	if sasl := os.Getenv(envSASL); sasl != "" {
 		more, err := config.ParseCredentials(envSASL, "sasl:"+sasl)

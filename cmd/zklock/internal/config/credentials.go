@@ -33,7 +33,9 @@ type Credentials struct {
 
 // ParseCredentials parses lines of SCHEME:DATA, such as digest:USER:PASSWORD. The scheme
 // sasl is for SASL. It skips empty lines and lines that begin with #. A password can contain
-// any character except a line break. source names the variable or file in messages.
+// any character except a line break. A text without credentials is an error, because the
+// client would be anonymous: it may be a file that is being replaced, or the output of a
+// program that failed. source names the variable or file in messages.
 func ParseCredentials(source, text string) (Credentials, error) {
 	var set Credentials
 	lines := bufio.NewScanner(strings.NewReader(text))
@@ -49,6 +51,9 @@ func ParseCredentials(source, text string) (Credentials, error) {
 	}
 	if lines.Err() != nil {
 		return Credentials{}, fmt.Errorf("%w: %s has a line that is too long", ErrCredentials, source)
+	}
+	if len(set.Auth) == 0 && set.SASL == nil {
+		return Credentials{}, fmt.Errorf("%w: %s contains no credentials: write SCHEME:DATA, such as digest:USER:PASSWORD", ErrCredentials, source)
 	}
 	return set, nil
 }
@@ -86,8 +91,7 @@ func (s *Credentials) Join(other Credentials) error {
 }
 
 // ReadFile reads a file of credentials in the format of ParseCredentials. Like ssh with
-// keys, it rejects a file that other users can read. It also rejects a file without
-// credentials, because the client would be anonymous.
+// keys, it rejects a file that other users can read.
 func ReadFile(name string) (Credentials, error) {
 	text, info, err := inputfile.Read(name, maxCredentials)
 	if err != nil {
@@ -96,10 +100,5 @@ func ReadFile(name string) (Credentials, error) {
 	if ownership.Exposed(info) {
 		return Credentials{}, fmt.Errorf("%w: %s has mode %04o: other users could read or change it: chmod 600 %s", ErrCredentials, name, info.Mode().Perm(), name)
 	}
-	set, err := ParseCredentials(name, string(text))
-	if err == nil && len(set.Auth) == 0 && set.SASL == nil {
-		// Such as a file that is being replaced, or the output of a program that failed.
-		return Credentials{}, fmt.Errorf("%w: %s contains no credentials: write SCHEME:DATA, such as digest:USER:PASSWORD", ErrCredentials, name)
-	}
-	return set, err
+	return ParseCredentials(name, string(text))
 }

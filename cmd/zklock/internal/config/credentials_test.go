@@ -21,7 +21,8 @@ func TestParse(t *testing.T) {
 		want Credentials
 		err  string // "" for none
 	}{
-		{"", Credentials{}, ""},
+		{"", Credentials{}, "contains no credentials"},
+		{"# secret\n \n", Credentials{}, "contains no credentials"},
 		{"digest:ann:pw", Credentials{Auth: []zk.Auth{digestLine("ann:pw")}}, ""},
 		{"digest:ann:a:b c#d ", Credentials{Auth: []zk.Auth{digestLine("ann:a:b c#d ")}}, ""},
 		{"digest:ann:", Credentials{Auth: []zk.Auth{digestLine("ann:")}}, ""},
