@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/process"
 )
 
 // lockEnvironment has the values of the variables that describe the locks to a command.
@@ -28,10 +29,10 @@ func (t lockEnvironment) environ(base []string) []string {
 	vars := []struct{ key, value string }{
 		{"ZKLOCK_NAME", t.locks[0].Lock},
 		{"ZKLOCK_PATH", t.locks[0].Path},
-		{"ZKLOCK_TOKEN", strconv.FormatInt(t.locks[0].Token, 10)},
+		{process.EnvToken, strconv.FormatInt(t.locks[0].Token, 10)},
 		{"ZKLOCK_MODE", string(t.mode)},
 		{"ZKLOCK_LOCKS", tokenLines(t.locks)},
-		{"ZKLOCK_SESSION", sessionID(t.session)},
+		{process.EnvSession, sessionID(t.session)},
 		{"ZKLOCK_SERVERS", t.servers},
 	}
 	env := slices.Clone(base)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/process"
 )
 
 // owner returns what other clients see of this process and its command. It leaves out the
@@ -14,7 +15,7 @@ import (
 func owner(command string) zklock.Owner {
 	o := cli.ProcessOwner()
 	o.Command, o.Version = filepath.Base(command), "zklock "+zklock.Version
-	if outer := os.Getenv("ZKLOCK_SESSION"); isSession(outer) { // set by an outer zklock run
+	if outer := os.Getenv(process.EnvSession); isSession(outer) { // set by an outer zklock run
 		o.ParentSession = outer
 	}
 	return o

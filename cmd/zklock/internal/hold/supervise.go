@@ -34,7 +34,7 @@ type runningCommand interface {
 // watchdog has the methods of a watchdog that the supervisor calls.
 type watchdog interface {
 	Died() <-chan struct{}
-	Watch(group int) error
+	Watch(group int, env []string) error
 	Until(time.Duration) error
 	Bye()
 	Kill()
@@ -47,6 +47,7 @@ type lossHook interface{ Start(reason string) error }
 type supervisor struct {
 	hold          holding
 	cmd           runningCommand
+	env           []string // of the command
 	plan          Plan
 	timeout       func() time.Duration // returns the session timeout that the servers granted
 	signals       <-chan os.Signal
@@ -261,7 +262,7 @@ func (s *supervisor) restartWatchdog() time.Duration {
 	s.respawn.started(now)
 	w, err := s.respawn.start()
 	if err == nil {
-		if err = errors.Join(w.Until(s.watchdogUntil), w.Watch(s.cmd.Group())); err != nil {
+		if err = errors.Join(w.Until(s.watchdogUntil), w.Watch(s.cmd.Group(), s.env)); err != nil {
 			w.Kill()
 			w.Bye()
 		}
@@ -282,7 +283,7 @@ func (s *supervisor) restartWatchdog() time.Duration {
 type noWatchdog struct{}
 
 func (noWatchdog) Died() <-chan struct{}     { return nil }
-func (noWatchdog) Watch(int) error           { return nil }
+func (noWatchdog) Watch(int, []string) error { return nil }
 func (noWatchdog) Until(time.Duration) error { return nil }
 func (noWatchdog) Bye()                      {}
 func (noWatchdog) Kill()                     {}
@@ -293,11 +294,11 @@ func newSupervisor(hold holding, plan Plan, timeout func() time.Duration, cmd pr
 	if err != nil {
 		return nil, err
 	}
-	s := &supervisor{hold: hold, plan: plan, timeout: timeout, watchdog: w, link: link, now: process.BootTime}
+	s := &supervisor{hold: hold, plan: plan, timeout: timeout, watchdog: w, env: cmd.Env, link: link, now: process.BootTime}
 	started, err := process.StartCommand(cmd, exe, func(group int) error {
 		// From here on, the watchdog can end the command without this process.
 		s.watchdogUntil = s.now() + hold.Remaining() - plan.Margin/2
-		if err := errors.Join(w.Until(s.watchdogUntil), w.Watch(group)); err != nil {
+		if err := errors.Join(w.Until(s.watchdogUntil), w.Watch(group, cmd.Env)); err != nil {
 			return err
 		}
 		link.Started(group)

@@ -165,9 +165,9 @@ type fakeGuard struct {
 
 func newFakeGuard() *fakeGuard { return &fakeGuard{died: make(chan struct{})} }
 
-func (g *fakeGuard) Died() <-chan struct{} { return g.died }
-func (g *fakeGuard) Watch(n int) error     { g.group = n; return nil }
-func (g *fakeGuard) Bye()                  { g.closed = true }
+func (g *fakeGuard) Died() <-chan struct{}         { return g.died }
+func (g *fakeGuard) Watch(n int, _ []string) error { g.group = n; return nil }
+func (g *fakeGuard) Bye()                          { g.closed = true }
 
 func (g *fakeGuard) Until(d time.Duration) error {
 	if g.deaf.Load() {

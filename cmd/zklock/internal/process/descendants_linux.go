@@ -108,6 +108,69 @@ func eachOutside(roots []int, group int, since Process, visit func(p Process, al
 	return complete && err == nil && len(queue) <= len(roots)+maxFound, err
 }
 
+// eachHeir calls visit for each process that has all variables of env, is not in the process
+// group, and is not older than the process since, as soon as it finds it. It omits zklock's own
+// helpers. It does not find a process that has overwritten its environment, nor those of other
+// users, who could make a read of their environment wait.
+//
+// It visits the last process first: a process that forks and exits again and again is usually
+// the last one. complete is false if a process ended during the search, and may have started
+// another one, or if a process has no environment, as during exec.
+func eachHeir(env []string, group int, since Process, visit func(p Process)) (complete bool, err error) {
+	if len(env) == 0 || !procMatches() {
+		return true, nil
+	}
+	all, err := listAll()
+	complete = true
+	for _, pid := range slices.Backward(all) {
+		if pid == os.Getpid() {
+			continue
+		}
+		p, alive, failed := statOrEnded(pid)
+		if failed == nil && (p.start < since.start || p.Group == group) {
+			continue
+		}
+		dir := "/proc/" + strconv.Itoa(pid)
+		var info unix.Stat_t
+		if unix.Stat(dir, &info) == nil && int(info.Uid) != os.Geteuid() {
+			continue
+		}
+		has, unread := readProc(dir + "/environ")
+		err = cmp.Or(err, unlessNone(failed), unlessNone(unread))
+		complete = complete && failed == nil && alive && len(has) > 0
+		if hasAll(has, env) && !isHelper(pid) {
+			visit(p)
+		}
+	}
+	return complete && err == nil, err
+}
+
+// listAll returns the numbers of all processes, in ascending order.
+func listAll() (all []int, err error) {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer proc.Close()
+	names, err := proc.Readdirnames(-1)
+	for _, name := range names {
+		if pid, failed := strconv.Atoi(name); failed == nil {
+			all = append(all, pid)
+		}
+	}
+	slices.Sort(all)
+	return all, err
+}
+
+// hasAll reports whether an environment, as /proc shows it, has all of these variables.
+func hasAll(environ []byte, env []string) bool {
+	has := map[string]bool{}
+	for v := range bytes.SplitSeq(environ, []byte{0}) {
+		has[string(v)] = true
+	}
+	return !slices.ContainsFunc(env, func(v string) bool { return !has[v] })
+}
+
 // isHelper reports whether a process is a watchdog or hook of zklock, which ends by
 // itself, or a user's local server, which other commands also use.
 func isHelper(pid int) bool {

@@ -119,6 +119,24 @@ func (s *Descendants) KillNow(root, group int) (running, ended int, complete boo
 	return max(running, s.Len()), ended, complete
 }
 
+// KillHeirs sends KILL to each process outside of the process group that has the variables env
+// of the command, as soon as it finds it. These are descendants of the command that cannot be
+// found through their parents, because both these and the process that adopted orphans have
+// ended. It returns how many run.
+func (s *Descendants) KillHeirs(env []string, group int) (running int, complete bool) {
+	groups := groupKiller{command: s.Command}
+	complete, err := eachHeir(env, group, s.Command, func(p Process) {
+		if p.session != s.Command.session && isHelper(p.session) {
+			return // it belongs to a hook
+		}
+		groups.kill(p)
+		p.Signal(unix.SIGKILL)
+		running++
+	})
+	s.failed = cmp.Or(s.failed, err)
+	return running, complete
+}
+
 // groupKiller sends KILL to the groups of processes that one search found, to each group
 // once: the kernel lets no member of a group start another one after that.
 type groupKiller struct {

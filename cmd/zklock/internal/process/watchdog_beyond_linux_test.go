@@ -42,7 +42,7 @@ func TestKillsBeyondTheGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := errors.Join(g.Watch(cmd.Process.Pid), g.Until(BootTime()+time.Hour))
+		told := errors.Join(g.Watch(cmd.Process.Pid, nil), g.Until(BootTime()+time.Hour))
 		switch name {
 		case "at the moment":
 			told = errors.Join(told, g.Until(BootTime()+50*time.Millisecond))
@@ -103,7 +103,7 @@ func TestKillsForkingProcessesOfAStoppedWrapper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := errors.Join(g.Watch(cmd.Process.Pid), g.Until(BootTime()+time.Hour))
+	told := errors.Join(g.Watch(cmd.Process.Pid, nil), g.Until(BootTime()+time.Hour))
 	until(t, "many have ended", func() bool { return len(Children(os.Getpid())) > 1000 })
 	if told = errors.Join(told, g.Until(BootTime())); told != nil {
 		t.Fatal(told)
@@ -112,6 +112,60 @@ func TestKillsForkingProcessesOfAStoppedWrapper(t *testing.T) {
 	_ = cmd.Wait()
 	allEnded(t, r)
 	g.Bye()
+}
+
+// TestKillsForkingProcessesOfADeadWrapper checks that the watchdog kills processes that fork and
+// exit again and again, each in a session of its own, after the wrapper has died: nothing that
+// it knows adopts them. It kills no process of another command.
+func TestKillsForkingProcessesOfADeadWrapper(t *testing.T) {
+	if !ListsProcesses() {
+		t.Skip("/proc does not show this PID namespace")
+	}
+	script := filepath.Join(t.TempDir(), "fork")
+	if err := os.WriteFile(script, []byte(`[ $1 -lt 1000000 ] && setsid sh "$0" $(($1+1)) & exit 0`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start := func(token string) (*exec.Cmd, *os.File) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { r.Close() })
+		cmd := exec.Command("sh", "-c", `setsid sh "$0" 0 & echo up; exec sleep 1000`, script)
+		cmd.Env = append(os.Environ(), EnvSession+"=0x5", EnvToken+"="+token)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.Stdout = w
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		buf := make([]byte, 3)
+		if _, err := io.ReadFull(r, buf); err != nil || string(buf) != "up\n" {
+			t.Fatalf("the command said %q, %v", buf, err)
+		}
+		return cmd, r
+	}
+	first, ends := start("77")
+	other, _ := start("777")
+	before, _ := FindProcess(other.Process.Pid)
+	end := func(cmd *exec.Cmd, token string) {
+		w, c := victims{}, watchdogCore{group: cmd.Process.Pid, env: []string{EnvSession + "=0x5", EnvToken + "=" + token}}
+		c.until = 5
+		w.update(&c)
+		w.kill(&c)
+		_ = cmd.Wait()
+	}
+	end(first, "77")
+	if err := ends.SetReadDeadline(time.Now().Add(watchdogPatience)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := ends.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("a process is left: read %d, %v", n, err)
+	}
+	if !before.Same() {
+		t.Error("the other command was killed")
+	}
+	end(other, "777")
 }
 
 // TestKillsForFirstProcessOfNamespace checks the same if the wrapper is process 1 of a PID

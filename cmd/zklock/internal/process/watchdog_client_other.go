@@ -17,7 +17,7 @@ func StartWatchdog(string) (*Watchdog, error) { return &Watchdog{died: make(chan
 func (w *Watchdog) Died() <-chan struct{} { return w.died }
 
 // Watch does nothing.
-func (w *Watchdog) Watch(int) error { return nil }
+func (w *Watchdog) Watch(int, []string) error { return nil }
 
 // Until does nothing.
 func (w *Watchdog) Until(time.Duration) error { return nil }

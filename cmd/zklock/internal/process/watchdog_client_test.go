@@ -69,7 +69,7 @@ func startForTest(t *testing.T, v *victim) *Watchdog {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.Bye)
-	if err := g.Watch(v.group()); err != nil {
+	if err := g.Watch(v.group(), nil); err != nil {
 		t.Fatal(err)
 	}
 	return g
@@ -132,7 +132,7 @@ func TestSurvivesWhatEndsTheWrapper(t *testing.T) {
 	g := &Watchdog{pipe: pipe.(*os.File)}
 	// It ignores signals from some moment after its start on. That it read
 	// the group and killed in the end shows that it lived through them after.
-	if err := g.Watch(v.group()); err != nil {
+	if err := g.Watch(v.group(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if !ignoring(cmd.Process.Pid) {
@@ -188,7 +188,7 @@ func TestDiedIsTold(t *testing.T) {
 	}
 	g.Bye()
 	awaitEnd(t, "the watchdog", g.Died())
-	if err := g.Watch(5); err == nil {
+	if err := g.Watch(5, nil); err == nil {
 		t.Error("a watchdog that is gone listens")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 
@@ -56,9 +57,16 @@ func StartWatchdog(exe string) (*Watchdog, error) {
 // Died returns a channel that is closed when the watchdog process has ended.
 func (w *Watchdog) Died() <-chan struct{} { return w.died }
 
-// Watch sends the process group that the watchdog guards. This process has started it.
-func (w *Watchdog) Watch(group int) error {
-	return w.write(fmt.Sprintf("wrapper %d\ngroup %d\n", os.Getpid(), group))
+// Watch sends the process group that the watchdog guards, and what it needs of the environment
+// of the command. This process has started it.
+func (w *Watchdog) Watch(group int, env []string) error {
+	text := fmt.Sprintf("wrapper %d\n", os.Getpid())
+	for _, v := range env {
+		if key, _, _ := strings.Cut(v, "="); key == EnvSession || key == EnvToken {
+			text += "variable " + v + "\n"
+		}
+	}
+	return w.write(text + fmt.Sprintf("group %d\n", group))
 }
 
 // Until sends the time at which the group must be dead, on the boot clock.

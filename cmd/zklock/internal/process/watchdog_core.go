@@ -3,17 +3,22 @@ package process
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"time"
 )
 
 // maxLine limits the length of a line without an end.
 const maxLine = 128
 
+// maxVariables limits the number of variables.
+const maxVariables = 8
+
 // watchdogCore decides for the watchdog. It is a step function: its inputs are bytes and
 // the time, and its output is a decision.
 type watchdogCore struct {
 	partial []byte
 	wrapper int           // 0 if unknown
+	env     []string      // variables of the command
 	group   int           // 0 if unknown
 	until   time.Duration // 0 if unknown
 	bye     bool
@@ -51,17 +56,21 @@ func (c *watchdogCore) line(line string) {
 		c.bye = true
 		return
 	}
-	word, number, _ := bytes.Cut([]byte(line), []byte(" "))
-	n, err := strconv.ParseInt(string(number), 10, 64)
+	word, rest, _ := strings.Cut(line, " ")
+	if word == "variable" && len(c.env) < maxVariables {
+		c.env = append(c.env, rest)
+		return
+	}
+	n, err := strconv.ParseInt(rest, 10, 64)
 	if err != nil {
 		return
 	}
 	switch {
-	case string(word) == "wrapper" && n > 0 && n < 1<<31:
+	case word == "wrapper" && n > 0 && n < 1<<31:
 		c.wrapper = int(n) // 1 in a container that runs only zklock
-	case string(word) == "group" && n > 1 && n < 1<<31:
+	case word == "group" && n > 1 && n < 1<<31:
 		c.group = int(n) // 0 and 1 would mean other processes in kill(2)
-	case string(word) == "until" && n > 0:
+	case word == "until" && n > 0:
 		c.until = time.Duration(n)
 	}
 }

@@ -46,6 +46,16 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+func TestVariablesAreBounded(t *testing.T) {
+	var c watchdogCore
+	for range 1000 {
+		c.read([]byte("variable ZKLOCK_TOKEN=5\n"))
+	}
+	if len(c.env) != maxVariables || c.env[0] != "ZKLOCK_TOKEN=5" {
+		t.Fatalf("%d variables are kept, the first one is %q", len(c.env), c.env[0])
+	}
+}
+
 func TestEndlessLineIsBounded(t *testing.T) {
 	var c watchdogCore
 	c.read([]byte("group 77\n"))

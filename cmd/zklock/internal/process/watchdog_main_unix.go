@@ -77,7 +77,7 @@ func (w *victims) find(c *watchdogCore) (complete bool) {
 // quietSweeps is how many searches must find no process that runs, and no further one that
 // has ended. maxSweep limits the time: a process of another user cannot be killed.
 const (
-	quietSweeps = 10
+	quietSweeps = 20
 	maxSweep    = 10 * time.Second
 )
 
@@ -101,6 +101,8 @@ func (w *victims) kill(c *watchdogCore) {
 			running, ended, complete = w.descendants.KillNow(c.wrapper, c.group)
 		} else {
 			w.descendants.Kill()
+			inherited, all := w.descendants.KillHeirs(c.env, c.group)
+			running, complete = running+inherited, complete && all
 		}
 		if complete && running == 0 {
 			return
