@@ -48,6 +48,14 @@ tail -n 1 /etc/zklock/zoo.cfg
 echo "== enabled"
 systemctl enable zklock-server.service zklock-ui.service zklock-run@billing.service zklock-once@report.timer 2>&1 | wc -l
 find /etc/systemd/system -name 'zklock-*' -printf '%f\n' | LC_ALL=C sort
+echo "== stopped"
+mkdir -p /run/systemd/system /tmp/bin
+printf '#!/bin/sh\necho "$@"\n' >/tmp/bin/systemctl
+chmod +x /tmp/bin/systemctl
+for action in upgrade failed-upgrade deconfigure remove; do
+	echo "$action: $(PATH=/tmp/bin:$PATH /var/lib/dpkg/info/zklock.prerm $action | grep -c '^stop ')"
+done
+rm -r /run/systemd/system
 echo "== removed"
 dpkg --force-unsafe-io -r zklock >/dev/null
 test ! -e /usr/bin/zklock
@@ -57,7 +65,7 @@ dpkg --force-unsafe-io -P zklock >/dev/null
 ls -d /etc/zklock /usr/share/zklock /usr/share/doc/zklock /usr/lib/systemd/system/zklock* 2>/dev/null || true
 `, b.deb)
 	for name, want := range map[string]string{
-		"status": "install ok installed\n", "verify": "", "config": "# mine\n", "removed": "# mine\n", "purged": "", "units": "",
+		"status": "install ok installed\n", "verify": "", "stopped": "upgrade: 0\nfailed-upgrade: 0\ndeconfigure: 0\nremove: 1\n", "config": "# mine\n", "removed": "# mine\n", "purged": "", "units": "",
 		"enabled": "5\nzklock-once@report.timer\nzklock-run@billing.service\nzklock-server.service\nzklock-server.socket\nzklock-ui.service\n",
 	} {
 		if got := section(said, name); got != want {

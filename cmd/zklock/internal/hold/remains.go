@@ -73,23 +73,32 @@ func (s *supervisor) endRemains(core *Core, exit process.Exit) {
 
 // checkRemains kills the remains when that is due. It reports whether none are left, and
 // when to check again. After the loss of the lock, it gives up at the deadline, because
-// then the release no longer depends on them.
+// then the release no longer depends on them, but not before KILL had time to end them.
 func (s *supervisor) checkRemains(core *Core) (gone bool, next time.Duration) {
 	if s.remains == nil {
 		return false, forever
 	}
 	now := s.now()
-	if !s.cmd.Left() || s.hold.Err() != nil && now >= core.Deadline() {
+	if !s.cmd.Left() {
 		return true, now
 	}
 	r := s.remains
 	if core.Killing() {
 		r.killAt = min(r.killAt, now)
 	}
+	late, lost := now >= r.killAt+remainsWarn, s.hold.Err() != nil
+	if late && lost && now >= core.Deadline() {
+		if err := s.cmd.ListError(); err != nil {
+			cli.Warn("the lock is lost, but processes of the command may still run, because they cannot be listed%s: %v", s.servers, err)
+		} else {
+			cli.Warn("the lock is lost, but processes of the command still run after KILL (they may belong to another user)%s", s.servers)
+		}
+		return true, now
+	}
 	if now >= r.killAt {
 		s.cmd.Kill() // repeated, because they may start others
 	}
-	if now >= r.killAt+remainsWarn && !r.warned && s.hold.Err() == nil {
+	if late && !lost && !r.warned {
 		r.warned = true
 		if err := s.cmd.ListError(); err != nil {
 			cli.Warn("cannot list the processes of the command: keeping the lock until that is possible and they have ended%s: %v", s.servers, err)
