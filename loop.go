@@ -202,7 +202,7 @@ func (c *Client) onEvent(e zk.Event) {
 }
 
 func (c *Client) onState(s zk.StateChange) {
-	change := queue.SessionChange{Session: s.SessionID, Timeout: s.Timeout, Sent: s.Sent, Conn: s.Conn}
+	change := queue.SessionChange{Session: s.SessionID, Timeout: s.Timeout, Sent: s.Sent, GivenUp: s.GivenUp, Conn: s.Conn}
 	switch s.State {
 	case zk.Connected:
 		change.State = queue.Connected

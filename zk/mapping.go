@@ -164,7 +164,7 @@ func convertSub(res *Result, root chroot, o *session.Op, r *session.SubResult) {
 // convertState returns the user's form of a state change.
 func convertState(s session.StateChange) StateChange {
 	return StateChange{State: convertStateName(s.State), SessionID: s.SessionID, Timeout: s.Timeout,
-		Sent: s.Sent, Conn: s.Conn, Server: s.Server, Err: stateError(s.Err)}
+		Sent: s.Sent, GivenUp: s.GivenUp, Conn: s.Conn, Server: s.Server, Err: stateError(s.Err)}
 }
 
 // convertStateName returns the user's form of a state.

@@ -39,6 +39,10 @@ type Core struct {
 	deadline Deadline
 	beat     heartbeat
 	closed   error // why no acquire can succeed any more
+	// unsettledUntil is until when the servers may apply requests of earlier connections,
+	// even after they answered a write on this one: a server may still tell the leader
+	// that the session has moved back to it, right behind such a request.
+	unsettledUntil time.Duration
 
 	acquires       []*acquire    // in order of arrival
 	late           []*node       // those whose delete the next create may include
@@ -292,6 +296,10 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 		c.session = s
 		c.deadline.Handshake(s.Sent, s.Timeout, c.cfg.Drift, former.Session != s.Session)
 		c.beat.restart(now)
+		c.unsettledUntil = 0
+		if s.GivenUp != 0 {
+			c.unsettledUntil = s.GivenUp + s.Timeout
+		}
 		c.noContainers = false // another server may answer, or this one was upgraded
 		c.resume(now)
 	case Disconnected:

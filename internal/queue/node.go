@@ -60,6 +60,7 @@ type node struct {
 	wentAt   int64     // the zxid of its delete, if this client deleted it
 	late     bool      // its delete waits for the next create to include it
 	counted  bool      // its create counts in the backlog
+	asked    bool      // an earlier delete of it had no answer, and may still be applied
 	due      bool      // its hold was released, and this client has not deleted it: see [Core.missing]
 
 	parting *pendingRelease // of a pending delete: the release that it belongs to
@@ -137,6 +138,11 @@ func (c *Core) dispose(now time.Duration, n *node) {
 		return
 	}
 	switch {
+	case n.state == alive && n.asked && now < c.unsettledUntil:
+		// Another client may get the name once this delete is applied, and an earlier one
+		// would delete that client's znode.
+		n.state = unknown
+		c.retryDelete(n, c.unsettledUntil)
 	case n.state == alive, n.state == unknown && n.named == forever:
 		n.state = deleting
 		// Deletes whose order matters, of records and permits, are not batched: a failure
@@ -173,6 +179,7 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 		c.dispose(now, n)
 	case Unknown, NotApplied:
 		n.state, n.due = alive, n.due && r.Code == NotApplied
+		n.asked = n.asked || r.Code == Unknown && n.named == byData
 		n.distrust()
 		c.retryDelete(n, now+retryPause)
 	default:
@@ -240,7 +247,7 @@ func (n *node) distrust() {
 
 // finish removes a pending delete whose znode is gone.
 func (c *Core) finish(n *node, err error) {
-	unanswered := n.czxid == 0 && n.named != forever && n.state != creating
+	unanswered := (n.czxid == 0 || n.unsure) && n.named != forever && n.state != creating
 	n.state = absent
 	c.forget(n)
 	if unanswered {
@@ -284,7 +291,8 @@ func (c *Core) searchAgain() {
 // connection's create in its pipeline, may answer it before the create is applied. So
 // the probe sends a write of this session before it on the same connection. The session's
 // requests are executed in order, so after the write the old create is either applied or
-// never will be.
+// never will be, except while the servers may move the session back to an earlier
+// connection: see [Core.unsettledUntil].
 type probe struct {
 	parent string
 	conn   uint64 // on which the write was answered; 0 if it was not

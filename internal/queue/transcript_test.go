@@ -258,6 +258,9 @@ func (p *player) session(verb string, values map[string]string) {
 		if v := values["sent"]; v != "" {
 			s.Sent, _ = time.ParseDuration(v)
 		}
+		if v := values["given-up"]; v != "" {
+			s.GivenUp, _ = time.ParseDuration(v)
+		}
 	}
 	if v := values["left"]; v != "" {
 		s.Left = errors.New(v)

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -53,6 +54,48 @@ func TestResumeSendsSessionIDAndPassword(t *testing.T) {
 	last := n[len(n)-1].State
 	if last.State != Connected || last.Conn != 2 || last.SessionID != 7 {
 		t.Fatalf("%+v", last)
+	}
+}
+
+// TestUnansweredResumptionIsReported checks that a later connection reports when the core
+// gave up a request to resume the session. A server that closes the connection at once does
+// not count, and neither does the request of an earlier session.
+func TestUnansweredResumptionIsReported(t *testing.T) {
+	r := newRig(t, nil)
+	connected := func(id int64) StateChange {
+		r.connect(id)
+		for _, n := range slices.Backward(r.take()) {
+			if n.Kind == NoticeState && n.State.State == Connected {
+				return n.State
+			}
+		}
+		t.Fatal("not connected")
+		return StateChange{}
+	}
+	lose := func(err error) { r.core.Lost(r.gen, err, r.now) }
+	r.dial()
+	lose(io.ErrUnexpectedEOF)
+	if s := connected(7); s.GivenUp != 0 {
+		t.Errorf("before the first session: %v", s.GivenUp)
+	}
+	lose(io.EOF)
+	r.dial()
+	lose(fmt.Errorf("%w: it may be starting", ErrNoAnswer))
+	if s := connected(7); s.GivenUp != 0 {
+		t.Errorf("after the server closed the connection: %v", s.GivenUp)
+	}
+	lose(io.EOF)
+	r.dial()
+	lose(io.ErrUnexpectedEOF)
+	at := r.now
+	if s := connected(7); s.GivenUp != at {
+		t.Errorf("after a request without an answer: %v, want %v", s.GivenUp, at)
+	}
+	lose(io.EOF)
+	r.dial()
+	r.greet(wire.ConnectResponse{Password: make([]byte, 16)})
+	if s := connected(8); s.GivenUp != 0 {
+		t.Errorf("in the next session: %v", s.GivenUp)
 	}
 }
 

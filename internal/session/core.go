@@ -74,13 +74,16 @@ type Core struct {
 	// connectSent is when the connect request was encoded. The server starts to count
 	// the session timeout at this moment or later.
 	connectSent time.Duration
-	upSince     time.Duration // when the handshake succeeded
-	lastSend    time.Duration
-	lastRecv    time.Duration
-	pings       int  // unanswered
-	setWatches  int  // unanswered frames
-	readOnly    bool // the server has no quorum
-	probe       prober
+	// givenUp is when the core last gave up a request to resume the session, which the
+	// server had not answered. 0 if there was none.
+	givenUp    time.Duration
+	upSince    time.Duration // when the handshake succeeded
+	lastSend   time.Duration
+	lastRecv   time.Duration
+	pings      int  // unanswered
+	setWatches int  // unanswered frames
+	readOnly   bool // the server has no quorum
+	probe      prober
 
 	// The session.
 	sessionID  int64
@@ -344,4 +347,5 @@ func (c *Core) forgetSession() {
 	c.watches = watches{}
 	c.forgetOldServers()
 	c.readOnlySession, c.unreported = false, false
+	c.givenUp = 0
 }

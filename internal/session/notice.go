@@ -25,6 +25,7 @@ type StateChange struct {
 	SessionID int64         // the session that the change is about
 	Timeout   time.Duration // negotiated; 0 before the first session
 	Sent      time.Duration // when the ConnectRequest was encoded; set for the connected states
+	GivenUp   time.Duration // when a request to resume the session was last given up without an answer, or 0
 	Conn      uint64        // number of the connection, from 1
 	Server    string        // the server in use; set for the connected states
 	Err       error         // the reason; nil for the connected states
@@ -95,7 +96,7 @@ func (c *Core) failCall(call *Call, fault error, applied Outcome) {
 
 // notifyState enters a state and reports it.
 func (c *Core) notifyState(s State, err error) {
-	change := StateChange{State: s, SessionID: c.sessionID, Timeout: c.negotiated, Conn: c.conn, Err: err, Epoch: c.epoch}
+	change := StateChange{State: s, SessionID: c.sessionID, Timeout: c.negotiated, GivenUp: c.givenUp, Conn: c.conn, Err: err, Epoch: c.epoch}
 	if s == Connected || s == ConnectedReadOnly {
 		change.Sent, change.Server = c.connectSent, c.cfg.Servers[c.current]
 	}

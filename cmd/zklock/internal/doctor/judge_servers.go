@@ -191,7 +191,10 @@ func (f *Facts) judgeOneness() []Finding {
 		case "read-only":
 			continue // it may lag behind
 		}
-		configs[s.config], roots[s.identity] = true, true
+		roots[s.identity] = true
+		if s.config != "" { // a standalone server that became the leader of an ensemble stores none until it restarts
+			configs[s.config] = true
+		}
 	}
 	switch {
 	case len(alone) > 0 && len(reached) > 1:

@@ -107,7 +107,8 @@ func TestJudgements(t *testing.T) {
 		{"two leaders", func(f *Facts) { f.Servers[0].Role = "leader" }, []string{"critical quorum: more than one leader: zk1:2181, zk2:2181"}},
 		{"a stranger", func(f *Facts) { f.Servers[2].Role = "standalone" }, []string{"critical quorum: standalone, outside the ensemble: zk3:2181"}},
 		{"other znodes", func(f *Facts) { f.Servers[2].identity = 8 }, []string{"critical quorum: the servers do not have the same znodes"}},
-		{"other configurations", func(f *Facts) { f.Servers[2].config = "x" }, []string{"warning quorum: the servers have different configurations"}},
+		{"other configurations", func(f *Facts) { f.Servers[1].config, f.Servers[2].config = "version=1", "version=2" }, []string{"warning quorum: the servers have different configurations"}},
+		{"a standalone server that became the leader", func(f *Facts) { f.Servers[0].config, f.Servers[2].config = "version=0", "version=0" }, nil},
 		{"an update under way", func(f *Facts) { f.Servers[2].Version = "3.9.2" },
 			[]string{"warning versions: the versions differ: 3.8.0 on zk1:2181, zk2:2181; 3.9.2 on zk3:2181"}},
 		{"an old version", func(f *Facts) {

@@ -1,0 +1,165 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/test/harness"
+	"github.com/zklock/zklock/zk"
+)
+
+// A balancer connects a client to one server at a time, as a load balancer does.
+type balancer struct {
+	mu     sync.Mutex
+	server string
+	conns  []net.Conn
+	dialed chan struct{}
+}
+
+func newBalancer(server string) *balancer {
+	return &balancer{server: server, dialed: make(chan struct{}, 100)}
+}
+
+func (b *balancer) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", b.server)
+	if err == nil {
+		b.conns = append(b.conns, conn)
+		b.dialed <- struct{}{}
+	}
+	return conn, err
+}
+
+// move closes the connections, and connects the client to another server.
+func (b *balancer) move(server string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.server = server
+	for _, conn := range b.conns {
+		_ = conn.Close()
+	}
+	for b.conns = nil; len(b.dialed) > 0; {
+		<-b.dialed
+	}
+}
+
+// TestLateRequestsOfMovedSession checks that requests that reach the leader after the client
+// has moved to another server do no harm. Follower A is cut off from the leader. It has an
+// unanswered delete and create of the client, and after them a request to resume the
+// session, which the client gives up. Once A reaches the leader again, the leader moves the
+// session back to A, and may accept the delete and the create.
+func TestLateRequestsOfMovedSession(t *testing.T) {
+	const timeout = 8 * time.Second
+	n := harness.NewNetwork(t, 3)
+	ensemble := harness.StartEnsembleAt(t, n.Placements(), harness.ServerConfig{SyncLimit: 20})
+	ctx := t.Context()
+	followers, err := ensemble.WaitFollowers(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := followers[0], followers[1]
+	link := n.Hosts[a.ID()-1]
+	dial := func(via *balancer) *zklock.Client {
+		c, err := zklock.Dial(ctx, "ensemble:2181", &zklock.Options{DialContext: via.dial, SessionTimeout: timeout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	other := dial(newBalancer(b.Addr()))
+	defer other.Close()
+	for round := range 6 {
+		via := newBalancer(a.Addr())
+		mine := dial(via)
+		hold, err := mine.NodeLock("node").Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queue := fmt.Sprint("queue", round)
+		if h, err := other.Mutex(queue).Acquire(ctx); err != nil { // creates the parent
+			t.Fatal(err)
+		} else if err := h.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := link.CutQuorum(); err != nil {
+			t.Fatal(err)
+		}
+		canceled, cancel := context.WithCancel(ctx)
+		acquired, released := make(chan error, 1), make(chan error, 1)
+		create := func() {
+			_, err := mine.Mutex(queue).Acquire(canceled)
+			acquired <- err
+		}
+		remove := func() { released <- hold.Release(ctx) }
+		requests := []func(){create, remove}
+		if round%2 == 0 { // the leader may refuse the first, and then accept the second
+			slices.Reverse(requests)
+		}
+		for _, request := range requests {
+			go request()                       // ends with cancel, or the release
+			time.Sleep(100 * time.Millisecond) // until A has the request
+		}
+		via.move(a.Addr())
+		<-via.dialed
+		time.Sleep(200 * time.Millisecond) // until A has the request to resume
+		cancel()
+		via.move(b.Addr())
+		<-via.dialed
+		if err := <-acquired; !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-released:
+			released <- err
+		case <-time.After(time.Second): // while the client may not delete the znode
+		}
+		taken := make(chan *zklock.Hold, 1)
+		go func() { // ends with the acquire
+			h, err := other.NodeLock("node").Acquire(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			taken <- h
+		}()
+		time.Sleep(200 * time.Millisecond) // until the other client has the lock, if it is free
+		if err := link.Heal(); err != nil {
+			t.Fatal(err)
+		}
+		late, err := zk.Dial(ctx, a.Addr(), nil) // its session begins after the requests that A had
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = late.Close()
+		if err := <-released; err != nil {
+			t.Error(err)
+		}
+		h := <-taken
+		if h == nil {
+			t.FailNow()
+		}
+		select {
+		case <-h.Done():
+			t.Errorf("round %d: a late delete deleted another client's znode: %v", round, h.Err())
+		case <-time.After(timeout / 4):
+			if err := h.Release(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		within, stop := context.WithTimeout(ctx, timeout)
+		if h, err := other.Mutex(queue).Acquire(within); err != nil {
+			t.Errorf("round %d: a late create blocks the lock: %v", round, err)
+		} else if err := h.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		stop()
+		_ = mine.Close()
+	}
+}
