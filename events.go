@@ -116,7 +116,7 @@ func (c *Client) queueWaiting(a *acquisition, ahead int, blocker Entry) {
 // An Event describes what happened to an acquire or a hold, for a hook of [Options].
 type Event struct {
 	Path     string        // path of the lock
-	Mode     Mode          // how the lock is held or wanted; for an All, the mode of its first lock
+	Mode     Mode          // how the lock is acquired, also after a Downgrade; for an All, the mode of its first lock
 	Attempt  uint64        // identifies the acquire: all events of it and of its hold have this number in this client
 	Token    int64         // fencing token of the hold; 0 for OnWait and OnFail, and if there is no common token
 	Ahead    int           // OnWait: how many entries are ahead in the queue, including holds and acquires of a local handoff

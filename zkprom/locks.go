@@ -14,7 +14,8 @@ import (
 type LocksOptions struct {
 	// Label returns the value of the label "lock" for a lock's path. A program with many
 	// locks, for example one per customer, returns the kind of the lock. Hooks call Label,
-	// so it must not block. Nil means the path.
+	// so it must not block. Nil means the path. Values are cut to 200 bytes, so locks whose
+	// values differ only after that share one.
 	Label func(path string) string
 	// MaxLocks limits the number of label values. Further locks count as "other". Zero
 	// means 100.

@@ -21,13 +21,29 @@ export function svg(tag, props, ...children) {
 function fill(node, props, children) {
   for (const [name, value] of Object.entries(props ?? {})) {
     if (value === false || value === null || value === undefined) continue;
-    if (name === "text") node.textContent = legible(String(value));
+    if (name === "text") node.replaceChildren(...levels(legible(String(value))));
     else if (name === "class") node.setAttribute("class", value);
     else if (typeof value === "function") node.addEventListener(name, value);
     else node.setAttribute(name, value === true ? "" : written(name, value));
   }
-  node.append(...children.flat(2).filter((c) => c !== null && c !== undefined && c !== false).map((c) => (typeof c === "string" ? legible(c) : c)));
+  node.append(...children.flat(2).filter((c) => c !== null && c !== undefined && c !== false).map((c) => (typeof c === "string" ? levels(legible(c)) : c)).flat());
   return node;
+}
+
+// RIGHT_TO_LEFT are the characters of scripts that are written from right to left.
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+// levels returns what to insert for a text. Such characters would change the order in which a
+// browser shows the levels of a path, so that two paths can look alike. The text of the
+// elements that prevent it is the same.
+function levels(s) {
+  if (!s.includes("/") || !RIGHT_TO_LEFT.test(s)) return [s];
+  return s.split(/(\/)/).filter(Boolean).map((part) => {
+    if (part === "/") return part;
+    const level = document.createElement("bdi");
+    level.textContent = part;
+    return level;
+  });
 }
 
 // written is an attribute's value; those that are read by people are escaped.
@@ -39,7 +55,7 @@ function written(name, value) {
 // for each row of a table that ticks.
 export function put(node, text) {
   const s = legible(String(text));
-  if (node.textContent !== s) node.textContent = s;
+  if (node.textContent !== s) node.replaceChildren(...levels(s));
 }
 
 // mark sets or removes a class.

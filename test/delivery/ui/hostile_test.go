@@ -63,6 +63,38 @@ func TestUnseenInNames(t *testing.T) {
 	}
 }
 
+// TestLevelsOfRightToLeftNamesKeepTheirOrder: letters that are written from right to left
+// leave the levels of a path in their order. Otherwise two locks look alike.
+func TestLevelsOfRightToLeftNamesKeepTheirOrder(t *testing.T) {
+	const name, first, second = "\u05d0\u05d1/123", "\u05d0\u05d1", "123"
+	b, s := StartBrowser(t), Serve(t)
+	p := NewPeer(t, s.Server, named("host", 1, "run"))
+	p.Hold(p.Mutex(name))
+	page := "lock?path=" + url.QueryEscape("/zklock/"+name)
+	for at, selector := range map[string]string{"": ".locks .row a.name", page: "h1", "log": ".log .row a.name", "sessions": ".sessions .row .badge"} {
+		b.Open(s.URL + at)
+		b.Shows(selector, second)
+		left := func(text string) float64 {
+			return Eval[float64](b, `(() => {
+				const texts = document.createTreeWalker(document.querySelector(`+strconv.Quote(selector)+`), NodeFilter.SHOW_TEXT), range = document.createRange();
+				while (texts.nextNode()) {
+					const at = texts.currentNode.data.indexOf(`+strconv.Quote(text)+`);
+					if (at < 0) continue;
+					range.setStart(texts.currentNode, at);
+					range.setEnd(texts.currentNode, at + `+strconv.Itoa(len([]rune(text)))+`);
+					return range.getBoundingClientRect().left;
+				}
+			})()`)
+		}
+		if l, r := left(first), left(second); l >= r {
+			t.Errorf("%q shows the first level at %v and the second at %v", at, l, r)
+		}
+		if text := b.Text(selector); !strings.HasSuffix(text, name) {
+			t.Errorf("%q has the text %q", at, text)
+		}
+	}
+}
+
 // TestHostileData: so is what is in a foreign znode. What would hide or turn around
 // text is escaped.
 func TestHostileData(t *testing.T) {
