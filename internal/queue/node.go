@@ -247,7 +247,7 @@ func (n *node) distrust() {
 
 // finish removes a pending delete whose znode is gone.
 func (c *Core) finish(n *node, err error) {
-	unanswered := (n.czxid == 0 || n.unsure) && n.named != forever && n.state != creating
+	unanswered := (n.czxid == 0 || n.unsure) && n.state != creating
 	n.state = absent
 	c.forget(n)
 	if unanswered {

@@ -240,6 +240,7 @@ func (c *client) dropConn() {
 func (c *client) dial(d session.Dial) {
 	k := &conn{machine: c.machine, client: c, gen: d.Gen}
 	c.conn = k
+	c.machine.takeDetour(k)
 	c.knock(k, time.Second)
 }
 

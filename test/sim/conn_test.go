@@ -33,11 +33,13 @@ type conn struct {
 	greeted bool
 	partial []byte // of a frame
 
-	// The follower in between, while it is cut off.
+	// The follower in between, while it is cut off. A connection around it has another one.
+	around   bool
 	heldUp   [][]byte
 	heldDown []byte
 	heldEnd  bool
-	behind   bool // it keeps something back
+	behind   bool          // it keeps something back
+	givenUp  time.Duration // when the client gave up the request for its session; 0: it did not
 
 	mute    bool // the next answer is lost
 	begun   bool // the request for a session was passed on
@@ -102,7 +104,7 @@ func cutFrame(b []byte) (frame, rest []byte) {
 func (c *conn) pass(frame []byte) {
 	w := c.machine.world
 	xid, op := requestHeader(frame)
-	if !w.isCutOff(&c.machine.link) {
+	if !c.isCutOff() {
 		if !c.begun {
 			op = wire.OpCreateSession // whose request has no header
 		}
@@ -120,6 +122,9 @@ func (c *conn) pass(frame []byte) {
 		c.keepBack()
 	}
 }
+
+// isCutOff reports whether the connection's follower is cut off now.
+func (c *conn) isCutOff() bool { return !c.around && c.machine.world.isCutOff(&c.machine.link) }
 
 // keepBack notes that the follower has something to pass on later.
 func (c *conn) keepBack() {
@@ -144,7 +149,7 @@ func (c *conn) fromServer(b []byte, end bool) {
 		c.machine.world.note("%s: garbage", c.client.name)
 	}
 	c.welcome = true
-	if c.machine.world.isCutOff(&c.machine.link) {
+	if c.isCutOff() {
 		c.heldDown = append(c.heldDown, b...)
 		c.heldEnd = c.heldEnd || end
 		c.keepBack()

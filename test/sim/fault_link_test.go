@@ -107,7 +107,77 @@ func (w *World) cutOff(m *machine, d time.Duration) {
 	}
 	m.link.cutOff = w.now + d
 	dropped := w.oneIn(2)
+	if w.oneIn(2) {
+		w.beginDetour(m)
+	}
 	w.agenda.add(m.link.cutOff, func() { w.rejoin(m, dropped) })
+}
+
+// detour is how far the client of a machine is on its way around a follower that is cut off.
+type detour int
+
+const (
+	direct    detour = iota
+	returns          // the next connection is to the same follower, and the client gives it up
+	elsewhere        // the connections after that are to another follower
+)
+
+// beginDetour breaks the connection to a follower that was cut off. The client connects to it
+// once more, and then to another one.
+func (w *World) beginDetour(m *machine) {
+	m.detour = returns
+	w.after(w.upTo(w.cfg.Timeout/4), func() {
+		if m.detour == returns && w.isCutOff(&m.link) && m.running() && m.client.conn != nil {
+			m.client.conn.cut(true, false)
+		}
+	})
+}
+
+// takeDetour decides which way a new connection goes.
+func (m *machine) takeDetour(k *conn) {
+	w := m.world
+	if !w.isCutOff(&m.link) {
+		return
+	}
+	switch m.detour {
+	case returns:
+		m.detour = elsewhere
+		w.after(w.upTo(w.cfg.Timeout/4), func() {
+			if w.isCutOff(&m.link) && !k.closed {
+				k.givenUp = w.now
+				k.cut(true, false)
+			}
+		})
+	case elsewhere:
+		k.around = true
+	}
+}
+
+// moveBack passes on what a follower has kept of a client that has gone elsewhere. The leader
+// first learns that the client asked there to resume its session, and moves the session back.
+// Then it accepts the requests before that, although the client has written through another
+// follower since. A follower ends its connections if it does not reach its leader for as long
+// as the shortest session lasts.
+func (w *World) moveBack(conns []*conn) {
+	s := w.server
+	for i, k := range conns {
+		if k.begun || k.givenUp == 0 || len(k.heldUp) == 0 || !s.up || k.life != s.life || k.gone || w.now-k.givenUp > w.cfg.Timeout*9/10 {
+			continue
+		}
+		k.begun = true
+		w.note("%s: the session moves back", k.client.name)
+		s.receive(k, k.heldUp[0][4:])
+		for _, old := range conns[:i] {
+			if old.client == k.client && old.begun {
+				for _, frame := range old.heldUp {
+					s.receive(k, frame[4:])
+				}
+				old.heldUp = nil
+			}
+		}
+		k.heldUp = nil
+		s.receiveEnd(k)
+	}
 }
 
 // rejoin ends the time without a leader of a machine's follower.
@@ -119,6 +189,10 @@ func (w *World) rejoin(m *machine, dropped bool) {
 	w.disturb()
 	conns := m.behind
 	m.behind = nil
+	if m.detour == elsewhere && !dropped {
+		w.moveBack(conns)
+	}
+	m.detour = direct
 	for _, c := range conns {
 		c.behind = false
 		c.rejoin(dropped)

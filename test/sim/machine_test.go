@@ -16,6 +16,7 @@ type machine struct {
 	client *client // the last one
 	lives  int
 	behind []*conn // for which the follower keeps something back
+	detour detour
 
 	// The next request of this kind is lost on its way, or its answer is.
 	loseOp     wire.OpCode

@@ -139,7 +139,7 @@ func (c *client) event(e *session.Event) {
 // state gives the lock core a state of the session. A closed one is the end of
 // the process.
 func (c *client) state(s *session.StateChange) {
-	change := queue.SessionChange{Session: s.SessionID, Timeout: s.Timeout, Sent: s.Sent, Conn: s.Conn}
+	change := queue.SessionChange{Session: s.SessionID, Timeout: s.Timeout, Sent: s.Sent, GivenUp: s.GivenUp, Conn: s.Conn}
 	c.note("session %#x state %d conn %d err %v", s.SessionID, s.State, s.Conn, s.Err)
 	switch s.State {
 	case session.Connected:
