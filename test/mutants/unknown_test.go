@@ -124,6 +124,28 @@ func unknownMutants() []Mutant {
 			Says: heldWithout,
 		},
 		{
+			Name:   "LateDelete",
+			Reason: "A delete with a reusable name is not repeated while the session may move back to a server that still has the first one; the mutant repeats it.",
+			Edits: []Edit{
+				{File: "internal/queue/node.go",
+					Before: `case n.state == alive && n.asked && now < c.unsettledUntil:`,
+					After:  `case false:`},
+			},
+			Suite: property, Test: "TestTranscripts/node-lock-delete-given-up",
+			Says: `the core did otherwise`,
+		},
+		{
+			Name:   "LateRecord",
+			Reason: "A record whose create had no answer is deleted again on each new connection, as its entry is; the mutant deletes only the entry.",
+			Edits: []Edit{
+				{File: "internal/queue/node.go",
+					Before: `(n.czxid == 0 || n.unsure) && n.state != creating`,
+					After:  `(n.czxid == 0 || n.unsure) && n.named != forever && n.state != creating`},
+			},
+			Suite: property, Test: "TestTranscripts/delay-reappears",
+			Says: `the core did otherwise`,
+		},
+		{
 			Name:   "OwnerUnchecked",
 			Reason: "A client adopts no node lock of another session; the mutant adopts any after a lost answer.",
 			Edits: []Edit{

@@ -45,6 +45,7 @@
 //	connection cut, half-open                 cut (either side may not know), block (one way or both), refuse
 //	link down and up, slow, trickling         flap, slow, trickle (1 to 1000 pieces of a few bytes a second)
 //	follower without its leader               follower cut off, with its clients kept or dropped; isolation of who holds
+//	session moved back, then old requests     follower cut off, with a detour of its client
 //	stale reads of a lagging follower         spec/queue.pml, spec/recovery.pml; test/faults
 //	minority leader                           spec/deposed.pml; test/faults
 //	disk: EIO, short write, torn record       disk error, power loss amid a write
