@@ -35,7 +35,7 @@ func GetConfigOp() Op {
 // [AnyVersion] means any. The configuration names its version in hexadecimal digits. A
 // member is written as in zoo.cfg: "server.1=host:2888:3888;2181". Reconfig returns the new
 // configuration. It fails with [ErrInvalidMembers] if the servers refuse the list, with
-// [ErrNewConfigNoQuorum] if no quorum of the new members runs, and with
+// [ErrNewConfigNoQuorum] if no quorum of the new members follows the leader, and with
 // [ErrReconfigInProgress] during another one. Servers permit it only with
 // reconfigEnabled=true, and to clients that may write the znode /zookeeper/config; else it
 // fails with [ErrReconfigDisabled] or [ErrNoAuth].

@@ -238,7 +238,8 @@ func (c *Core) Unanswered() int { return c.pending.n }
 // connection Live. The core reuses spare for the bytes after them.
 func (c *Core) TakeOutput(spare []byte, now time.Duration) []byte {
 	c.batcher.shrinkIfIdle()
-	// Calls that may leave leave together, also if they need several requests.
+	// If the queued calls may be sent, all of them are, also if they need more requests than
+	// BatchWindow, because they conflict.
 	together := c.queue.unbatchable == 0 && c.sendable()
 	for len(c.out) < maxWrite && (c.sendable() || together && c.queue.first != nil) {
 		c.sendNext(now)

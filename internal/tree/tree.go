@@ -129,7 +129,7 @@ func (t *Tree) lookup(path string) *node {
 func (t *Tree) Zxid() int64 { return t.zxid }
 
 // nextZxid assigns the next transaction id. If the lower half overflows, the sum
-// carries into the epoch, so IDs keep growing. A ZooKeeper ensemble would hold an
+// carries into the epoch, so ids keep growing. A ZooKeeper ensemble would hold an
 // election.
 func (t *Tree) nextZxid() int64 {
 	t.fresh = false

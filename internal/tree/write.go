@@ -18,7 +18,7 @@ func isWrite(op wire.OpCode) bool {
 }
 
 // write executes a write and returns its answer. A failed write uses a transaction id
-// too, and its record prevents the ID from being reused. As in Java, a write that cannot
+// too, and its record prevents the id from being reused. As in Java, a write that cannot
 // be decoded uses none, unless it is a multi.
 func (t *Tree) write(c *conn, op wire.OpCode, r *jute.Reader, now Now, out *Out) (wire.Record, wire.ErrCode) {
 	req := wire.NewRequest(op)

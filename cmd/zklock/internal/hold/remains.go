@@ -24,6 +24,7 @@ const (
 // continue.
 type remains struct {
 	killAt time.Duration // when they get KILL
+	lateAt time.Duration // when they had time to end after their first KILL; forever before it
 	delay  time.Duration // before the next check
 	warned bool          // the message was printed
 }
@@ -59,7 +60,7 @@ func (s *supervisor) isStopping() bool {
 // got that signal get only CONT, because many programs exit faster, and less cleanly, on
 // a second signal.
 func (s *supervisor) endRemains(core *Core, exit process.Exit) {
-	s.remains = &remains{killAt: s.killDue(core), delay: remainsFirst}
+	s.remains = &remains{killAt: s.killDue(core), lateAt: forever, delay: remainsFirst}
 	switch {
 	case core.Killing() || s.maxHold.killed || exit.Signal == killSignal && s.watchdogDue(): // this process or the watchdog killed it
 		s.remains.killAt = s.now()
@@ -86,7 +87,7 @@ func (s *supervisor) checkRemains(core *Core) (gone bool, next time.Duration) {
 	if core.Killing() {
 		r.killAt = min(r.killAt, now)
 	}
-	late, lost := now >= r.killAt+remainsWarn, s.hold.Err() != nil
+	late, lost := now >= r.lateAt, s.hold.Err() != nil
 	if late && lost && now >= core.Deadline() {
 		if err := s.cmd.ListError(); err != nil {
 			cli.Warn("the lock is lost, but processes of the command may still run, because they cannot be listed%s: %v", s.servers, err)
@@ -97,6 +98,7 @@ func (s *supervisor) checkRemains(core *Core) (gone bool, next time.Duration) {
 	}
 	if now >= r.killAt {
 		s.cmd.Kill() // repeated, because they may start others
+		r.lateAt = min(r.lateAt, now+remainsWarn)
 	}
 	if late && !lost && !r.warned {
 		r.warned = true

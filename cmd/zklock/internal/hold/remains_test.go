@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -146,4 +147,33 @@ func TestRemainsThatCannotBeKilled(t *testing.T) {
 			synctest.Wait()
 		})
 	}
+}
+
+// TestRemainsGetKillAfterALateLoss: this process was suspended, or stopped, past the time of KILL
+// and past the deadline. What is left gets KILL, and time to end, before a message says that it
+// still runs.
+func TestRemainsGetKillAfterALateLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
+		cmd.left = leftIgnore
+		cmd.lasts = 100 * time.Millisecond
+		s, _, signals := rig(t, hold, cmd)
+		var suspended atomic.Int64
+		clock := s.now
+		s.now = func() time.Duration { return clock() + time.Duration(suspended.Load()) }
+		go func() {
+			signals <- syscall.SIGTERM
+			cmd.exited <- process.Exit{Code: -1, Signal: int(syscall.SIGTERM)}
+			time.Sleep(time.Second)
+			suspended.Store(int64(time.Hour))
+			hold.lose(errors.New("the session expired"))
+		}()
+		if said := captureStderr(t, func() { s.run() }); strings.Contains(said, "still run after KILL") {
+			t.Errorf("what ends at KILL is reported: %s", said)
+		}
+		if cmd.Left() {
+			t.Error("the supervisor does not wait for the end")
+		}
+		synctest.Wait()
+	})
 }

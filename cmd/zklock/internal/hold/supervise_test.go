@@ -144,7 +144,11 @@ func (p *fakeProcess) Kill() {
 	p.note("KILL")
 	switch p.remaining() {
 	case leftIgnore:
-		p.gone()
+		if p.lasts == 0 {
+			p.gone()
+		} else {
+			time.AfterFunc(p.lasts, p.gone)
+		}
 	case 0: // of the others the command itself has ended before
 		select {
 		case p.exited <- process.Exit{Code: -1, Signal: 9}:

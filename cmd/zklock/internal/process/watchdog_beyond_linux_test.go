@@ -88,7 +88,7 @@ func TestKillsForkingProcessesOfAStoppedWrapper(t *testing.T) {
 	if err := os.WriteFile(script, []byte(`[ $1 -lt 100000 ] && sh "$0" $(($1+1)) & exit 0`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("sh", "-c", `setsid sh "$0" 0 & echo up; exec sleep 1000`, script)
+	cmd := exec.Command("sh", "-c", `(setsid sh -c 'echo up; exec sleep 1000' &); setsid sh "$0" 0 & exec sleep 1000`, script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stdout = w
 	if err := cmd.Start(); err != nil {
@@ -116,7 +116,8 @@ func TestKillsForkingProcessesOfAStoppedWrapper(t *testing.T) {
 
 // TestKillsForkingProcessesOfADeadWrapper checks that the watchdog kills processes that fork and
 // exit again and again, each in a session of its own, after the wrapper has died: nothing that
-// it knows adopts them. It kills no process of another command.
+// it knows adopts them. The same applies to an orphan that nothing found before. It kills no
+// process of another command.
 func TestKillsForkingProcessesOfADeadWrapper(t *testing.T) {
 	if !ListsProcesses() {
 		t.Skip("/proc does not show this PID namespace")
@@ -131,7 +132,7 @@ func TestKillsForkingProcessesOfADeadWrapper(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { r.Close() })
-		cmd := exec.Command("sh", "-c", `setsid sh "$0" 0 & echo up; exec sleep 1000`, script)
+		cmd := exec.Command("sh", "-c", `(setsid sh -c 'echo up; exec sleep 1000' &); setsid sh "$0" 0 & exec sleep 1000`, script)
 		cmd.Env = append(os.Environ(), EnvSession+"=0x5", EnvToken+"="+token)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		cmd.Stdout = w
