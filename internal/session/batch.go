@@ -28,10 +28,9 @@ import (
 //
 // What the core guarantees:
 //
-//   - A single queued call is sent unchanged. The core keeps calls back only while
-//     BatchWindow requests with batchable calls are unanswered, or manyCalls of these
-//     calls, and never while a call that is not batchable waits after them. So a call
-//     waits only for answers to requests that were sent before it.
+//   - A single queued call is sent at once and unchanged. The core keeps calls back
+//     only while BatchWindow requests with batchable calls are unanswered, and never
+//     while a call that is not batchable waits after them.
 //   - No two calls in one multi create children of the same parent. Their znodes
 //     would have one czxid, and nothing would tell which was created first.
 //   - No call is in one multi with a call on whose outcome it depends: a call for the
@@ -48,10 +47,6 @@ import (
 // takes two requests and the release before it one. So a few goroutines never wait,
 // while the calls of many goroutines form large batches.
 const defaultBatchWindow = 8
-
-// manyCalls is how many batchable calls may be unanswered before the core keeps further
-// ones back until they are as many as the unanswered ones.
-const manyCalls = 32
 
 // Limits of one batch. A server logs a multi as one transaction.
 const (
@@ -215,26 +210,12 @@ func (j *batcher) reset() {
 	j.writes, j.reads, j.ops, j.bytes = j.writes[:0], j.reads[:0], 0, 0
 }
 
-// unanswered counts the batchable calls that are sent and not answered, and the requests
-// that they are in.
-type unanswered struct {
-	requests, calls int
-}
-
-// sendable reports whether queued calls may be sent now. The calls of a few goroutines leave
-// in up to BatchWindow requests, and those of many in two: one is with the servers while the
-// next one fills. Larger batches would gain little for a few, who would wait longer.
+// sendable reports whether queued calls may be sent now.
 func (c *Core) sendable() bool {
 	if c.phase != connected || c.queue.first == nil || c.asksLeader() {
 		return false
 	}
-	switch {
-	case c.queue.unbatchable > 0:
-		return true
-	case c.batchable.calls < manyCalls:
-		return c.batchable.requests < c.cfg.BatchWindow
-	}
-	return c.queue.n >= c.batchable.calls
+	return c.queue.unbatchable > 0 || c.batchableSent < c.cfg.BatchWindow
 }
 
 // sendNext encodes the first queued call, with all calls that can be batched with it.

@@ -416,64 +416,6 @@ func TestWindow(t *testing.T) {
 	r.wantSent("delete [-/i/x]")
 }
 
-// TestManyCallsWaitForAsMany: while manyCalls calls or more are unanswered, further ones wait
-// until they are as many.
-func TestManyCallsWaitForAsMany(t *testing.T) {
-	r := newRig(t, nil)
-	r.connect(7)
-	submitted := 0
-	submit := func(n int) {
-		for range n {
-			submitted++
-			r.submit(batchableDelete(fmt.Sprintf("/l%d/x", submitted)))
-		}
-	}
-	wantSent := func(calls int) {
-		t.Helper()
-		n := 0
-		for _, f := range r.requests() {
-			n += len(paths(t, f))
-		}
-		if n != calls {
-			t.Fatalf("%d calls are sent, want %d", n, calls)
-		}
-	}
-	submit(manyCalls - 1)
-	wantSent(manyCalls - 1)
-	submit(1)
-	wantSent(1) // fewer than manyCalls are unanswered
-	submit(manyCalls - 1)
-	if r.core.HasOutput() {
-		t.Fatal("fewer calls than are unanswered are not kept back")
-	}
-	submit(1)
-	wantSent(manyCalls)
-
-	submit(manyCalls)
-	wantSent(0)
-	r.reply(1, 1, wire.ErrNoNode, nil) // manyCalls+1 are unanswered
-	wantSent(0)
-	r.reply(2, 2, wire.ErrNoNode, nil)
-	wantSent(manyCalls)
-}
-
-// TestConflictingCallsLeaveTogether submits creates below one parent, which cannot share a
-// batch, while as many calls are unanswered.
-func TestConflictingCallsLeaveTogether(t *testing.T) {
-	r := newRig(t, nil)
-	r.connect(7)
-	for i := range manyCalls {
-		r.submit(batchableDelete(fmt.Sprintf("/l%d/x", i)))
-	}
-	r.requests()
-	for range manyCalls {
-		r.submit(batchableCreate("/a/x-"))
-	}
-	if n := len(r.requests()); n != manyCalls {
-		t.Fatalf("%d of %d calls are sent", n, manyCalls)
-	}
-}
-
 func TestServersWithoutMultiRead(t *testing.T) {
 	r := newRig(t, nil)
 	r.connect(7)

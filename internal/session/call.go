@@ -35,9 +35,6 @@ func (c *Call) Reset() {
 	c.state, c.refused = idle, false
 }
 
-// count returns how many calls are sent with c: 1, or the members of a batch.
-func (c *Call) count() int { return max(1, len(c.members)) }
-
 // callList is a doubly linked queue of calls. A call is in at most one list. Because
 // the calls themselves are linked, push and remove neither allocate nor search.
 type callList struct {

@@ -179,7 +179,7 @@ func (c *Core) dropConnection(err error, now time.Duration) {
 	}
 	c.noReadBatches = c.pending.has(wire.OpMultiRead)
 	c.failAll(&c.pending, ErrConnectionLost, lost)
-	c.batchable = unanswered{}
+	c.batchableSent = 0
 	if wasUp {
 		c.notifyState(Disconnected, err)
 		if c.readOnlySession {

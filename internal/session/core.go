@@ -99,11 +99,11 @@ type Core struct {
 	watches         watches
 	auths           authList
 
-	queue        callList // not encoded; all belong to the present session
-	pending      callList // encoded, in wire order
-	batcher      batcher
-	batchable    unanswered
-	batchedCalls uint64 // counts the calls that were sent in batches
+	queue         callList // not encoded; all belong to the present session
+	pending       callList // encoded, in wire order
+	batcher       batcher
+	batchableSent int    // how many calls in pending are batches or batchable
+	batchedCalls  uint64 // counts the calls that were sent in batches
 	// release is the release of the oldest server in oldServers, or the newest.
 	release     release
 	oldServers  map[string]release
@@ -238,10 +238,7 @@ func (c *Core) Unanswered() int { return c.pending.n }
 // connection Live. The core reuses spare for the bytes after them.
 func (c *Core) TakeOutput(spare []byte, now time.Duration) []byte {
 	c.batcher.shrinkIfIdle()
-	// If the queued calls may be sent, all of them are, also if they need more requests than
-	// BatchWindow, because they conflict.
-	together := c.queue.unbatchable == 0 && c.sendable()
-	for len(c.out) < maxWrite && (c.sendable() || together && c.queue.first != nil) {
+	for len(c.out) < maxWrite && c.sendable() {
 		c.sendNext(now)
 	}
 	out := c.out
@@ -268,8 +265,7 @@ func (c *Core) send(call *Call, now time.Duration) {
 	}
 	c.pending.push(call)
 	if call.batchable {
-		c.batchable.requests++
-		c.batchable.calls += call.count()
+		c.batchableSent++
 	}
 }
 

@@ -162,8 +162,7 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 	c.lastZxid = max(c.lastZxid, h.Zxid)
 	c.pending.remove(call)
 	if call.batchable {
-		c.batchable.requests--
-		c.batchable.calls -= call.count()
+		c.batchableSent--
 	}
 	switch {
 	case len(call.members) > 0:
