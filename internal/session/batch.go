@@ -45,7 +45,9 @@ import (
 // defaultBatchWindow is how many requests with batchable calls may be unanswered
 // before the core keeps further ones back, if Config.BatchWindow is 0. An acquire
 // takes two requests and the release before it one. So a few goroutines never wait,
-// while the calls of many goroutines form large batches.
+// while the calls of many goroutines form large batches. Still larger batches, which wait
+// for as many calls as are unanswered, make 64 locks a sixth faster on an ensemble without
+// network latency, and a fifth slower at a latency of 5 ms.
 const defaultBatchWindow = 8
 
 // Limits of one batch. A server logs a multi as one transaction.

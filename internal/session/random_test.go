@@ -56,6 +56,14 @@ func randomRun(t *testing.T, seed uint64) string {
 			op.Watch = rnd.IntN(2) == 0
 			op.Path = fmt.Sprintf("/n%d", rnd.IntN(5))
 			open[r.submit(op)] = true
+		case 8, 9, 10:
+			for range 1 + rnd.IntN(12) {
+				call := r.submit(drawOp(rnd))
+				open[call] = true
+				if rnd.IntN(6) == 0 && r.core.Withdraw(call) {
+					delete(open, call)
+				}
+			}
 		case 6:
 			r.event(wire.EventNodeDataChanged, fmt.Sprintf("/n%d", rnd.IntN(5)), -1)
 		case 7:
@@ -64,18 +72,28 @@ func randomRun(t *testing.T, seed uint64) string {
 		if b := r.core.Live(); b == r.gen {
 			wait = append(wait, r.requests()...)
 		}
+		r.checkUnanswered()
 		for n := rnd.IntN(4); n > 0 && len(wait) > 0 && r.core.Live() == r.gen; n-- {
 			zxid++
 			log += fmt.Sprintf("answer %v %d %x\n", wait[0].Op, wait[0].Xid, wait[0].body)
+			var code wire.ErrCode
 			var body wire.Record
 			switch wait[0].Op {
+			case wire.OpMulti, wire.OpCreate, wire.OpCreate2, wire.OpDelete, wire.OpGetChildren2:
+				code = wire.ErrNoNode
+			case wire.OpMultiRead:
+				code = wire.ErrUnimplemented
+				if rnd.IntN(2) == 0 {
+					code = wire.ErrNoAuth
+				}
 			case wire.OpGetData:
 				body = &wire.GetDataResponse{}
 			case wire.OpSASL:
 				body = r.answerFor(&exchange, wait[0].body)
 			}
-			r.reply(wait[0].Xid, zxid, 0, body)
+			r.reply(wait[0].Xid, zxid, code, body)
 			wait = wait[1:]
+			r.checkUnanswered()
 		}
 		log += r.takeLog(open)
 	}
@@ -117,6 +135,24 @@ func (r *rig) takeLog(open map[*Call]bool) (log string) {
 		}
 	}
 	return log
+}
+
+// checkUnanswered checks the count of unanswered requests with batchable calls, and that no
+// call waits while there is none. Call it after requests.
+func (r *rig) checkUnanswered() {
+	r.t.Helper()
+	n := 0
+	for call := r.core.pending.first; call != nil; call = call.next {
+		if call.batchable {
+			n++
+		}
+	}
+	if n != r.core.batchableSent {
+		r.t.Fatalf("%d requests with batchable calls are unanswered, counted %d", n, r.core.batchableSent)
+	}
+	if n == 0 && r.core.phase == connected && r.core.queue.n > 0 && !r.core.asksLeader() && !r.core.HasOutput() {
+		r.t.Fatalf("%d calls wait while no batchable call is unanswered", r.core.queue.n)
+	}
 }
 
 func TestReplaysExactlyFromItsSeed(t *testing.T) {
