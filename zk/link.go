@@ -14,7 +14,6 @@ import (
 
 	"github.com/zklock/zklock/internal/boottime"
 	"github.com/zklock/zklock/internal/netutil"
-	"github.com/zklock/zklock/internal/session"
 )
 
 // errWrongPeer: the peer is not a ZooKeeper server, or not one without TLS.
@@ -106,9 +105,9 @@ func (c *Client) makeLink(ctx context.Context, server string, deadline time.Dura
 const lengthSize = 4
 
 // errNoAnswer lists the usual reasons why a server closes a connection without an answer.
-var errNoAnswer = fmt.Errorf("%w: this address may have as many connections as "+
-	"the server's maxClientCnxns permits (60 by default), or the server may be starting, have no quorum or a full disk, accept only TLS, "+
-	"or have older data than this client has seen", session.ErrNoAnswer)
+var errNoAnswer = errors.New("the server closed the connection without an answer: this address may have as many connections as " +
+	"the server's maxClientCnxns permits (60 by default), or the server may be starting, have no quorum or a full disk, accept only TLS, " +
+	"or have older data than this client has seen")
 
 // checkPeer waits for the first bytes of the answer, and returns an error that names
 // the peer if it is not a ZooKeeper server.

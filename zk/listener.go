@@ -52,9 +52,9 @@ type StateChange struct {
 	// connection was encoded, on the clock of [Result].Sent. It is set for Connected
 	// and ConnectedReadOnly.
 	Sent time.Duration
-	// GivenUp is when the client last gave up a connection on which the server did not
-	// answer the request to resume this session, or 0. The servers may still move the
-	// session there, and then execute requests that had no answer before.
+	// GivenUp is when a connection last ended before the server had answered the request to
+	// resume this session, or 0. The servers may still move the session there, and then
+	// execute requests that had no answer before.
 	GivenUp time.Duration
 	Conn    uint64 // number of the connection, see [Result].Conn
 	// Server is the server that answers, as the connection string names it. It is set for

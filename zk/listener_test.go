@@ -118,3 +118,39 @@ func TestSlowListenerBlocksReader(t *testing.T) {
 		})
 	}
 }
+
+// TestGivenUpIfServerClosesWithoutAnswer checks that the state after a reconnection says that
+// a server closed a connection before it answered the request to resume the session.
+func TestGivenUpIfServerClosesWithoutAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t)
+		conns := 0
+		f.serve(func(c *fakeConn) {
+			switch conns++; conns {
+			case 1:
+				c.greet(7)
+				for r, ok := c.read(); ok && r.Op != wire.OpDelete; r, ok = c.read() {
+					c.answer(r)
+				}
+			case 2:
+				c.read()
+			default:
+				c.greet(7)
+				c.serveRequests()
+			}
+		})
+		c := f.client(nil)
+		connected := make(chan StateChange, 1)
+		defer c.Listen(Listener{State: func(s StateChange) {
+			if s.State == Connected && s.Conn > 1 {
+				connected <- s
+			}
+		}})()
+		if err := c.Delete(t.Context(), "/a", -1); !errors.Is(err, ErrConnectionLost) {
+			t.Fatal(err)
+		}
+		if s := <-connected; s.GivenUp == 0 {
+			t.Error("the client does not report it")
+		}
+	})
+}

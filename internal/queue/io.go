@@ -130,7 +130,7 @@ type SessionChange struct {
 	Session int64
 	Timeout time.Duration // negotiated
 	Sent    time.Duration // when the ConnectRequest was sent
-	GivenUp time.Duration // when a ConnectRequest of this session was last given up without an answer, or 0
+	GivenUp time.Duration // when a ConnectRequest of this session was last left without an answer, or 0
 	Conn    uint64
 	Err     error // why, for Closed
 	Left    error // for Closed: why the session's znodes may still exist; nil if they are gone

@@ -157,7 +157,9 @@ func (c *Core) dropConnection(err error, now time.Duration) {
 	// A connection that was up for a while counts as a success. The failure after it
 	// counts as the first, with a short delay.
 	wasUp := c.phase == connected
-	if c.phase == handshaking && c.sessionID != 0 && !errors.Is(err, ErrNoAnswer) && !errors.Is(err, ErrRefused) {
+	// A server that closes the connection may have sent the request on to the leader: it
+	// can end before the answer, or a proxy can close the connection.
+	if c.phase == handshaking && c.sessionID != 0 && !errors.Is(err, ErrRefused) {
 		c.givenUp = now
 	}
 	if wasUp && now-c.upSince >= stableAfter {

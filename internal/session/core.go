@@ -74,8 +74,8 @@ type Core struct {
 	// connectSent is when the connect request was encoded. The server starts to count
 	// the session timeout at this moment or later.
 	connectSent time.Duration
-	// givenUp is when the core last gave up a request to resume the session, which the
-	// server had not answered. 0 if there was none.
+	// givenUp is when a connection last ended before the server had answered the request to
+	// resume the session. 0 if there was none.
 	givenUp    time.Duration
 	upSince    time.Duration // when the handshake succeeded
 	lastSend   time.Duration

@@ -18,8 +18,6 @@ var (
 	ErrProtocol = errors.New("session: protocol error")
 	// ErrTimeout: the peer did not answer in time.
 	ErrTimeout = errors.New("session: no answer in time")
-	// ErrNoAnswer: the server closed the connection instead of answering.
-	ErrNoAnswer = errors.New("the server closed the connection without an answer")
 	// ErrRefused: the server did not accept the connection as requested.
 	ErrRefused = errors.New("session: refused by the server")
 	// ErrReadOnly: the server refused because it is read-only.

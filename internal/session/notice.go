@@ -25,7 +25,7 @@ type StateChange struct {
 	SessionID int64         // the session that the change is about
 	Timeout   time.Duration // negotiated; 0 before the first session
 	Sent      time.Duration // when the ConnectRequest was encoded; set for the connected states
-	GivenUp   time.Duration // when a request to resume the session was last given up without an answer, or 0
+	GivenUp   time.Duration // when a request to resume the session was last left without an answer, or 0
 	Conn      uint64        // number of the connection, from 1
 	Server    string        // the server in use; set for the connected states
 	Err       error         // the reason; nil for the connected states

@@ -54,8 +54,8 @@ func (b *balancer) move(server string) {
 // TestLateRequestsOfMovedSession checks that requests that reach the leader after the client
 // has moved to another server do no harm. Follower A is cut off from the leader. It has an
 // unanswered delete and create of the client, and after them a request to resume the
-// session, which the client gives up. Once A reaches the leader again, the leader moves the
-// session back to A, and may accept the delete and the create.
+// session, which the client gives up, or A is killed. Once what A sent reaches the leader, the
+// leader moves the session back to A, and may accept the delete and the create.
 func TestLateRequestsOfMovedSession(t *testing.T) {
 	const timeout = 8 * time.Second
 	n := harness.NewNetwork(t, 3)
@@ -76,7 +76,8 @@ func TestLateRequestsOfMovedSession(t *testing.T) {
 	}
 	other := dial(newBalancer(b.Addr()))
 	defer other.Close()
-	for round := range 6 {
+	for round := range 8 {
+		killed := round >= 6
 		via := newBalancer(a.Addr())
 		mine := dial(via)
 		hold, err := mine.NodeLock("node").Acquire(ctx)
@@ -111,6 +112,9 @@ func TestLateRequestsOfMovedSession(t *testing.T) {
 		<-via.dialed
 		time.Sleep(200 * time.Millisecond) // until A has the request to resume
 		cancel()
+		if killed {
+			a.Kill()
+		}
 		via.move(b.Addr())
 		<-via.dialed
 		if err := <-acquired; !errors.Is(err, context.Canceled) {
@@ -132,6 +136,11 @@ func TestLateRequestsOfMovedSession(t *testing.T) {
 		time.Sleep(200 * time.Millisecond) // until the other client has the lock, if it is free
 		if err := link.Heal(); err != nil {
 			t.Fatal(err)
+		}
+		if killed { // its kernel still sends the requests
+			if err := a.Restart(ctx); err != nil {
+				t.Fatal(err)
+			}
 		}
 		late, err := zk.Dial(ctx, a.Addr(), nil) // its session begins after the requests that A had
 		if err != nil {
