@@ -120,7 +120,7 @@ func (c *Core) foundFixed(now time.Duration, p *position, r Reply) {
 		c.gone(now, n)
 		return
 	}
-	if r.Conn == n.tried {
+	if r.Conn == n.tried && now >= c.unsettledUntil { // otherwise an earlier create can still succeed
 		n.state, n.unsure = absent, false // no earlier create succeeded: another client has the name
 	}
 	if p.acquire.spec.Try && !c.isPendingDeleteFixed(p.parent, r) {

@@ -280,7 +280,8 @@ const maxUnanswered = 64
 // searches for these znodes on each new connection.
 func (c *Core) searchAgain() {
 	for _, n := range c.unanswered {
-		n.state = unknown
+		// The czxid is that of a later create of a fixed node, whose znode is gone.
+		n.state, n.czxid = unknown, 0
 	}
 	c.pendingDeletes = append(c.pendingDeletes, c.unanswered...)
 	c.unanswered = nil
