@@ -15,7 +15,9 @@ import (
 // find it, it puts a GUID before the name, as Curator's withProtection: the result is
 // "/parent/_c_GUID-name0000000042" for the path "/parent/name". If the session ends before
 // the search, an ephemeral znode is lost, and CreateProtected fails with [ErrSessionExpired].
-// After any other error, such as that of ctx, the znode may exist: [Applied] tells.
+// After any other error, such as that of ctx, the znode may exist: [Applied] tells. If the
+// servers move the session back (see [StateChange].GivenUp), they can execute a create that
+// had no answer after the search. Then there are two znodes.
 func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, acl []ACL, mode CreateMode) (string, Stat, error) {
 	fail := func(err error, applied Outcome) (string, Stat, error) {
 		return "", Stat{}, &Error{Op: "create", Path: path, Err: err, applied: applied}
