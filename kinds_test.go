@@ -1,10 +1,12 @@
 package zklock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -699,6 +701,63 @@ func TestResize(t *testing.T) {
 		release(t, holds[3])
 		release(t, got(t, "two permits", waiters[2]))
 		free(t, a.Permits(2))
+	})
+}
+
+// recorder records what a client writes to its connection.
+type recorder struct {
+	net.Conn
+	mu     sync.Mutex
+	frames [][]byte
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	r.frames = append(r.frames, slices.Clone(b))
+	r.mu.Unlock()
+	return r.Conn.Write(b)
+}
+
+// TestLateResizeChangesNothing checks that servers that get a request of Resize again, after
+// another client has set the size, do not accept it.
+func TestLateResizeChangesNothing(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		var conn *recorder
+		c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{
+			SessionTimeout: timeout,
+			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				under, err := srv.DialContext(ctx, network, addr)
+				conn = &recorder{Conn: under}
+				return conn, err
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		other := dial(t, srv)
+		resize(t, c, "sem", 2)
+		resize(t, other, "sem", 3)
+		conn.mu.Lock()
+		conn.frames = nil
+		conn.mu.Unlock()
+		resize(t, c, "sem", 8)
+		resize(t, other, "sem", 4)
+		conn.mu.Lock()
+		late := slices.Concat(conn.frames...)
+		conn.mu.Unlock()
+		if !bytes.Contains(late, []byte("/size\x00\x00\x00\x04\x00\x00\x00\x08")) {
+			t.Fatalf("no request sets the size to 8: %q", late)
+		}
+		if _, err := conn.Conn.Write(late); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		s := other.ResizableSemaphore("sem")
+		for range 4 {
+			defer release(t, acquire(t, s))
+		}
+		locked(t, s)
 	})
 }
 

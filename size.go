@@ -55,21 +55,21 @@ func (c *Client) Resize(ctx context.Context, name string, n int) error {
 		return fail(err)
 	}
 	// Clients with a number of their own compare it with this one.
-	_, err := c.zk.Set(ctx, queue.LeasesPath(l.path), strconv.AppendInt(nil, int64(n), 10), -1)
+	err := c.overwrite(ctx, queue.LeasesPath(l.path), strconv.AppendInt(nil, int64(n), 10))
 	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
 		return fail(err)
 	}
 	return nil
 }
 
-// maxSizeAttempts bounds how often writeSize tries: another client creates or deletes a znode
-// in between only rarely.
+// maxSizeAttempts bounds how often a write is repeated: another client changes the znode in
+// between only rarely.
 const maxSizeAttempts = 8
 
 // writeSize writes the stored size of a semaphore, and creates its znode if there is none.
 func (c *Client) writeSize(ctx context.Context, path string, data []byte) (err error) {
 	for range maxSizeAttempts {
-		if _, err = c.zk.Set(ctx, queue.SizePath(path), data, -1); !errors.Is(err, zk.ErrNoNode) {
+		if err = c.overwrite(ctx, queue.SizePath(path), data); !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
 		if err = c.createSize(ctx, path, data); !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrNoNode) {
@@ -77,6 +77,21 @@ func (c *Client) writeSize(ctx context.Context, path string, data []byte) (err e
 		}
 	}
 	return err
+}
+
+// overwrite writes the data of a znode, whatever they are. The request names their version, so
+// that the servers do not accept it after a later one.
+func (c *Client) overwrite(ctx context.Context, path string, data []byte) error {
+	for range maxSizeAttempts {
+		stat, _, err := c.zk.Exists(ctx, path) // the write finds that a znode does not exist
+		if err != nil {
+			return err
+		}
+		if _, err = c.zk.Set(ctx, path, data, stat.Version); !errors.Is(err, zk.ErrBadVersion) {
+			return err
+		}
+	}
+	return zk.ErrBadVersion
 }
 
 // createSize creates the znode of the stored size, and those above it that do not exist.
