@@ -69,6 +69,8 @@ func TestLevelsOfRightToLeftNamesKeepTheirOrder(t *testing.T) {
 	const name, first, second = "\u05d0\u05d1/123", "\u05d0\u05d1", "123"
 	b, s := StartBrowser(t), Serve(t)
 	p := NewPeer(t, s.Server, named("host", 1, "run"))
+	b.Open(s.URL + "log")
+	b.Shows(".none", "No events yet") // from here on the log has what happens
 	p.Hold(p.Mutex(name))
 	page := "lock?path=" + url.QueryEscape("/zklock/"+name)
 	for at, selector := range map[string]string{"": ".locks .row a.name", page: "h1", "log": ".log .row a.name", "sessions": ".sessions .row .badge"} {
