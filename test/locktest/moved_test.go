@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,13 +30,24 @@ func newBalancer(server string) *balancer {
 
 func (b *balancer) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", b.server)
-	if err == nil {
-		b.conns = append(b.conns, conn)
-		b.dialed <- struct{}{}
+	server := b.server
+	b.mu.Unlock()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", server)
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.server != server {
+		_ = conn.Close()
+		return nil, errors.New("the balancer uses another server now")
+	}
+	b.conns = append(b.conns, conn)
+	select {
+	case b.dialed <- struct{}{}:
+	default: // the test does not wait for so many
+	}
+	return conn, nil
 }
 
 // move closes the connections, and connects the client to another server.
@@ -67,19 +79,20 @@ func TestLateRequestsOfMovedSession(t *testing.T) {
 	}
 	a, b := followers[0], followers[1]
 	link := n.Hosts[a.ID()-1]
-	dial := func(via *balancer) *zklock.Client {
-		c, err := zklock.Dial(ctx, "ensemble:2181", &zklock.Options{DialContext: via.dial, SessionTimeout: timeout})
+	waits := make(chan string, 1000) // the paths for which the other client waits
+	dial := func(via *balancer, onWait func(zklock.Event)) *zklock.Client {
+		c, err := zklock.Dial(ctx, "ensemble:2181", &zklock.Options{DialContext: via.dial, SessionTimeout: timeout, OnWait: onWait})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
-	other := dial(newBalancer(b.Addr()))
+	other := dial(newBalancer(b.Addr()), func(e zklock.Event) { waits <- e.Path })
 	defer other.Close()
 	for round := range 8 {
 		killed := round >= 6
 		via := newBalancer(a.Addr())
-		mine := dial(via)
+		mine := dial(via, nil)
 		hold, err := mine.NodeLock("node").Acquire(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -106,11 +119,11 @@ func TestLateRequestsOfMovedSession(t *testing.T) {
 		}
 		for _, request := range requests {
 			go request()                       // ends with cancel, or the release
-			time.Sleep(100 * time.Millisecond) // until A has the request
+			time.Sleep(100 * time.Millisecond) // until A has the request, which nothing shows
 		}
 		via.move(a.Addr())
 		<-via.dialed
-		time.Sleep(200 * time.Millisecond) // until A has the request to resume
+		time.Sleep(200 * time.Millisecond) // until A has the request to resume, likewise
 		cancel()
 		if killed {
 			a.Kill()
@@ -125,6 +138,9 @@ func TestLateRequestsOfMovedSession(t *testing.T) {
 			released <- err
 		case <-time.After(time.Second): // while the client may not delete the znode
 		}
+		for len(waits) > 0 {
+			<-waits // of an earlier round
+		}
 		taken := make(chan *zklock.Hold, 1)
 		go func() { // ends with the acquire
 			h, err := other.NodeLock("node").Acquire(ctx)
@@ -133,7 +149,15 @@ func TestLateRequestsOfMovedSession(t *testing.T) {
 			}
 			taken <- h
 		}()
-		time.Sleep(200 * time.Millisecond) // until the other client has the lock, if it is free
+		for has := false; !has; { // the other client has the lock, or waits for it
+			select {
+			case h := <-taken:
+				taken <- h
+				has = true
+			case path := <-waits:
+				has = strings.HasSuffix(path, "/node")
+			}
+		}
 		if err := link.Heal(); err != nil {
 			t.Fatal(err)
 		}

@@ -89,9 +89,9 @@ func TestRemainsEndBeforeTheRelease(t *testing.T) {
 	}
 }
 
-// TestRemainsThatCannotBeKilled: the lock is kept while they run, and the user is
-// told; once the lock is lost and its time is over there is nothing to wait for, and the user
-// is told that they still run.
+// TestRemainsThatCannotBeKilled: the lock is kept while they run, with a warning. Once the lock
+// is lost and its time is over, nothing is left to wait for, and a warning says that they still
+// run.
 func TestRemainsThatCannotBeKilled(t *testing.T) {
 	const run = "processes of the command still run after KILL (they may belong to another user): keeping the lock until they end, on zk1:2181\n"
 	const unlisted = "cannot list the processes of the command: keeping the lock until that is possible and they have ended, on zk1:2181: too many open files\n"
