@@ -162,13 +162,21 @@ func listAll() (all []int, err error) {
 	return all, err
 }
 
-// hasAll reports whether an environment, as /proc shows it, has all of these variables.
+// hasAll reports whether an environment, as /proc shows it, has all of these variables. It
+// allocates nothing: a hostile environment may have a million variables.
 func hasAll(environ []byte, env []string) bool {
-	has := map[string]bool{}
-	for v := range bytes.SplitSeq(environ, []byte{0}) {
-		has[string(v)] = true
+	for _, v := range env {
+		found := false
+		for has := range bytes.SplitSeq(environ, []byte{0}) {
+			if found = string(has) == v; found {
+				break
+			}
+		}
+		if !found {
+			return false
+		}
 	}
-	return !slices.ContainsFunc(env, func(v string) bool { return !has[v] })
+	return true
 }
 
 // isHelper reports whether a process is a watchdog or hook of zklock, which ends by
