@@ -65,7 +65,10 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	for _, key := range []string{"PATH", "HOME", "WORK", "ZKLOCK_HOME", "ZKLOCK_IDLE"} {
 		cmd.Env = append(cmd.Env, key+"="+ts.Getenv(key))
 	}
-	cmd.Env = append(cmd.Env, "TERM=dumb", "PS1=ready> ", "HISTFILE=/dev/null")
+	// Without this, bash surrounds its prompt with sequences.
+	keys := ts.MkAbs(".inputrc")
+	ts.Check(os.WriteFile(keys, []byte("set enable-bracketed-paste off\n"), 0o600))
+	cmd.Env = append(cmd.Env, "TERM=vt100", "INPUTRC="+keys, "PS1=ready> ", "HISTFILE=/dev/null")
 	// What a shell ignores from its start its jobs do, too, and whoever runs these
 	// tests in the background may have ^C and ^\ ignored. What is caught is not
 	// inherited.

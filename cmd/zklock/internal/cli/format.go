@@ -3,6 +3,9 @@ package cli
 import (
 	"os"
 	"os/user"
+	"runtime"
+
+	"golang.org/x/term"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/inspect"
@@ -10,6 +13,13 @@ import (
 
 // EraseLine is the terminal sequence that clears the current line.
 const EraseLine = "\r\x1b[K"
+
+// ObeysSequences reports whether a file descriptor is a terminal on which sequences move the
+// cursor and set colors. TERM says which do not. Windows does not set TERM.
+func ObeysSequences(fd int) bool {
+	kind := os.Getenv("TERM")
+	return term.IsTerminal(fd) && kind != "dumb" && (kind != "" || runtime.GOOS == "windows")
+}
 
 // OwnerName returns the name of the client that created an entry, as far as it is known.
 func OwnerName(e zklock.Entry) string { return inspect.OwnerName(e) }

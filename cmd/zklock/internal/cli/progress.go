@@ -5,8 +5,6 @@ import (
 	"io"
 	"sync"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // Times of a progress line.
@@ -35,9 +33,9 @@ func startProgress(out io.Writer, foreground func() bool, describe func() string
 }
 
 // Progress shows what the command does, with the time since it began, if standard error is
-// a terminal. The caller stops it before it prints anything, or calls Erase before.
+// a terminal that can erase it. The caller stops it before it prints anything, or calls Erase before.
 func (s *Settings) Progress(format string, args ...any) *Progress {
-	if !term.IsTerminal(2) {
+	if !ObeysSequences(2) {
 		return nil
 	}
 	what, began := fmt.Sprintf(format, args...), time.Now()

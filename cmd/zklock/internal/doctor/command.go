@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/cmd/zklock/internal/config"
@@ -275,5 +274,5 @@ func shownReport(r Report) cli.Result {
 
 // colored reports whether standard output gets colors, see no-color.org.
 func colored() bool {
-	return term.IsTerminal(1) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return cli.ObeysSequences(1) && os.Getenv("NO_COLOR") == ""
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
@@ -43,7 +41,7 @@ type waitLine struct {
 // problem, and cron would mail the line.
 func newWaitLine(link *process.Link, me zklock.Owner, s *cli.Settings) *waitLine {
 	return &waitLine{
-		out: cli.Stderr, terminal: term.IsTerminal(2), link: link, me: me, servers: s.ServersSuffix(),
+		out: cli.Stderr, terminal: cli.ObeysSequences(2), link: link, me: me, servers: s.ServersSuffix(),
 		quiet: s.Conflict == 0, width: cli.ErrorWidth,
 	}
 }
