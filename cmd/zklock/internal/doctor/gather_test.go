@@ -1,9 +1,13 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,6 +67,31 @@ func TestWordsAllowed(t *testing.T) {
 		if r.Level != OK || strings.Join(s.Words, " ") != tt.words || s.Role != tt.role || !slices.Equal(notes, tt.notes) || !s.Answers {
 			t.Errorf("%q: %q, role %q, %v, %+v", tt.allowed, s.Words, s.Role, notes, r.Findings)
 		}
+	}
+}
+
+// TestElectionEndsMeanwhile: a server that had no quorum when doctor asked for its words, and
+// then opens a session, is asked again.
+func TestElectionEndsMeanwhile(t *testing.T) {
+	srv := zktest.Start(t)
+	var dials atomic.Int32
+	r := look(t, srv, func(c *Config) {
+		c.Zk.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if dials.Add(1) > 3 { // srvr, conf, and mntr
+				return srv.DialContext(ctx, network, address)
+			}
+			client, server := net.Pipe()
+			// It ends when doctor closes its connection.
+			go func() {
+				_, _ = io.ReadFull(server, make([]byte, 4))
+				_, _ = io.WriteString(server, "This ZooKeeper instance is not currently serving requests\n")
+				_ = server.Close()
+			}()
+			return client, nil
+		}
+	})
+	if s := r.Servers[0]; r.Level != OK || s.Role != "standalone" || s.Version == "" || len(s.Words) != 3 {
+		t.Errorf("%+v, %+v", s, r.Findings)
 	}
 }
 

@@ -53,8 +53,11 @@ func (c Config) servers(ctx context.Context) []Server {
 			defer cancel()
 			s := &found[i]
 			s.Address, s.Synced = host, -1
-			c.words(ctx, s, network)
+			serving := c.words(ctx, s, network)
 			s.err = c.session(ctx, s, host+chroot)
+			if !serving && s.err == nil {
+				c.words(ctx, s, network) // an election has ended
+			}
 			if s.err != nil {
 				s.Error = s.err.Error()
 			}
@@ -65,13 +68,17 @@ func (c Config) servers(ctx context.Context) []Server {
 	return found
 }
 
-// words reads what a server reports without a session.
-func (c Config) words(ctx context.Context, s *Server, network string) {
+// words reads what a server reports without a session, and reports whether it serves requests.
+func (c Config) words(ctx context.Context, s *Server, network string) (serving bool) {
+	serving = true
 	address := strings.TrimPrefix(s.Address, "unix:")
 	for word, take := range map[string]func(string){"srvr": s.srvr, "conf": s.conf, "mntr": s.mntr} {
 		answer, err := c.ask(ctx, network, address, word)
-		if errors.Is(err, errNotAllowed) {
+		switch {
+		case errors.Is(err, errNotAllowed):
 			s.Answers = true
+		case errors.Is(err, errNotServing):
+			s.Answers, serving = true, false
 		}
 		if err == nil && answer != "" {
 			s.Answers = true
@@ -80,6 +87,8 @@ func (c Config) words(ctx context.Context, s *Server, network string) {
 		}
 	}
 	slices.Sort(s.Words)
+	s.Words = slices.Compact(s.Words)
+	return serving
 }
 
 // session opens sessions on one server and measures latencies.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,6 +21,9 @@ const maxAnswer = 1 << 20
 
 // errNotAllowed means that the server does not allow a four-letter word.
 var errNotAllowed = errors.New("the word is not in the server's 4lw.commands.whitelist")
+
+// errNotServing means that the server has no quorum, for example during an election.
+var errNotServing = errors.New("the server does not serve requests")
 
 // ask sends a four-letter word to the server at address and returns its answer. It uses
 // TLS if the sessions do.
@@ -45,6 +49,9 @@ func (c Config) ask(ctx context.Context, network, address, word string) (string,
 	if strings.HasPrefix(string(answer), word+" is not executed") {
 		return "", errNotAllowed
 	}
+	if strings.HasPrefix(string(answer), "This ZooKeeper instance is not currently serving requests") {
+		return "", errNotServing
+	}
 	return string(answer), nil
 }
 
@@ -56,7 +63,7 @@ func (s *Server) srvr(answer string) {
 			s.Version = plain(text[:leading(text, "0123456789.")])
 		}
 		if text, ok := strings.CutPrefix(line, "Mode: "); ok {
-			s.Role = plain(text)
+			s.Role = cmp.Or(s.Role, plain(text)) // a session has shown that it is read-only
 		}
 		if text, ok := strings.CutPrefix(line, "Outstanding: "); ok {
 			s.Outstanding = number(text)
