@@ -9,11 +9,21 @@
  * it has proposed before is carried out. On its own connections, the leader answers
  * reads and syncs without waiting for its proposals.
  *
+ * With MOVES_BACK, the client also sends a request to resume the session to a server
+ * that has an unanswered create, gives that up, and connects to another server. The
+ * leader handles such a request as soon as it reads it, and looks at the create before
+ * it only later. So it may move the session back and accept the create, even after it
+ * has answered a write on the other connection. While the session is at the first
+ * server, the leader refuses the client's writes, and its server closes the connection.
+ * After one session timeout, the leader has closed the connection of the first server.
+ *
  * The rule: an entry whose create was not answered becomes a pending delete. The
  * client sends a new create, with a new GUID, on the new connection. A listing after
  * that write's answer shows whether the old entry exists, because by then the old
  * create has been carried out or never will be. An entry of an earlier session stays
- * until that session ends.
+ * until that session ends. While the session may move back, the client sends a write in
+ * each heartbeat, and it stops only when a write was answered that it sent after the
+ * session timeout. On each new connection, it searches for the old entry again.
  *
  * What must hold: the client never waits for an entry of its own that it has
  * forgotten. Two clients never hold at the same time. At the end, no entry of the
@@ -21,21 +31,34 @@
  *
  * bounds: one client that loses its connection up to twice, so it has up to three
  * entries, and whose session ends once; one competitor; a leader and two lagging
- * followers. The model does not check that a server is as recent as what the client
- * has seen: that only allows more.
+ * followers. With MOVES_BACK: one create, which is sent to a follower and canceled; the
+ * client gives up one request to resume the session, at that follower, and loses one
+ * more connection; there is no second session and no competitor. The model does not
+ * check that a server is as recent as what the client has seen: that only allows more.
  * code: internal/queue/enqueue.go (enqueue, created, createdAfterSession), internal/queue/leave.go
- * (park), internal/queue/node.go (dispose, probe, probed),
- * internal/queue/core.go (resume, over).
+ * (park), internal/queue/node.go (dispose, probe, probed, finish, searchAgain),
+ * internal/queue/core.go (resume, over), internal/queue/heartbeat.go (heartbeat).
  *
  * sound WRITE_FIRST: after the reconnection, sends a write that changes nothing and lists; takes the old entry for its own if it is there, else creates a new one and forgets the old one
+ * sound MOVES_BACK: the session moves back to a server that has a create of a canceled acquire
  * broken SYNC, assertion: after the reconnection, syncs and lists; if the old entry is not there, creates a new one and forgets the old one
  * broken ADOPT, assertion: adopts the entry with its GUID, whatever session owns it
  * broken FORGET, assertion: forgets the old entry and creates a new one
  * broken LIST_BEFORE, assertion: creates a new entry, but lists before that write was answered
+ * broken NO_BEAT, assertion: an idle client sends no writes while the session may move back
+ * broken SYNC_BEAT, assertion: it sends syncs, which the leader does not refuse
+ * broken STOPS_EARLY, assertion: it stops after the session timeout, although it sent the last write before
+ * broken SEARCH_ONCE, assertion: it does not search for the old entry again after it has connected again
+ * broken LONG_LIMIT, assertion: the leader waits longer than the session timeout for the first server (syncLimit x tickTime)
  * reach BOTH: the client finds the old entry after the new create's answer, and deletes it
  * reach NEVER: it is proven that the old create was never carried out
  * reach MOVED: the leader refuses a request because the session has moved
+ * reach LATE: the leader accepts the create from the first server while the client is connected to another
  */
+#if defined(MOVES_BACK) || defined(NO_BEAT) || defined(SYNC_BEAT) || defined(STOPS_EARLY) || defined(SEARCH_ONCE) || \
+	defined(LONG_LIMIT) || defined(LATE)
+#define RETURNS
+#endif
 #define BIT(e) (1 << (e))
 #define OTHER 3 /* the competitor's entry; the client's are 0, 1 and 2 */
 #define NONE 3  /* no server; the leader is 0, the followers are 1 and 2 */
@@ -60,6 +83,9 @@ mtype awaited; byte awaits; /* its request under way */
 bool answered;
 byte forgotten;    /* entries that it thinks are gone, or never thinks of again */
 bool holds, otherHolds, done;
+byte gaveUp = NONE; /* the server whose answer to a request to resume the session it gave up */
+bool unsettled;     /* since then, less than a session timeout has passed */
+bool refused;       /* the server closed the connection, because the leader refused a request */
 
 hidden byte which;
 
@@ -85,6 +111,21 @@ end:	do
 	/* Requests are looked at and proposed in the order in which each server sent them. */
 	:: atomic { nempty(up[0]) -> up[0]?op,e,s2; which = 0; goto look }
 	:: atomic { nempty(up[1]) -> up[1]?op,e,s2; which = 1; goto look }
+#ifdef RETURNS
+	/* But the leader resumes a session as soon as it reads that request. */
+	:: atomic { up[0]??[revalidate,0,0] -> up[0]??revalidate,e,s2; op = revalidate; which = 0; goto look }
+	:: atomic { up[1]??[revalidate,0,0] -> up[1]??revalidate,e,s2; op = revalidate; which = 1; goto look }
+	:: atomic { up[2]??[revalidate,0,0] -> up[2]??revalidate,e,s2; op = revalidate; which = 2; goto look }
+	/* After a session timeout, it has closed the connection of the first server. */
+	:: atomic { unsettled -> unsettled = false;
+#ifndef LONG_LIMIT
+		do
+		:: nempty(up[gaveUp]) -> up[gaveUp]?op,e,s2
+		:: empty(up[gaveUp]) -> break
+		od;
+#endif
+		op = 0; e = 0; s2 = false }
+#endif
 	:: atomic { nempty(up[2]) -> up[2]?op,e,s2; which = 2;
 look:		if
 		:: op == revalidate -> owner = which; if :: calling == which -> at = which; calling = NONE :: else fi
@@ -92,8 +133,14 @@ look:		if
 		:: op != revalidate && (s2 || !closed) && owner != which
 #ifdef MOVED
 			-> assert(op != create)
+#elif defined(RETURNS)
+			-> if :: which == at && awaited == op && awaits == e && !answered -> refused = true :: else fi
 #endif
-		:: op != revalidate && (s2 || !closed) && owner == which -> proposed!op,e
+		:: op != revalidate && (s2 || !closed) && owner == which ->
+#ifdef LATE
+			assert(op != create || at == NONE || at == which);
+#endif
+			proposed!op,e
 		fi;
 		op = 0; e = 0; s2 = false }
 	:: atomic { nempty(proposed) ->
@@ -147,6 +194,75 @@ inline connect() {
 	up[calling]!revalidate,0,second
 }
 
+#ifdef RETURNS
+/* A canceled acquire. It sent its create to follower 1, and lost that connection. */
+proctype Client() {
+	byte conn = 1; /* the number of the connection */
+	bool early;    /* the last write was sent while the session might move back */
+	byte losses = 1;
+
+	atomic { owner = 1; up[1]!create,0,false };
+joining:
+	atomic {
+		refused = false; at = NONE; awaited = 0; awaits = 0; answered = false; conn++;
+		if
+		:: calling = 0
+		:: gaveUp == NONE -> calling = 1
+		:: calling = 2
+		fi;
+		up[calling]!revalidate,0,false };
+	if
+	:: atomic { at != NONE -> skip }
+	:: atomic { calling == 1 -> gaveUp = 1; calling = NONE; unsettled = true; goto joining }
+	fi;
+	/* A write, and a listing behind its answer. */
+	atomic { early = unsettled; send(barrier, conn) };
+	if
+	:: atomic { answered -> skip }
+	:: atomic { refused -> goto joining }
+	:: atomic { losses > 0 -> losses--; goto joining }
+	fi;
+	if
+	:: atomic { view[at] & BIT(0) -> send(delete, 0) }
+	:: atomic { !(view[at] & BIT(0)) -> goto gone }
+	fi;
+	if
+	:: answered
+	:: atomic { refused -> goto joining }
+	:: atomic { losses > 0 -> losses--; goto joining }
+	fi;
+gone:	/* A heartbeat learns whether the session moves back. */
+	do
+#ifndef NO_BEAT
+	:: atomic { early ->
+		early = unsettled;
+#ifdef SYNC_BEAT
+		awaited = 0; answered = true
+#else
+		send(barrier, conn)
+#endif
+		};
+		if
+		:: atomic { answered -> skip }
+#ifdef SEARCH_ONCE
+		:: atomic { refused -> break }
+#else
+		:: atomic { refused -> goto joining }
+#endif
+		:: atomic { losses > 0 -> losses--; goto joining }
+		fi
+#endif
+#ifdef STOPS_EARLY
+	:: atomic { !unsettled -> break }
+#elif defined(NO_BEAT)
+	:: break
+#else
+	:: atomic { !early -> break }
+#endif
+	od;
+	done = true
+}
+#else
 proctype Client() {
 	byte e;      /* its present entry */
 	bool have;   /* known to be made */
@@ -262,6 +378,7 @@ waiting:
 	answered;
 	atomic { done = true; e = 0; have = false }
 }
+#endif
 
 proctype Competitor() {
 	atomic { proposed!create,OTHER };
@@ -279,4 +396,8 @@ active proctype End() {
 		fi }
 }
 
-init { atomic { run Follower(1); run Follower(2); run Client(); run Competitor() } }
+init { atomic { run Follower(1); run Follower(2); run Client()
+#ifndef RETURNS
+	; run Competitor()
+#endif
+	} }
