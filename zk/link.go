@@ -39,6 +39,15 @@ type link struct {
 // close closes the connection, which unblocks its reader and writer.
 func (l *link) close() { l.raw.Close() }
 
+// discard closes the connection and drops what the kernel has not sent. Otherwise, a server that
+// was cut off could still get requests that the client has repeated on another connection.
+func (l *link) discard() {
+	if tcp, ok := l.raw.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // it fails only on a closed connection
+	}
+	l.close()
+}
+
 // errDialExited means that a function of the caller's ended its goroutine.
 var errDialExited = errors.New("zk: DialContext, or a function of the TLS or SASL options, ended its goroutine")
 

@@ -43,9 +43,14 @@ func (c *Client) unlock(now time.Duration, deliverNotices bool) {
 	}
 	c.arm(now)
 	spawn := deliverNotices && c.core.HasNotices() && !c.delivering
+	ended := c.core.Ended()
 	c.mu.Unlock()
-	if old != nil {
+	switch {
+	case old == nil:
+	case ended: // the server may still get the request to close the session
 		old.close()
+	default:
+		old.discard()
 	}
 	if stopDial != nil {
 		stopDial()

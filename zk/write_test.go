@@ -3,6 +3,7 @@ package zk
 import (
 	"bufio"
 	"context"
+	"io"
 	"net"
 	"runtime"
 	"sync"
@@ -88,6 +89,61 @@ func TestPartialWriteIsContinued(t *testing.T) {
 		if got := <-results; got != i {
 			t.Fatalf("result %d is of request %d", i, got)
 		}
+	}
+}
+
+// TestGivenUpConnectionSendsNothingMore checks that a server that was cut off does not get the
+// rest of a request when the client has given up the connection: the client may have repeated
+// the request on another one.
+func TestGivenUpConnectionSendsNothingMore(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err == nil {
+			err = conn.(*net.TCPConn).SetWriteBuffer(4 << 20)
+		}
+		return conn, err
+	}
+	const size = 900 << 10
+	late := make(chan int64, 1)
+	go func() { // ends with the second connection, or with the listener
+		defer close(late)
+		first, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer first.Close()
+		if err := first.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+			t.Error(err)
+			return
+		}
+		c := &fakeConn{Conn: first, t: t, br: bufio.NewReader(first)}
+		if _, err := wire.ReadFrame(c.br, nil, 0); err != nil {
+			t.Error(err)
+			return
+		}
+		c.send(wire.AppendRecord(nil, &wire.ConnectResponse{Timeout: 300, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true}))
+		// It reads nothing until the client connects again.
+		second, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer second.Close()
+		n, _ := io.Copy(io.Discard, c.br)
+		late <- n
+	}()
+	c, err := Dial(t.Context(), ln.Addr().String(), &Options{DialContext: dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.Go(SetOp("/a", make([]byte, size), -1), nil)
+	if n := <-late; n >= size {
+		t.Errorf("the server still got %d bytes", n)
 	}
 }
 

@@ -43,6 +43,7 @@ type Core struct {
 	// even after they answered a write on this one: a server may still tell the leader
 	// that the session has moved back to it, right behind such a request.
 	unsettledUntil time.Duration
+	wroteAt        time.Duration // when the heartbeat last sent a write because of that
 
 	acquires       []*acquire    // in order of arrival
 	late           []*node       // those whose delete the next create may include

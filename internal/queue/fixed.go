@@ -54,6 +54,9 @@ func (c *Core) isOwn(n *node, name string, r Reply) bool {
 	if n.mine(r) {
 		return true
 	}
+	if n.owner == nil && n.unsure && r.Owner == n.session && carries(r.Data, n.id) {
+		return true // an earlier create of a pending delete was applied after a later one
+	}
 	if n.czxid != 0 || r.Owner != n.session || !c.cfg.OwnSession || bytes.Contains(r.Data, []byte(`"id":"`)) {
 		return false
 	}
@@ -120,7 +123,7 @@ func (c *Core) foundFixed(now time.Duration, p *position, r Reply) {
 		c.gone(now, n)
 		return
 	}
-	if r.Conn == n.tried && now >= c.unsettledUntil { // otherwise an earlier create can still succeed
+	if r.Conn == n.tried && r.Sent >= c.unsettledUntil { // otherwise an earlier create can still succeed
 		n.state, n.unsure = absent, false // no earlier create succeeded: another client has the name
 	}
 	if p.acquire.spec.Try && !c.isPendingDeleteFixed(p.parent, r) {
@@ -201,7 +204,7 @@ func (c *Core) probeFixed(now time.Duration, n *node) {
 		switch {
 		case proven && r.Code == OK && c.isOwn(n, n.name, r):
 			n.state = alive
-			c.dispose(now, n)
+			c.dispose(r.Sent, n) // what the servers applied since then, the answer does not show
 		case proven && (r.Code == OK || r.Code == NoNode):
 			c.missing(n)
 		case r.Code == SessionOver:

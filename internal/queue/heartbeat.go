@@ -164,7 +164,8 @@ func (c *Core) heartbeat(now time.Duration) {
 	if !due(third) {
 		return
 	}
-	if len(c.unanswered) > 0 && now < c.unsettledUntil+c.session.Timeout/4 {
+	if len(c.unanswered) > 0 && c.wroteAt < c.unsettledUntil {
+		c.wroteAt = now
 		// If the servers moved the session to another connection and applied an old create
 		// there, they refuse this write and close the connection, unlike after a sync. The
 		// core then searches again.

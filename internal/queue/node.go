@@ -400,7 +400,7 @@ func (c *Core) searchData(now time.Duration, n *node, children []string, proof b
 			case n.state != searching:
 			case r.Code == OK && c.isOwn(n, name, r):
 				n.name, n.state = name, alive
-				c.dispose(now, n)
+				c.dispose(r.Sent, n) // as in probeFixed
 			case r.Code == Refused && n.name != "":
 				// A client that may not read the znode may still be able to delete it, and the
 				// znode blocks the queue. Only assumption A6 excludes that it is another znode.
