@@ -166,9 +166,12 @@ func (c *Core) heartbeat(now time.Duration) {
 	}
 	if len(c.unanswered) > 0 && now < c.unsettledUntil+c.session.Timeout/4 {
 		// If the servers moved the session to another connection and applied an old create
-		// there, they refuse this write and close the connection, unlike after a sync. The
+		// there, they refuse this write and the connection ends, unlike after a sync. The
 		// core then searches again.
 		c.send(Request{Kind: Check, Paths: []string{"/"}}, func(time.Duration, Reply) {})
+	}
+	if now >= max(c.unsettledUntil, c.beat.begunAt+c.session.Timeout)+c.session.Timeout/4 {
+		c.boundUnanswered(maxUnanswered) // the servers accept no create of an earlier connection any more
 	}
 	switch {
 	case c.beat.hurry:
