@@ -60,7 +60,7 @@ type node struct {
 	wentAt   int64     // the zxid of its delete, if this client deleted it
 	late     bool      // its delete waits for the next create to include it
 	counted  bool      // its create counts in the backlog
-	asked    bool      // an earlier delete of it had no answer, and may still be applied
+	asked    bool      // an earlier delete or downgrade had no answer, and may still delete it by its name
 	due      bool      // its hold was released, and this client has not deleted it: see [Core.missing]
 
 	parting *pendingRelease // of a pending delete: the release that it belongs to
