@@ -43,7 +43,7 @@ type Core struct {
 	// even after they answered a write on this one: a server may still tell the leader
 	// that the session has moved back to it, right behind such a request.
 	unsettledUntil time.Duration
-	wroteAt        time.Duration // when the heartbeat last sent a write because of that
+	settledAt      time.Duration // when a heartbeat sent its last write because of that, among those answered
 
 	acquires       []*acquire    // in order of arrival
 	late           []*node       // those whose delete the next create may include

@@ -124,7 +124,7 @@ func (c *Core) foundFixed(now time.Duration, p *position, r Reply) {
 		return
 	}
 	if r.Conn == n.tried && r.Sent >= c.unsettledUntil { // otherwise an earlier create can still succeed
-		n.state, n.unsure = absent, false // no earlier create succeeded: another client has the name
+		n.state = absent // no earlier create has succeeded: another client has the name
 	}
 	if p.acquire.spec.Try && !c.isPendingDeleteFixed(p.parent, r) {
 		c.failLocked(now, p.acquire, n.path())

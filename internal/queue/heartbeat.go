@@ -164,12 +164,18 @@ func (c *Core) heartbeat(now time.Duration) {
 	if !due(third) {
 		return
 	}
-	if len(c.unanswered) > 0 && c.wroteAt < c.unsettledUntil {
-		c.wroteAt = now
+	switch settled := c.settledAt >= c.unsettledUntil; {
+	case !settled && len(c.unanswered) > 0:
 		// If the servers moved the session to another connection and applied an old create
-		// there, they refuse this write and close the connection, unlike after a sync. The
+		// there, they refuse this write and the connection ends, unlike after a sync. The
 		// core then searches again.
-		c.send(Request{Kind: Check, Paths: []string{"/"}}, func(time.Duration, Reply) {})
+		c.send(Request{Kind: Check, Paths: []string{"/"}}, func(_ time.Duration, r Reply) {
+			if r.Code == OK {
+				c.settledAt = max(c.settledAt, r.Sent)
+			}
+		})
+	case settled && now >= c.beat.begunAt+c.session.Timeout:
+		c.boundUnanswered(maxUnanswered) // the servers accept no create of an earlier connection any more
 	}
 	switch {
 	case c.beat.hurry:

@@ -117,6 +117,11 @@ func (c *Core) abandon(now time.Duration, positions []*position, s *swap, why *p
 			}
 		}
 	}
+	for _, n := range nodes {
+		if n.fixed && n.unsure && n.state == absent {
+			n.state = unknown // after a move of the session, the servers may still apply an earlier create
+		}
+	}
 	nodes = slices.DeleteFunc(nodes, func(n *node) bool { return n.state == absent })
 	why.left = len(nodes)
 	for _, n := range nodes {

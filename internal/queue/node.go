@@ -60,7 +60,7 @@ type node struct {
 	wentAt   int64     // the zxid of its delete, if this client deleted it
 	late     bool      // its delete waits for the next create to include it
 	counted  bool      // its create counts in the backlog
-	asked    bool      // an earlier delete of it had no answer, and may still be applied
+	asked    bool      // an earlier delete or downgrade had no answer, and may still delete it by its name
 	due      bool      // its hold was released, and this client has not deleted it: see [Core.missing]
 
 	parting *pendingRelease // of a pending delete: the release that it belongs to
@@ -252,7 +252,7 @@ func (c *Core) finish(n *node, err error) {
 	c.forget(n)
 	if unanswered {
 		c.unanswered = append(c.unanswered, n)
-		c.unanswered = c.unanswered[max(0, len(c.unanswered)-maxUnanswered):]
+		c.boundUnanswered(maxUnsettled)
 	}
 	if i := slices.Index(c.pendingDeletes, n); i >= 0 {
 		c.pendingDeletes = deleteAt(c.pendingDeletes, i)
@@ -270,8 +270,18 @@ func (c *Core) finish(n *node, err error) {
 	}
 }
 
-// maxUnanswered bounds the number of znodes that the core searches for again.
-const maxUnanswered = 64
+// maxUnanswered bounds the number of znodes that the core searches for again. While the servers
+// may move the session back and apply late creates, the bound is maxUnsettled: one acquire can
+// create more than maxUnanswered znodes, and each of them would block its lock.
+const (
+	maxUnanswered = 64
+	maxUnsettled  = 4096
+)
+
+// boundUnanswered drops all but the last of the znodes that the core searches for again.
+func (c *Core) boundUnanswered(most int) {
+	c.unanswered = slices.Delete(c.unanswered, 0, max(0, len(c.unanswered)-most))
+}
 
 // searchAgain makes the znodes pending deletes again whose creates were not answered. They
 // are gone, but a server without a leader may have such a create in its log that it does

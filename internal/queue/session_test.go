@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"encoding/binary"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -50,6 +52,63 @@ func TestSessionTimeoutIsTheShortest(t *testing.T) {
 		c.Session(time.Duration(i)*time.Second, step.change)
 		if got := c.SessionTimeout(); got != step.want {
 			t.Errorf("step %d: %v, want %v", i, got, step.want)
+		}
+	}
+}
+
+// TestAllUnansweredCreatesAreSearchedAgain checks that the core searches again for the znode of
+// each create without an answer, while the servers may move the session back and apply the
+// create. Afterwards, it searches for only a few of them.
+func TestAllUnansweredCreatesAreSearchedAgain(t *testing.T) {
+	const locks, timeout = 3 * maxUnanswered, 8 * time.Second
+	guids := uint64(0)
+	c := New(Config{GUID: func() (g [16]byte) { guids++; binary.BigEndian.PutUint64(g[:], guids); return g }, Jitter: func() float64 { return 0 }})
+	conn := uint64(0)
+	connect := func(now, givenUp time.Duration) {
+		conn++
+		c.Session(now, SessionChange{State: Disconnected})
+		c.Session(now, SessionChange{State: Connected, Session: 1, Timeout: timeout, Conn: conn, GivenUp: givenUp})
+	}
+	answer := func(now time.Duration) (searched int) { // every parent is empty
+		for requests, _ := c.Take(nil, nil); len(requests) > 0; requests, _ = c.Take(nil, nil) {
+			for _, r := range requests {
+				if r.Kind == List {
+					searched++
+				}
+				c.Reply(now, Reply{ID: r.ID, Code: OK, Failed: -1, Conn: conn, Sent: now, Received: now})
+			}
+		}
+		return searched
+	}
+	connect(0, 0)
+	for i := range locks {
+		c.Acquire(0, Spec{Members: []Member{{Path: fmt.Sprint("/lock", i)}}})
+	}
+	sent, _ := c.Take(nil, nil)
+	for id := range ID(locks) {
+		c.Cancel(0, id+1)
+	}
+	c.Session(time.Second, SessionChange{State: Disconnected})
+	for _, r := range sent {
+		c.Reply(time.Second, Reply{ID: r.ID, Code: Unknown, Failed: -1})
+	}
+	const givenUp = 2 * time.Second
+	for _, step := range []struct {
+		now, givenUp time.Duration
+		want         int
+	}{
+		{time.Second, 0, locks},
+		{givenUp, givenUp, locks},
+		{givenUp + timeout/2, givenUp, locks},
+		{4 * timeout, givenUp, maxUnanswered},
+	} {
+		for now := step.now - timeout*3/2; step.want < locks && now < step.now; now += timeout / 8 {
+			c.Tick(now)
+			answer(now)
+		}
+		connect(step.now, step.givenUp)
+		if searched := answer(step.now); searched != step.want {
+			t.Errorf("after %v: the core searched %d parents, want %d", step.now, searched, step.want)
 		}
 	}
 }

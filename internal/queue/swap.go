@@ -101,6 +101,11 @@ func (c *Core) sendSwap(now time.Duration, acq *acquire) {
 	c.identify(acq)
 	c.send(r, func(now time.Duration, r Reply) {
 		s.underWay = false
+		if r.Code == Unknown { // applied later, it deletes the writer's entry by its name
+			for _, n := range slices.Concat(s.olds, s.news) {
+				n.asked = n.asked || n.named == byData
+			}
+		}
 		if acq.swap != s {
 			c.orphaned(now, s, r)
 			return

@@ -60,6 +60,34 @@ func TestLostConnectionLeavesUnknown(t *testing.T) {
 	}
 }
 
+// TestMovedSessionEndsConnection checks that the core leaves a server that refuses a request
+// because the session has moved to another server. ZooKeeper 3.4 keeps the connection open if
+// the request is a multi.
+func TestMovedSessionEndsConnection(t *testing.T) {
+	multi := Op{Code: wire.OpMulti, Sub: []Op{{Code: wire.OpCheck, Path: "/a"}, {Code: wire.OpCheck, Path: "/b"}}}
+	for _, ops := range [][]Op{{multi}, {batchableDelete("/a/x"), batchableDelete("/b/x")}, {syncA}} {
+		r := newRig(t, nil)
+		r.connect(7)
+		var refused []*Call
+		for _, op := range ops {
+			refused = append(refused, r.submit(op))
+		}
+		r.requests()
+		after := r.submit(getA)
+		r.requests()
+		if ops[0].Code == wire.OpSync {
+			r.reply(1, 40, wire.ErrSessionMoved, nil)
+		} else {
+			r.reply(1, 40, 0, failed(2, 0, wire.ErrSessionMoved))
+		}
+		if err := refused[0].Result.Err(); err != wire.ErrSessionMoved || refused[0].Result.Applied != No {
+			t.Errorf("%s: %v", ops[0].Code, err)
+		}
+		r.wantFail(after, ErrConnectionLost, Unknown)
+		r.wantLost(wire.ErrSessionMoved)
+	}
+}
+
 func TestNoRequestRunsInALaterSession(t *testing.T) {
 	r := newRig(t, nil)
 	r.connect(7)

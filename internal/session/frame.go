@@ -115,14 +115,14 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 	if call == nil {
 		return fmt.Errorf("%w: answer %d without a request", ErrProtocol, h.Xid)
 	}
-	var old error // the server did not know the request
+	var leave error // why the core gives up the connection
 	if h.Err == wire.ErrUnimplemented {
 		if refused := c.pending.find(h.Xid); refused != nil && refused.Op.proves() {
 			finished, err := c.unknownRequest(refused)
 			if !finished {
 				return err
 			}
-			old = err
+			leave = err
 		}
 	}
 	if h.Xid != call.xid {
@@ -155,6 +155,11 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 	if res.Code != wire.ErrUnimplemented && c.leader.endings > 0 && call.Op.newWrite() {
 		c.leader = leader{}
 	}
+	if res.Code == wire.ErrSessionMoved {
+		// Only a new connection moves the session to this server again. ZooKeeper 3.4 keeps this
+		// one open if the request is a multi, and refuses each later write.
+		leave = fmt.Errorf("%w: %w", ErrRefused, res.Code)
+	}
 	res.Zxid, res.Received = h.Zxid, now
 	res.Applied = outcomeOf(res.Code)
 	// A server's zxid never decreases. A lower one is ignored: watches set again
@@ -167,10 +172,10 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 	switch {
 	case len(call.members) > 0:
 		c.batchAnswered(call)
-		return old
+		return leave
 	case call == &c.leaderCall:
 		call.state = idle
-		return old
+		return leave
 	case call == &c.releaseCall:
 		c.releaseAnswered(res.Code)
 		return nil
@@ -185,7 +190,7 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 		c.watchesRemoved(&call.Op, now)
 	}
 	c.finishCall(call)
-	return old
+	return leave
 }
 
 // closeRefusal returns the error in the answer to a closeSession, or nil if the

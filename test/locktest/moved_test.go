@@ -69,9 +69,14 @@ func (b *balancer) move(server string) {
 // session, which the client gives up, or A is killed. Once what A sent reaches the leader, the
 // leader moves the session back to A, and may accept the delete and the create.
 func TestLateRequestsOfMovedSession(t *testing.T) {
+	t.Run("present release", func(t *testing.T) { lateRequestsOfMovedSession(t, "", 8) })
+	t.Run("3.4", func(t *testing.T) { lateRequestsOfMovedSession(t, harness.Release34, 4) })
+}
+
+func lateRequestsOfMovedSession(t *testing.T, release string, rounds int) {
 	const timeout = 8 * time.Second
 	n := harness.NewNetwork(t, 3)
-	ensemble := harness.StartEnsembleAt(t, n.Placements(), harness.ServerConfig{SyncLimit: 20})
+	ensemble := harness.StartEnsembleAt(t, n.Placements(), harness.ServerConfig{SyncLimit: 20, Release: release})
 	ctx := t.Context()
 	followers, err := ensemble.WaitFollowers(ctx, 2)
 	if err != nil {
@@ -89,7 +94,7 @@ func TestLateRequestsOfMovedSession(t *testing.T) {
 	}
 	other := dial(newBalancer(b.Addr()), func(e zklock.Event) { waits <- e.Path })
 	defer other.Close()
-	for round := range 8 {
+	for round := range rounds {
 		killed := round >= 6
 		via := newBalancer(a.Addr())
 		mine := dial(via, nil)
