@@ -204,7 +204,7 @@ func (c *Core) probeFixed(now time.Duration, n *node) {
 		switch {
 		case proven && r.Code == OK && c.isOwn(n, n.name, r):
 			n.state = alive
-			c.dispose(r.Sent, n) // what the servers applied since then, the answer does not show
+			c.dispose(r.Sent, n)
 		case proven && (r.Code == OK || r.Code == NoNode):
 			c.missing(n)
 		case r.Code == SessionOver:

@@ -132,13 +132,15 @@ func (c *Core) disposeAll(now time.Duration, nodes []*node) {
 	}
 }
 
-// dispose takes the next step in deleting a pending delete.
-func (c *Core) dispose(now time.Duration, n *node) {
+// dispose takes the next step in deleting a pending delete. If a read has found its znode, asOf
+// is when the read was sent: the servers may have applied an earlier request since then.
+// Otherwise, it is the present time.
+func (c *Core) dispose(asOf time.Duration, n *node) {
 	if !c.connected() {
 		return
 	}
 	switch {
-	case n.state == alive && n.asked && now < c.unsettledUntil:
+	case n.state == alive && n.asked && asOf < c.unsettledUntil:
 		// Another client may get the name once this delete is applied, and an earlier one
 		// would delete that client's znode.
 		n.state = unknown
@@ -151,7 +153,7 @@ func (c *Core) dispose(now time.Duration, n *node) {
 		batchable := !n.apart && n.named == byGUID && n.parting != nil && n.parting.left == 1
 		c.send(Request{Kind: Delete, Path: n.path(), Batchable: batchable}, func(now time.Duration, r Reply) { c.deleted(now, n, r) })
 	case n.state == unknown && n.fixed:
-		c.probeFixed(now, n)
+		c.probeFixed(asOf, n)
 	case n.state == unknown:
 		c.probe(n.parent)
 	}
@@ -410,7 +412,7 @@ func (c *Core) searchData(now time.Duration, n *node, children []string, proof b
 			case n.state != searching:
 			case r.Code == OK && c.isOwn(n, name, r):
 				n.name, n.state = name, alive
-				c.dispose(r.Sent, n) // as in probeFixed
+				c.dispose(r.Sent, n)
 			case r.Code == Refused && n.name != "":
 				// A client that may not read the znode may still be able to delete it, and the
 				// znode blocks the queue. Only assumption A6 excludes that it is another znode.

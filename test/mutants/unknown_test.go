@@ -128,10 +128,21 @@ func unknownMutants() []Mutant {
 			Reason: "A delete with a reusable name is not repeated while the session may move back to a server that still has the first one; the mutant repeats it.",
 			Edits: []Edit{
 				{File: "internal/queue/node.go",
-					Before: `case n.state == alive && n.asked && now < c.unsettledUntil:`,
+					Before: `case n.state == alive && n.asked && asOf < c.unsettledUntil:`,
 					After:  `case false:`},
 			},
 			Suite: property, Test: "TestTranscripts/node-lock-delete-given-up",
+			Says: `the core did otherwise`,
+		},
+		{
+			Name:   "LateAnswer",
+			Reason: "What a read found counts for the time at which the read was sent; the mutant deletes the znode because the answer arrived late enough.",
+			Edits: []Edit{
+				{File: "internal/queue/fixed.go",
+					Before: `c.dispose(r.Sent, n)`,
+					After:  `c.dispose(now, n)`},
+			},
+			Suite: property, Test: "TestTranscripts/node-lock-delete-given-up-late",
 			Says: `the core did otherwise`,
 		},
 		{
