@@ -65,8 +65,11 @@ func (c Config) servers(ctx context.Context) []Server {
 	return found
 }
 
-// words reads what a server reports without a session.
+// words reads what a server reports without a session. If the server does not answer these
+// words, that leaves time for a session.
 func (c Config) words(ctx context.Context, s *Server, network string) {
+	ctx, cancel := context.WithTimeout(ctx, c.Limit/4)
+	defer cancel()
 	address := strings.TrimPrefix(s.Address, "unix:")
 	for word, take := range map[string]func(string){"srvr": s.srvr, "conf": s.conf, "mntr": s.mntr} {
 		answer, err := c.ask(ctx, network, address, word)
