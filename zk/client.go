@@ -81,7 +81,8 @@ type Client struct {
 // does not answer, or stops answering, the next attempt at this host uses another address.
 //
 // Dial tries the servers in turn until ctx ends. If ctx has no deadline, Dial tries
-// for one session timeout. It returns earlier if no server can ever work: because it
+// for one session timeout. Each server gets a part of this time, so that one that does not answer
+// leaves time for the others. Dial returns earlier if no server can ever work: because it
 // is not a ZooKeeper server, its certificate is not trusted, its name ends in
 // .invalid, or the files of a SASL mechanism are not usable. The error has the failure
 // of each server that was tried. ctx bounds only Dial, not the client.
@@ -94,12 +95,13 @@ func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	if err != nil {
 		return nil, &Error{Op: "dial", Err: err, applied: AppliedNo}
 	}
-	c := newClient(list, root, o)
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.SessionTimeout)
 		defer cancel()
 	}
+	end, _ := ctx.Deadline()
+	c := newClient(list, root, o, time.Until(end))
 	c.running = 2
 	go c.run()   // ends when the core ends, see Close
 	go c.write() // ends when the core ends
@@ -110,10 +112,10 @@ func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	return c, nil
 }
 
-// newClient returns a client that has not started.
-func newClient(servers []string, root chroot, o *Options) *Client {
+// newClient returns a client that has not started. Dial waits at most limit for its first session.
+func newClient(servers []string, root chroot, o *Options, limit time.Duration) *Client {
 	c := &Client{opts: o, root: root}
-	cfg := session.Config{Servers: servers, Timeout: o.SessionTimeout, ReadOnly: o.ReadOnly, KeepOrder: o.KeepOrder,
+	cfg := session.Config{Servers: servers, Timeout: o.SessionTimeout, DialLimit: limit, ReadOnly: o.ReadOnly, KeepOrder: o.KeepOrder,
 		MaxRequest: o.MaxRequest, SASL: o.SASL != nil, Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
 	for _, a := range o.Auth {
 		cfg.Auth = append(cfg.Auth, session.Auth{Scheme: a.Scheme, Data: append([]byte(nil), a.Data...)})

@@ -205,7 +205,7 @@ func TestDialNamesSilentServer(t *testing.T) {
 			dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 				return row.dial(ctx, network, addr, f.net)
 			}
-			_, err := Dial(within(t, time.Second), row.servers, &Options{DialContext: dial, KeepOrder: true, Auth: []Auth{{"digest", []byte("a:b")}}})
+			_, err := Dial(within(t, 900*time.Millisecond), row.servers, &Options{DialContext: dial, KeepOrder: true, Auth: []Auth{{"digest", []byte("a:b")}}})
 			if err == nil || err.Error() != row.want || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v, want %s", err, row.want)
 			}
@@ -244,6 +244,32 @@ func TestDialTriesServersInTurn(t *testing.T) {
 			t.Fatal(log.String())
 		}
 	})
+}
+
+// TestDialPassesSilentServerWithinItsContext checks that a server that accepts connections and
+// does not answer leaves Dial the time to try the other servers.
+func TestDialPassesSilentServerWithinItsContext(t *testing.T) {
+	for _, limit := range []time.Duration{3 * time.Second, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			good, silent := newFake(t), newFake(t)
+			good.serve(func(c *fakeConn) { c.greet(7); c.serveRequests() })
+			silent.serve(func(c *fakeConn) { c.read(); c.read() })
+			dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+				f := silent
+				if addr == "good:1" {
+					f = good
+				}
+				return f.net.DialContext(ctx, network, "127.0.0.1:2181")
+			}
+			c, err := Dial(within(t, limit), "silent:1,good:1", &Options{DialContext: dial, KeepOrder: true})
+			if err != nil {
+				t.Fatalf("within %v: %v", limit, err)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 func TestUnixSocket(t *testing.T) {

@@ -18,6 +18,9 @@ type lockMetrics struct {
 }
 
 func newLockMetrics(buckets []float64) lockMetrics {
+	// A vector does not check the buckets before its first use, which is in a hook, while a lock is
+	// held.
+	prometheus.NewHistogram(prometheus.HistogramOpts{Buckets: buckets})
 	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{"lock", "mode"})
 	}

@@ -78,7 +78,8 @@ type underWay struct {
 	since time.Time
 }
 
-// NewLocks returns empty metrics. A nil opts means the zero LocksOptions.
+// NewLocks returns empty metrics. A nil opts means the zero LocksOptions. NewLocks panics if
+// Buckets do not increase.
 func NewLocks(opts *LocksOptions) *Locks {
 	m := &Locks{labels: map[string]bool{}, seen: map[lockMode]bool{}, waiting: map[key]underWay{}, held: map[key]underWay{}, owner: map[owned]key{}}
 	if opts != nil {

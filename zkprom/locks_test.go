@@ -241,3 +241,13 @@ func TestReasons(t *testing.T) {
 		}
 	}
 }
+
+// TestWrongBucketsPanicAtOnce checks that wrong buckets do not end the program later, in a hook.
+func TestWrongBucketsPanicAtOnce(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	NewLocks(&LocksOptions{Buckets: []float64{3, 1, 2}})
+}

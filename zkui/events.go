@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,9 +25,10 @@ const (
 	writeTimeout    = 20 * time.Second // for one event; a browser that does not read is disconnected
 	maxStreams      = 256
 
-	largeEvent     = 64 << 10 // bytes; a smaller event does not count
-	maxLargeEvents = 64       // concurrent large events that browsers have not read yet: each may be megabytes
-	maxEncoders    = 2        // concurrent events that are encoded
+	largeEvent   = 64 << 10  // bytes; a smaller event or response does not count
+	maxLarge     = 64        // concurrent large events and responses that clients have not read yet
+	maxLargeSize = 256 << 20 // bytes of these
+	maxEncoders  = 2         // concurrent events that are encoded
 )
 
 // errEvicted ends a stream whose slot another one needs.
@@ -254,7 +256,7 @@ func (s *stream) send(name string, version uint64, data func() any) {
 	if version != 0 {
 		id = fmt.Sprintf("id: %s-%d\n", s.h.boot, version)
 	}
-	defer s.limitLarge(len(text))()
+	defer s.h.limitLarge(s.flush, s.slot.addr, len(text))()
 	for _, part := range [][]byte{fmt.Appendf(nil, "event: %s\n%sdata: ", name, id), text, []byte("\n\n")} { // without a copy of the text
 		if _, s.err = s.w.Write(part); s.err != nil {
 			return
@@ -264,26 +266,26 @@ func (s *stream) send(name string, version uint64, data func() any) {
 	s.lastSent = time.Now()
 }
 
-// limitLarge counts a large event until the function that it returns is called. If there are
-// too many, the oldest one of the address with the most is no longer written, which ends its
-// stream.
-func (s *stream) limitLarge(size int) (written func()) {
+// limitLarge counts a large event or response of an address until the function that it returns is
+// called. If there are too many, or they have too many bytes, the oldest one of the address with
+// the most is no longer written, which ends its stream or connection.
+func (h *Handler) limitLarge(control *http.ResponseController, addr netip.Addr, size int) (written func()) {
 	if size < largeEvent {
 		return func() {}
 	}
-	mine := s.h.largeEvents.acquire(s.slot.addr)
+	mine := h.large.acquireSize(addr, size)
 	over, watched := make(chan struct{}), make(chan struct{})
-	go func() { // ends with the event
+	go func() { // ends with the event or response
 		defer close(watched)
 		select {
 		case <-mine.evicted:
-			_ = s.flush.SetWriteDeadline(time.Now())
+			_ = control.SetWriteDeadline(time.Now())
 		case <-over:
 		}
 	}()
 	return func() {
 		close(over)
 		<-watched
-		s.h.largeEvents.release(mine)
+		h.large.release(mine)
 	}
 }

@@ -73,12 +73,13 @@ type Handler struct {
 	responses slots // JSON responses in progress
 	streams   slots
 	waits     slots // actions that wait for a release
-	// largeEvents are the large events that streams write. encoders has room for those that
-	// encode an event.
-	largeEvents slots
-	encoders    chan struct{}
-	began       time.Time
-	refusals    netutil.LogLimiter // of lines about refused requests
+	// large are the large events and responses that are being written. encoders has room for the
+	// streams that encode an event, and makers for the requests whose response is made.
+	large    slots
+	encoders chan struct{}
+	makers   chan struct{}
+	began    time.Time
+	refusals netutil.LogLimiter // of lines about refused requests
 
 	mu              sync.Mutex // guards what follows; not held across calls
 	clients         []*zklock.Client
@@ -107,7 +108,7 @@ func New(z *zk.Client, opts *Options) (*Handler, error) {
 	var boot [8]byte
 	rand.Read(boot[:]) // never fails
 	h := &Handler{
-		opts: *opts, log: opts.Logger, boot: hex.EncodeToString(boot[:]), page: page, closed: make(chan struct{}), responses: slots{max: maxResponses}, streams: slots{max: maxStreams}, waits: slots{max: maxWaits}, largeEvents: slots{max: maxLargeEvents}, encoders: make(chan struct{}, maxEncoders), began: time.Now(),
+		opts: *opts, log: opts.Logger, boot: hex.EncodeToString(boot[:]), page: page, closed: make(chan struct{}), responses: slots{max: maxResponses}, streams: slots{max: maxStreams}, waits: slots{max: maxWaits}, large: slots{max: maxLarge, maxSize: maxLargeSize}, encoders: make(chan struct{}, maxEncoders), makers: make(chan struct{}, maxMakers), began: time.Now(),
 		troubles: &troubles{deadlocks: [][]step{}}, troublesChanged: make(chan struct{}),
 		watcher: inspect.NewWatcher(z, &inspect.WatchOptions{
 			Prefix: opts.Prefix, Layout: opts.Layout, MaxReadRate: opts.MaxReadRate, List: inspect.ListOptions{MaxReads: opts.MaxListReads},

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,6 +103,7 @@ const (
 	responseTimeout = 30 * time.Second // for the client to read a response
 	bodyTimeout     = 10 * time.Second // for the body of a POST
 	maxResponses    = 64               // concurrent JSON responses: each may be megabytes
+	maxMakers       = 4                // concurrent JSON responses that are made
 )
 
 // setWriteDeadline limits the time to write the response from now on. It has no effect if
@@ -132,8 +134,13 @@ func (h *Handler) limitJSON(answer func(*http.Request) (int, any)) http.HandlerF
 			return
 		}
 		defer h.responses.release(mine)
+		h.makers <- struct{}{} // making a response waits for no client
 		status, body := answer(r)
-		write(w, r, status, body)
+		text := encode(w, r, body)
+		<-h.makers
+		setWriteDeadline(w) // again, because making the response may have taken long
+		defer h.limitLarge(http.NewResponseController(w), mine.addr, len(text))()
+		writeText(w, r, status, text)
 	}
 }
 
@@ -158,29 +165,32 @@ const minGzip = 2 << 10
 
 // write responds with JSON.
 func write(w http.ResponseWriter, r *http.Request, status int, body any) {
-	setWriteDeadline(w) // again, because the response may have taken long
-	text, err := json.Marshal(body)
-	if err != nil { // impossible with these types
-		http.Error(w, "cannot encode the response", http.StatusInternalServerError)
-		return
-	}
-	text = legible.JSON(text)
+	text := encode(w, r, body)
+	setWriteDeadline(w) // again, as in limitJSON
+	writeText(w, r, status, text)
+}
+
+// writeText responds with the result of encode.
+func writeText(w http.ResponseWriter, r *http.Request, status int, text []byte) {
+	w.WriteHeader(status)
+	send(w, r, text)
+}
+
+// encode returns a body as JSON, compressed if it is long and the client accepts that, and sets
+// the headers for it.
+func encode(w http.ResponseWriter, r *http.Request, body any) []byte {
+	text, _ := json.Marshal(body)                          // an error is impossible with these types
+	text = slices.Concat(legible.JSON(text), []byte{'\n'}) // append would reserve more
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	if len(text) < minGzip || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		w.WriteHeader(status)
-		send(w, r, append(text, '\n'))
-		return
+	if len(text) <= minGzip || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		return text
 	}
 	w.Header().Set("Content-Encoding", "gzip")
-	w.WriteHeader(status)
 	var packed bytes.Buffer
-	z, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
-	if err == nil {
-		_, err = z.Write(text)
-	}
-	if err == nil && z.Close() == nil { // a buffer never fails
-		send(w, r, packed.Bytes())
-	}
+	z, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed) // the level is valid
+	_, _ = z.Write(text)                                 // a buffer never fails
+	_ = z.Close()
+	return packed.Bytes()
 }
 
 // send writes a body, except for HEAD.

@@ -181,6 +181,29 @@ func TestManySlowStreams(t *testing.T) {
 	})
 }
 
+// TestSlowReadersAndStreamsShareTheLimit checks that responses that no client reads count as
+// large events do.
+func TestSlowReadersAndStreamsShareTheLimit(t *testing.T) {
+	inBubble(t, func(s *slowSite) {
+		const most, more, responses = 64, 5, 32 // one address may have half of the responses
+		var slow []net.Conn
+		for range responses {
+			slow = append(slow, s.send(large))
+		}
+		synctest.Wait()
+		for range most + more - responses {
+			slow = append(slow, s.send("GET /events?path=long HTTP/1.1"))
+		}
+		synctest.Wait()
+		if ended := len(s.ended); ended != more {
+			t.Errorf("%d responses and streams have ended, want %d", ended, more)
+		}
+		for _, c := range slow {
+			_ = c.Close()
+		}
+	})
+}
+
 // TestConnectionServesOn: the time for one answer is not that of the connection, on which
 // the program may serve other things than the page.
 func TestConnectionServesOn(t *testing.T) {

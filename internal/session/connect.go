@@ -110,14 +110,23 @@ func (c *Core) Unfinished() []Failure {
 // short the timeout that a server granted.
 const minDialTimeout = 100 * time.Millisecond
 
-// dialTimeout returns the time for one server. Within a session timeout, each server
-// gets a turn.
+// minFirstDialTimeout is the minimum time for one server before the first session, however
+// short Config.DialLimit is: a handshake with TLS over a slow network needs several round trips.
+const minFirstDialTimeout = time.Second
+
+// dialTimeout returns the time for one server. Within a session timeout, and within
+// Config.DialLimit, each server gets a turn.
 func (c *Core) dialTimeout() time.Duration {
 	t := c.Timeout()
 	if c.sessionID == 0 {
 		t = c.cfg.Timeout // the negotiated timeout belonged to another session
 	}
-	return max(t/time.Duration(len(c.cfg.Servers)), min(c.cfg.Timeout, minDialTimeout))
+	n := time.Duration(len(c.cfg.Servers))
+	each := t / n
+	if limit := c.cfg.DialLimit; limit > 0 && n > 1 {
+		each = min(each, max(limit/n, minFirstDialTimeout))
+	}
+	return max(each, min(c.cfg.Timeout, minDialTimeout))
 }
 
 // Dialed reports that the connection gen is open. It begins the handshake.
@@ -287,6 +296,7 @@ func (c *Core) acceptSession(r *wire.ConnectResponse, now time.Duration) {
 func (c *Core) startConnected(now time.Duration) {
 	c.phase, c.conn = connected, c.conn+1
 	c.upSince, c.lastRecv, c.unreported = now, now, false
+	c.cfg.DialLimit = 0 // it is only for the first session
 	c.failures[c.current].Err = nil
 	// This order is guaranteed: credentials before anything that needs them, and
 	// watches before any read. The events that were missed precede the answer that

@@ -246,6 +246,38 @@ func TestDialTimeoutCoversDialAndHandshake(t *testing.T) {
 	}
 }
 
+// TestDialLimitGivesEachServerATurn checks that a silent server does not use up the time for the
+// first session, and that later sessions have the usual time for each server.
+func TestDialLimitGivesEachServerATurn(t *testing.T) {
+	for _, row := range []struct {
+		servers              []string
+		limit, timeout, want time.Duration
+	}{
+		{[]string{"a:1", "b:1"}, 0, 20 * time.Second, 10 * time.Second},
+		{[]string{"a:1", "b:1"}, time.Minute, 20 * time.Second, 10 * time.Second},
+		{[]string{"a:1", "b:1"}, 10 * time.Second, 20 * time.Second, 5 * time.Second},
+		{[]string{"a:1", "b:1"}, time.Second, 20 * time.Second, minFirstDialTimeout},
+		{[]string{"a:1", "b:1"}, 100 * time.Millisecond, time.Second, 500 * time.Millisecond},
+		{[]string{"a:1"}, 10 * time.Second, 20 * time.Second, 20 * time.Second},
+	} {
+		r := newRig(t, func(c *Config) {
+			c.Servers, c.Timeout, c.DialLimit = row.servers, row.timeout, row.limit
+		})
+		r.dial()
+		if left := r.core.deadline - r.now; left != row.want {
+			t.Errorf("%v for one server with the limit %v and the session timeout %v, want %v", left, row.limit, row.timeout, row.want)
+		}
+		w := r.welcome(7)
+		w.Timeout = int32(row.timeout.Milliseconds())
+		r.greet(w)
+		r.core.Lost(r.gen, errors.New("reset"), r.now)
+		r.dial()
+		if left := r.core.deadline - r.now; left != row.timeout/time.Duration(len(row.servers)) {
+			t.Errorf("%v for one of %d servers after the first session", left, len(row.servers))
+		}
+	}
+}
+
 func TestEachOfManyServersGetsMinimumDialTimeout(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Servers = nil

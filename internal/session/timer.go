@@ -46,7 +46,7 @@ func (c *Core) Tick(now time.Duration) {
 	switch c.phase {
 	case dialing, handshaking, authenticating:
 		if now >= c.deadline {
-			c.dropConnection(fmt.Errorf("%w: %v within %v", ErrTimeout, c.awaited(), c.dialTimeout()), now)
+			c.dropConnection(fmt.Errorf("%w: %v within %v", ErrTimeout, c.awaited(), c.dialTimeout().Round(time.Millisecond)), now)
 		}
 	case connected:
 		c.tickConnected(now)

@@ -244,6 +244,71 @@ func TestSessionsOfServers(t *testing.T) {
 	}
 }
 
+// TestSilentServerLeavesTimeForOtherChecks checks that doctor reports a server that accepts
+// connections and does not answer, and still makes all checks on the other servers.
+func TestSilentServerLeavesTimeForOtherChecks(t *testing.T) {
+	for range 4 { // the client shuffles the servers
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t, func(o *zkserver.Options) { o.FourLetterWords = []string{"srvr", "dump", "cons"} })
+			hold(t, client(t, srv, "one").Mutex("a"))
+			r := look(t, srv, func(c *Config) {
+				c.Servers += ",silent:1"
+				c.Zk.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+					if address == "silent:1" {
+						return silence(), nil
+					}
+					return srv.DialContext(ctx, network, address)
+				}
+			})
+			wantOne(t, r, "servers", Warning, "silent:1 does not answer")
+			if ok := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == "access" && f.Level == OK }); !ok || r.Locks != 1 {
+				t.Errorf("%d locks, %+v", r.Locks, r.Findings)
+			}
+			if found := r.of("jeopardy"); len(found) != 0 {
+				t.Errorf("%+v", found)
+			}
+		})
+	}
+}
+
+// TestSilentWordsLeaveTimeForSession checks that doctor opens a session on a server that does not
+// answer four-letter words, as behind some proxies.
+func TestSilentWordsLeaveTimeForSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		hold(t, client(t, srv, "one").Mutex("a"))
+		r := look(t, srv, func(c *Config) {
+			c.Zk.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+				conn, err := srv.DialContext(ctx, network, address)
+				return wordless{conn}, err
+			}
+		})
+		if found := r.of("servers"); len(found) != 0 || r.Level != OK || r.Locks != 1 {
+			t.Errorf("%d locks, %+v", r.Locks, r.Findings)
+		}
+	})
+}
+
+// silence returns a connection to a server that reads and does not answer.
+func silence() net.Conn {
+	ours, theirs := net.Pipe()
+	go func() { // ends with the connection
+		_, _ = io.Copy(io.Discard, theirs)
+		_ = theirs.Close()
+	}()
+	return ours
+}
+
+// wordless is a connection that drops four-letter words.
+type wordless struct{ net.Conn }
+
+func (c wordless) Write(b []byte) (int, error) {
+	if len(b) == 4 {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
 // TestManyParents: as many znodes above entries as are read at a time, and more.
 func TestManyParents(t *testing.T) {
 	srv := zktest.Start(t)

@@ -69,8 +69,11 @@ func (c Config) servers(ctx context.Context) []Server {
 }
 
 // words reads what a server reports without a session, and reports whether it serves requests.
+// If the server does not answer these words, that leaves time for a session.
 func (c Config) words(ctx context.Context, s *Server, network string) (serving bool) {
 	serving = true
+	ctx, cancel := context.WithTimeout(ctx, c.Limit/4)
+	defer cancel()
 	address := strings.TrimPrefix(s.Address, "unix:")
 	for word, take := range map[string]func(string){"srvr": s.srvr, "conf": s.conf, "mntr": s.mntr} {
 		answer, err := c.ask(ctx, network, address, word)

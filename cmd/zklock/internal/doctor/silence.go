@@ -54,12 +54,16 @@ func (f *Facts) silences(ctx context.Context, z *zk.Client) {
 
 // readSilences returns those of the sessions that are in jeopardy. The leader tells when
 // each session expires, by its clock and to the second. Doctor compares that with the time
-// at which its own session expires, which the leader has just heard from.
+// at which its own session expires, which the leader has just heard from. It does not ask servers
+// that open no session: they may not answer, and the later checks need the time.
 func (f *Facts) readSilences(ctx context.Context, z *zk.Client, holders map[int64]bool) []Silence {
+	ctx, cancel := context.WithTimeout(ctx, f.Limit/4)
+	defer cancel()
 	network, _, _ := addresses(f.Config.Servers)
 	s := sessions{expires: map[int64]time.Time{}, timeouts: map[int64]time.Duration{}}
-	connections, tick := true, time.Duration(0)
-	for _, server := range f.Servers {
+	reached := f.reached()
+	connections, tick := len(reached) == len(f.Servers), time.Duration(0)
+	for _, server := range reached {
 		address := strings.TrimPrefix(server.Address, "unix:")
 		if dump, err := f.ask(ctx, network, address, "dump"); err == nil {
 			s.dump(dump)
