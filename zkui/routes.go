@@ -134,14 +134,20 @@ func (h *Handler) limitJSON(answer func(*http.Request) (int, any)) http.HandlerF
 			return
 		}
 		defer h.responses.release(mine)
-		h.makers <- struct{}{} // making a response waits for no client
-		status, body := answer(r)
-		text := encode(w, r, body)
-		<-h.makers
+		status, text := h.makeResponse(w, r, answer)
 		setWriteDeadline(w) // again, because making the response may have taken long
 		defer h.limitLarge(http.NewResponseController(w), mine.addr, len(text))()
 		writeText(w, r, status, text)
 	}
+}
+
+// makeResponse returns the status and the encoded body of a response. It waits for its turn, but
+// for no client.
+func (h *Handler) makeResponse(w http.ResponseWriter, r *http.Request, answer func(*http.Request) (int, any)) (int, []byte) {
+	h.makers <- struct{}{}
+	defer func() { <-h.makers }()
+	status, body := answer(r)
+	return status, encode(w, r, body)
 }
 
 // wantsJSON reports whether the request asks for JSON rather than for HTML.
