@@ -86,8 +86,8 @@ func TestSlowLastSnapshotIsDiscardedBeforeHoldsEnd(t *testing.T) {
 		if err := r.wait(); err != nil {
 			t.Errorf("the server ended with %v", err)
 		}
-		// A snapshot that was in progress is ended first, so each may take some more seconds. The
-		// holds of sessions of 20 s last for longer than 13 s.
+		// The server finishes what it is doing with the disk. The holds of sessions of 20 s last for
+		// longer than 13 s.
 		if d := time.Since(began); d < 4*time.Second || d > 10*time.Second {
 			t.Errorf("the stop took %v", d)
 		}
