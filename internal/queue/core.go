@@ -474,6 +474,10 @@ func (c *Core) resume(now time.Duration) {
 		}
 		c.proceed(now, acq)
 	}
+	if c.holds > 0 {
+		c.sendFirst()
+		c.beatNow(now) // its answer proves the handshake, which keeps the holds
+	}
 	c.searchAgain()
 	c.deletesAt = 0
 	for _, n := range c.pendingDeletes {
@@ -481,12 +485,9 @@ func (c *Core) resume(now time.Duration) {
 		n.distrust()
 	}
 	c.disposeAll(now, slices.Clone(c.pendingDeletes))
-	if c.holds > 0 {
-		c.sendFirst()
-		c.beatNow(now) // its answer proves the handshake, which keeps the holds
-		return
+	if c.holds == 0 {
+		c.heartbeat(now)
 	}
-	c.heartbeat(now)
 }
 
 // over ends everything that belonged to the session. Holds are lost, and waiters enqueue

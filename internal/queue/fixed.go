@@ -210,7 +210,7 @@ func (c *Core) probeFixed(now time.Duration, n *node) {
 		case r.Code == SessionOver:
 		case r.Code == Refused && n.czxid != 0:
 			n.state = alive // it was created, and the client may be allowed to delete it but not to read it: see searchData
-			c.dispose(now, n)
+			c.dispose(r.Sent, n)
 		case r.Code == Refused:
 			c.retryDelete(n, now+c.refusedPause())
 		default:

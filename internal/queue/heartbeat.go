@@ -168,9 +168,10 @@ func (c *Core) heartbeat(now time.Duration) {
 	case !settled && len(c.unanswered) > 0:
 		// If the servers moved the session to another connection and applied an old create
 		// there, they refuse this write and the connection ends, unlike after a sync. The
-		// core then searches again.
+		// core then searches again. They check the session before the path, so an error
+		// that concerns the path shows that the session has not moved.
 		c.send(Request{Kind: Check, Paths: []string{"/"}}, func(_ time.Duration, r Reply) {
-			if r.Code == OK {
+			if r.Code == OK || r.Failed == 0 && (r.Code == NoNode || r.Code == Refused) {
 				c.settledAt = max(c.settledAt, r.Sent)
 			}
 		})

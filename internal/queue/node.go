@@ -132,9 +132,9 @@ func (c *Core) disposeAll(now time.Duration, nodes []*node) {
 	}
 }
 
-// dispose takes the next step in deleting a pending delete. If a read has found its znode, asOf
-// is when the read was sent: the servers may have applied an earlier request since then.
-// Otherwise, it is the present time.
+// dispose takes the next step in deleting a pending delete. If a read has found its znode, or the
+// servers have refused the read, asOf is when it was sent: the servers may have applied an earlier
+// request since then. Otherwise, asOf is the present time.
 func (c *Core) dispose(asOf time.Duration, n *node) {
 	if !c.connected() {
 		return
@@ -417,7 +417,7 @@ func (c *Core) searchData(now time.Duration, n *node, children []string, proof b
 				// A client that may not read the znode may still be able to delete it, and the
 				// znode blocks the queue. Only assumption A6 excludes that it is another znode.
 				n.state = alive
-				c.dispose(now, n)
+				c.dispose(r.Sent, n)
 			case r.Code == Refused:
 				proof, pause = false, c.refusedPause()
 			case r.Code != OK && r.Code != NoNode:

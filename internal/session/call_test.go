@@ -88,6 +88,26 @@ func TestMovedSessionEndsConnection(t *testing.T) {
 	}
 }
 
+// TestMovedSessionIsClosed checks that such an answer does not keep the core from closing the
+// session: the servers do not ask whether a session that is to be closed has moved.
+func TestMovedSessionIsClosed(t *testing.T) {
+	multi := Op{Code: wire.OpMulti, Sub: []Op{{Code: wire.OpCheck, Path: "/a"}, {Code: wire.OpCheck, Path: "/b"}}}
+	r := newRig(t, nil)
+	r.connect(7)
+	r.submit(multi)
+	r.requests()
+	r.core.Close(r.now)
+	r.reply(1, 40, 0, failed(2, 0, wire.ErrSessionMoved))
+	if reqs := r.requests(); len(reqs) != 1 || reqs[0].Op != wire.OpCloseSession {
+		t.Fatalf("%+v", reqs)
+	}
+	r.reply(2, 41, 0, nil)
+	n := r.take()
+	if last := n[len(n)-1].State; last.State != Closed || last.Err != nil {
+		t.Errorf("%+v", last)
+	}
+}
+
 func TestNoRequestRunsInALaterSession(t *testing.T) {
 	r := newRig(t, nil)
 	r.connect(7)

@@ -155,9 +155,9 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 	if res.Code != wire.ErrUnimplemented && c.leader.endings > 0 && call.Op.newWrite() {
 		c.leader = leader{}
 	}
-	if res.Code == wire.ErrSessionMoved {
+	if res.Code == wire.ErrSessionMoved && !c.closing {
 		// Only a new connection moves the session to this server again. ZooKeeper 3.4 keeps this
-		// one open if the request is a multi, and refuses each later write.
+		// one open if the request is a multi, and refuses each later write but a closeSession.
 		leave = fmt.Errorf("%w: %w", ErrRefused, res.Code)
 	}
 	res.Zxid, res.Received = h.Zxid, now

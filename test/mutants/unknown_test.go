@@ -139,8 +139,10 @@ func unknownMutants() []Mutant {
 			Reason: "What a read found counts for the time at which the read was sent; the mutant deletes the znode because the answer arrived late enough.",
 			Edits: []Edit{
 				{File: "internal/queue/fixed.go",
-					Before: `c.dispose(r.Sent, n)`,
-					After:  `c.dispose(now, n)`},
+					Before: `n.state = alive
+			c.dispose(r.Sent, n)`,
+					After: `n.state = alive
+			c.dispose(now, n)`},
 			},
 			Suite: property, Test: "TestTranscripts/node-lock-delete-given-up-late",
 			Says: `the core did otherwise`,
