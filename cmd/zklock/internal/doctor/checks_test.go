@@ -208,6 +208,25 @@ func TestSequence(t *testing.T) {
 	}
 }
 
+// TestSequenceOfUnusedSemaphore checks that doctor finds a semaphore without a holder whose
+// sequence numbers are used up. They are those of znodes below the lock's znode.
+func TestSequenceOfUnusedSemaphore(t *testing.T) {
+	for _, child := range []string{"locks", "leases"} {
+		srv := zktest.Start(t)
+		h, err := client(t, srv, "one").Semaphore("s", 2).Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := srv.JumpSequence("/zklock/s/"+child, 1<<31-1); err != nil {
+			t.Fatal(err)
+		}
+		wantOne(t, look(t, srv), "sequence", Critical, "/zklock/s/"+child, "100%")
+	}
+}
+
 func TestManyLocks(t *testing.T) {
 	srv := zktest.Start(t)
 	c := client(t, srv, "busy")
