@@ -65,8 +65,8 @@ var (
 	ErrTooLarge = errors.New("zklock: the owner's data is larger than 4 KiB")
 	// ErrSequenceExhausted means that the sequence numbers below the znode of the
 	// lock are used up, or that a child has an impossible one. Beyond the limit, two
-	// clients could hold the lock, so no client gets it: delete the znode of the lock
-	// while no client uses it.
+	// clients could hold the lock, so no client gets it: delete the znode that the error
+	// names while no client uses it.
 	ErrSequenceExhausted = errors.New("zklock: the sequence numbers of this lock are used up or damaged; delete its znode while no client uses it")
 )
 
@@ -115,7 +115,7 @@ func publicError(err error) error {
 	case errors.Is(err, queue.ErrLocked):
 		return ErrLocked
 	case errors.Is(err, queue.ErrExhausted):
-		return ErrSequenceExhausted
+		return fmt.Errorf("%w%s", ErrSequenceExhausted, strings.TrimPrefix(err.Error(), queue.ErrExhausted.Error()))
 	case errors.Is(err, queue.ErrPermits):
 		return ErrPermits
 	case errors.Is(err, queue.ErrSize):

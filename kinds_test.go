@@ -176,6 +176,48 @@ func TestPermitsUnstored(t *testing.T) {
 	})
 }
 
+// TestExhaustedSequenceNamesZnode checks that the error of an acquire whose sequence numbers
+// are used up names the znode to delete, which is not always that of the lock: with
+// a resizable semaphore, that would also delete the size.
+func TestExhaustedSequenceNamesZnode(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		op, c := srv.Dial(t), dial(t, srv)
+		if err := c.Resize(t.Context(), "sized", 2); err != nil {
+			t.Fatal(err)
+		}
+		custom, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: srv.DialContext, Layout: zklock.Layout{Exclusive: "-W-"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer custom.Close()
+		for _, test := range []struct {
+			l     *zklock.Lock
+			znode string
+		}{
+			{c.Mutex("mutex"), "/zklock/mutex"},
+			{custom.Mutex("custom"), "/zklock/custom"},
+			{zklock.All(c.Mutex("a"), c.Mutex("b"), c.Mutex("c")), "/zklock/b"},
+			{c.Semaphore("gate", 2), "/zklock/gate/locks"},
+			{c.Semaphore("leases", 2), "/zklock/leases/leases"},
+			{c.ResizableSemaphore("sized"), "/zklock/sized/locks"},
+		} {
+			release(t, acquire(t, test.l))
+			if err := srv.JumpSequence(test.znode, 1<<31-1); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				_, err := test.l.Acquire(t.Context())
+				if !errors.Is(err, zklock.ErrSequenceExhausted) || !strings.HasSuffix(err.Error(), ": "+test.znode) {
+					t.Errorf("%s: %v, want the znode %s", test.l, err, test.znode)
+				}
+			}
+			synctest.Wait() // until the entries of the failed acquires are deleted
+			remove(t, op, test.znode)
+			release(t, acquire(t, test.l))
+		}
+	})
+}
+
 // TestSemaphoreErrors checks that an invalid semaphore returns an error when it is
 // used.
 func TestSemaphoreErrors(t *testing.T) {

@@ -1,6 +1,9 @@
 package queue
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Reasons why an acquire failed or a hold was lost. The root package translates them to
 // its public errors.
@@ -22,3 +25,7 @@ var (
 	ErrWriteLock = errors.New("the queue has entries of ZooKeeper's WriteLock, which do not wait for entries of this layout")
 	ErrNotHeld   = errors.New("not held")
 )
+
+// exhausted returns ErrExhausted with the znode to delete, which can be one of several queues
+// or a part of a semaphore.
+func exhausted(parent string) error { return fmt.Errorf("%w: %s", ErrExhausted, parent) }

@@ -200,10 +200,20 @@ func (n Names) parseCustom(name string) (Entry, NameClass) {
 	if n.Only && !strings.HasPrefix(name, n.Prefix) {
 		return Entry{Name: name}, Foreign
 	}
-	for _, e := range []Entry{
+	entries := []Entry{
 		{Marker: n.Exclusive, Kind: Exclusive, Layout: Custom},
 		{Marker: n.Shared, Kind: Shared, Layout: Custom},
-	} {
+	}
+	if head, ok := beforeNegative(name); ok {
+		// The sign is no part of a marker, even if it looks like one.
+		for _, e := range entries {
+			if e.Marker != "" && strings.HasSuffix(head, e.Marker) && (!n.Only || head == n.Prefix+e.Marker) {
+				e.Name = name
+				return e, Malformed
+			}
+		}
+	}
+	for _, e := range entries {
 		i := strings.LastIndex(name, e.Marker)
 		if e.Marker == "" || i < 0 || n.Only && i != len(n.Prefix) {
 			continue
@@ -234,6 +244,15 @@ func sequence(s string) (int64, bool) {
 func negative(s string) bool {
 	number, minus := strings.CutPrefix(s, "-")
 	return minus && number != "" && strings.Trim(number, "0123456789") == ""
+}
+
+// beforeNegative returns the part of a name before a negative number in the format "%010d".
+// ok is false if there is none. Ten digits that start with zero are a number without a sign.
+func beforeNegative(name string) (head string, ok bool) {
+	head = strings.TrimRight(name, "0123456789")
+	number := name[len(head):]
+	head, ok = strings.CutSuffix(head, "-")
+	return head, ok && (len(number) == digits-1 || len(number) == digits && number[0] != '0')
 }
 
 // isGUID reports whether s is the hexadecimal text of 16 bytes, with or

@@ -64,6 +64,43 @@ func TestParseName(t *testing.T) {
 	}
 }
 
+// TestParseCustomName parses names of custom layouts whose markers can be read as a part of
+// a negative sequence number. ZooKeeper 3.4 continues below zero after 2147483647.
+func TestParseCustomName(t *testing.T) {
+	hyphen := Names{Layout: Custom, Prefix: "lock", Exclusive: "-"}
+	two := Names{Layout: Custom, Prefix: "host", Exclusive: "-", Shared: "R"}
+	parent := Names{Layout: Custom, Prefix: "printer", Exclusive: "-", Only: true}
+	for _, test := range []struct {
+		names Names
+		name  string
+		class NameClass
+		kind  Kind
+		seq   int64
+	}{
+		{hyphen, "lock-0000000012", Contender, Exclusive, 12},
+		{hyphen, "lock-2147483647", Contender, Exclusive, 2147483647},
+		{hyphen, "lock--2147483648", Malformed, 0, 0},
+		{hyphen, "lock--1000000000", Malformed, 0, 0},
+		{hyphen, "lock--000000001", Malformed, 0, 0},
+		{hyphen, "other--0000000012", Contender, Exclusive, 12}, // of another program, with a prefix that ends in a hyphen
+		{hyphen, "lock-2147483648x", Foreign, 0, 0},
+		{two, "hostR0000000012", Contender, Shared, 12},
+		{two, "hostR-2147483648", Malformed, 0, 0},
+		{two, "host--2147483648", Malformed, 0, 0},
+		{parent, "printer-0000000012", Contender, Exclusive, 12},
+		{parent, "printer--2147483648", Malformed, 0, 0},
+		{parent, "printer2--2147483648", Foreign, 0, 0},
+		{Names{Layout: Custom, Exclusive: "-W-", Shared: "-R-"}, "h-W--2147483648", Malformed, 0, 0},
+		{Names{Layout: Custom, Exclusive: "--"}, "h---2147483648", Malformed, 0, 0},
+		{Names{Layout: Custom, Exclusive: "--"}, "h--2147483647", Contender, Exclusive, 2147483647},
+	} {
+		e, class := test.names.Parse(test.name)
+		if class != test.class || class == Contender && (e.Kind != test.kind || e.Seq != test.seq) {
+			t.Errorf("%q in %+v: %+v, class %d; want class %d, %d, number %d", test.name, test.names, e, class, test.class, test.kind, test.seq)
+		}
+	}
+}
+
 func TestPrefixParses(t *testing.T) {
 	name := Names{}.Ask([16]byte{0x01, 0x23, 0xab, 0xcd, 15: 0xff}, 1, Exclusive, false)[0] + "0000000042"
 	e, class := ParseName(name)

@@ -80,6 +80,7 @@ func (s *server) flipBit() bool {
 	w := s.world
 	disk := s.disk.Clone(rand.New(rand.NewPCG(w.rng.Uint64(), 0)))
 	disk.Restart()
+	disk.SetLimit(0) // the log can need room after a torn last batch
 	sound, _, err := s.readDisk(disk.Clone(rand.New(rand.NewPCG(1, 0))))
 	if err != nil {
 		return false // it is down, and its disk has nothing that one could start from

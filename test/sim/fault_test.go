@@ -144,3 +144,27 @@ func TestSlew(t *testing.T) {
 		}
 	}
 }
+
+// TestFlippedBitOnFullDisk checks that the fault of a flipped bit reports no failure if the
+// disk is full. After the last batch is torn, the log can need room that it did not need before.
+func TestFlippedBitOnFullDisk(t *testing.T) {
+	cfg := NewConfig(1)
+	cfg.Calm = true
+	w := New(cfg)
+	w.server.boot()
+	for _, m := range w.machines {
+		m.start()
+	}
+	for range 100 {
+		until := w.now + time.Second
+		w.runUntil(func() bool { return w.now > until })
+		w.server.disk.SetLimit(1)
+		for range 20 {
+			w.server.flipBit()
+		}
+		w.server.disk.SetLimit(0)
+	}
+	if w.err != nil {
+		t.Error(w.err)
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -64,7 +65,7 @@ func (f *Facts) isLock(path string) bool {
 const readers = 16
 
 // parents reads the parents of entries: those of the locks, and the children of the
-// prefix, which may be locks without a holder.
+// prefix, which may be locks without a holder, with the parents in semaphores.
 func (f *Facts) parents(ctx context.Context, z *zk.Client) error {
 	paths, err := f.above(ctx, z)
 	if err != nil {
@@ -79,14 +80,19 @@ func (f *Facts) parents(ctx context.Context, z *zk.Client) error {
 		// Each goroutine ends with its read, and all end before parents returns.
 		all.Go(func() {
 			defer func() { <-free }()
-			p, there, failed := readParent(ctx, z, path)
-			mu.Lock()
-			defer mu.Unlock()
-			if there {
-				f.Parents[path] = p
-			}
-			if err == nil {
-				err = failed
+			for _, at := range []string{path, queue.GatePath(path), queue.LeasesPath(path)} {
+				p, there, failed := readParent(ctx, z, at)
+				mu.Lock()
+				if there {
+					f.Parents[at] = p
+				}
+				if err == nil {
+					err = failed
+				}
+				mu.Unlock()
+				if at == path && (!there || p.Unread == nil && p.Stat.NumChildren == 0) {
+					break // it is not a semaphore
+				}
 			}
 		})
 	}

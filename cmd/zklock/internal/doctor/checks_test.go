@@ -80,8 +80,8 @@ func hold(t *testing.T, l *zklock.Lock) *zklock.Hold {
 	return h
 }
 
-// queue lets a lock be waited for, and returns when it is in line.
-func queue(t *testing.T, l *zklock.Lock, waiting int) {
+// enqueue lets a lock be waited for, and returns when it is in line.
+func enqueue(t *testing.T, l *zklock.Lock, waiting int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -159,12 +159,12 @@ func TestDeadlock(t *testing.T) {
 	one, two, three := client(t, srv, "one"), client(t, srv, "two"), client(t, srv, "three")
 	hold(t, one.Mutex("a"))
 	hold(t, two.Mutex("b"))
-	queue(t, one.Mutex("b"), 1)
+	enqueue(t, one.Mutex("b"), 1)
 	if found := look(t, srv).of("deadlock"); len(found) != 0 {
 		t.Errorf("before there is one: %+v", found)
 	}
-	queue(t, two.Mutex("a"), 1)
-	queue(t, three.Mutex("a"), 2)
+	enqueue(t, two.Mutex("a"), 1)
+	enqueue(t, three.Mutex("a"), 2)
 	r := look(t, srv)
 	f := wantOne(t, r, "deadlock", Critical, "one waits for /zklock/b, held by two", "two waits for /zklock/a, held by one", "1 more session waits for them")
 	if len(f.Locks) != 2 || r.Exit != 2 {
@@ -201,10 +201,29 @@ func TestSequence(t *testing.T) {
 	if err := srv.JumpSequence("/zklock/a", 1<<31-10_000_000); err != nil {
 		t.Fatal(err)
 	}
-	queue(t, client(t, srv, "two").Mutex("a"), 1)
+	enqueue(t, client(t, srv, "two").Mutex("a"), 1)
 	f := wantOne(t, look(t, srv), "sequence", Critical, "/zklock/a", "99%")
 	if len(f.Locks) != 1 {
 		t.Errorf("%+v", f)
+	}
+}
+
+// TestSequenceOfUnusedSemaphore checks that doctor finds a semaphore without a holder whose
+// sequence numbers are used up. They are those of znodes below the lock's znode.
+func TestSequenceOfUnusedSemaphore(t *testing.T) {
+	for _, child := range []string{"locks", "leases"} {
+		srv := zktest.Start(t)
+		h, err := client(t, srv, "one").Semaphore("s", 2).Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := srv.JumpSequence("/zklock/s/"+child, 1<<31-1); err != nil {
+			t.Fatal(err)
+		}
+		wantOne(t, look(t, srv), "sequence", Critical, "/zklock/s/"+child, "100%")
 	}
 }
 

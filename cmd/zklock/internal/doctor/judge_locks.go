@@ -13,6 +13,7 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/internal/queue"
 )
 
 // judgeLocks reports how many locks were checked.
@@ -119,7 +120,11 @@ func (f *Facts) judgeSequence() []Finding {
 		default:
 			continue
 		}
-		one := finding(level, checkSequence, "stop its clients, delete "+legible.Word(at)+" while it is empty, and start the clients again: a new znode counts from 0. When all numbers are used, every acquire fails",
+		fails := fmt.Sprintf("From number %d on, every acquire fails", queue.SequenceLimit)
+		if n >= queue.SequenceLimit {
+			fails = "Until then, every acquire fails"
+		}
+		one := finding(level, checkSequence, "stop its clients, delete "+legible.Word(at)+" while it is empty, and start the clients again: a new znode counts from 0. "+fails,
 			"%s has used %d%% of its sequence numbers%s", legible.Path(at), n*100/lastSequence, f.lasts(at, n))
 		one.Locks = []string{at}
 		found = append(found, one)
@@ -134,10 +139,10 @@ func (f *Facts) judgeSequence() []Finding {
 func (f *Facts) lasts(at string, used int64) string {
 	p, ok := f.Parents[at]
 	age := f.ageOf(madeAt(p.Stat))
-	if !ok || age < time.Hour || used >= lastSequence {
+	if !ok || age < time.Hour || used >= queue.SequenceLimit {
 		return ""
 	}
-	left := time.Duration(float64(age) / float64(used) * float64(lastSequence-used))
+	left := time.Duration(float64(age) / float64(used) * float64(queue.SequenceLimit-used))
 	return fmt.Sprintf("; at this rate, the rest lasts %s", cli.ShortDuration(left))
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -303,6 +304,13 @@ func TestSequences(t *testing.T) {
 			if len(found) != 1 || found[0].Level != tt.level || !strings.Contains(found[0].What, tt.text) {
 				t.Errorf("%d, of which %d exist: %+v, want %s, %q", tt.used, children, found, tt.level, tt.text)
 			}
+		}
+	}
+	for used, want := range map[int64]string{queue.SequenceLimit - 1: "From number 2146435072 on", queue.SequenceLimit: "Until then, every acquire fails"} {
+		f := ensemble()
+		f.Parents["/zklock/a"] = Parent{Path: "/zklock/a", Stat: zk.Stat{Ctime: f.Now.Add(-24 * time.Hour).UnixMilli(), Cversion: int32(2 * used)}}
+		if found := f.judgeSequence(); len(found) != 1 || !strings.Contains(found[0].Do, want) {
+			t.Errorf("%d: %+v, want %q", used, found, want)
 		}
 	}
 	// The servers count no creates of the znodes that they make themselves.
