@@ -111,11 +111,12 @@ func (e *lockedError) Is(target error) bool { return target == ErrLocked }
 
 // publicError translates an error of the core into one that users can find.
 func publicError(err error) error {
+	if e, ok := errors.AsType[*queue.ExhaustedError](err); ok {
+		return fmt.Errorf("%w: %s", ErrSequenceExhausted, legible.Path(e.Parent))
+	}
 	switch {
 	case errors.Is(err, queue.ErrLocked):
 		return ErrLocked
-	case errors.Is(err, queue.ErrExhausted):
-		return fmt.Errorf("%w%s", ErrSequenceExhausted, strings.TrimPrefix(err.Error(), queue.ErrExhausted.Error()))
 	case errors.Is(err, queue.ErrPermits):
 		return ErrPermits
 	case errors.Is(err, queue.ErrSize):

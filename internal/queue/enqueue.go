@@ -197,7 +197,7 @@ func (c *Core) createFailed(now time.Duration, acq *acquire, nodes []*node, r Re
 		c.retryStep(now, acq, now)
 	case r.Code == NodeExists:
 		// Sequence numbers stay at their maximum, so a name without a GUID is taken.
-		c.fail(now, acq, exhausted(nodes[0].parent))
+		c.fail(now, acq, &ExhaustedError{nodes[0].parent})
 	default:
 		c.fail(now, acq, r.Err)
 	}
@@ -257,7 +257,7 @@ func (c *Core) inspectOwn(acq *acquire, nodes []*node, r Reply) error {
 		e, class := n.position.names.Parse(n.name)
 		switch {
 		case class != Contender || e.Seq >= SequenceLimit:
-			return exhausted(n.parent)
+			return &ExhaustedError{n.parent}
 		case e.Seq >= SequenceWarning:
 			c.signal(Signal{ID: acq.id, Kind: NearLimit, Token: e.Seq})
 		}

@@ -1,15 +1,11 @@
 package queue
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 // Reasons why an acquire failed or a hold was lost. The root package translates them to
 // its public errors.
 var (
 	ErrLocked    = errors.New("held by another client")
-	ErrExhausted = errors.New("the sequence numbers of this path are used up or damaged")
 	ErrDeadline  = errors.New("no quorum answered in time")
 	ErrGone      = errors.New("the lock's znode was deleted by another client")
 	ErrExpired   = errors.New("the session expired")
@@ -26,6 +22,12 @@ var (
 	ErrNotHeld   = errors.New("not held")
 )
 
-// exhausted returns ErrExhausted with the znode to delete, which can be one of several queues
-// or a part of a semaphore.
-func exhausted(parent string) error { return fmt.Errorf("%w: %s", ErrExhausted, parent) }
+// ExhaustedError means that the sequence numbers of a znode are used up or damaged.
+type ExhaustedError struct {
+	Parent string // one of several queues, or a part of a semaphore
+}
+
+// Error implements error.
+func (e *ExhaustedError) Error() string {
+	return "the sequence numbers of this path are used up or damaged: " + e.Parent
+}

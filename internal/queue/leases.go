@@ -50,7 +50,7 @@ func (c *Core) counts(now time.Duration, p *position, children []string, of int,
 		}
 	}
 	if len(l.Malformed) > 0 {
-		c.fail(now, p.acquire, exhausted(p.parent))
+		c.fail(now, p.acquire, &ExhaustedError{p.parent})
 		return
 	}
 	p.ahead = slices.DeleteFunc(l.Queue, func(e Entry) bool { return !e.Lease() || p.owns(e) })

@@ -239,7 +239,7 @@ func (c *Core) listed(now time.Duration, p *position, children []string) {
 		}
 	}
 	if len(l.Malformed) > 0 {
-		c.fail(now, p.acquire, exhausted(p.parent))
+		c.fail(now, p.acquire, &ExhaustedError{p.parent})
 		return
 	}
 	// The znodes of one position have consecutive numbers.
