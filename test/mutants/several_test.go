@@ -157,8 +157,8 @@ func severalMutants() []Mutant {
 	c.send(Request{Kind: Get, Path: SizePath(s.Path), Watch: watch}, func(_ time.Duration, r Reply) { size = r })
 	c.send(Request{Kind: List, Path: dir, Watch: watch}, func(now time.Duration, r Reply) { then(now, r, size) })`},
 			},
-			Suite: property, Test: "TestSizeStorm",
-			Says: `always more leases than the size`,
+			Suite: property, Test: "TestTranscripts/semaphore-resized-between",
+			Says: `the core did otherwise`,
 		},
 		{
 			Name:   "CachedSize",
