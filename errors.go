@@ -67,7 +67,7 @@ var (
 	// lock are used up, or that a child has an impossible one. Beyond the limit, two
 	// clients could hold the lock, so no client gets it: delete the znode that the error
 	// names while no client uses it.
-	ErrSequenceExhausted = errors.New("zklock: the sequence numbers of this lock are used up or damaged; delete its znode while no client uses it")
+	ErrSequenceExhausted = errors.New("zklock: the sequence numbers of this lock are used up or damaged; while no client uses it, delete the znode")
 )
 
 // An Error is the type of the errors that this package returns.

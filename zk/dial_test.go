@@ -272,6 +272,41 @@ func TestDialPassesSilentServerWithinItsContext(t *testing.T) {
 	}
 }
 
+// TestDialWaitsForSlowServers checks that Dial does not leave healthy servers too early if all are
+// slow, as with TLS over a network with a round trip of 400 ms, or after a restart of all servers.
+func TestDialWaitsForSlowServers(t *testing.T) {
+	for _, row := range []struct {
+		servers             string
+		limit, dial, answer time.Duration
+	}{
+		{"a:1,b:1,c:1,d:1,e:1", 3 * time.Second, 1200 * time.Millisecond, 400 * time.Millisecond},
+		{"a:1,b:1,c:1,d:1,e:1", 3 * time.Second, 0, 1200 * time.Millisecond},
+		{"a:1,b:1,c:1", 5 * time.Second, 1200 * time.Millisecond, 2400 * time.Millisecond},
+		{"a:1,b:1,c:1", 10 * time.Second, 1200 * time.Millisecond, 4 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(t)
+			f.serveAll(func(c *fakeConn) { time.Sleep(row.answer); c.greet(7); c.serveRequests() })
+			dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+				select {
+				case <-time.After(row.dial):
+					return f.net.DialContext(ctx, network, "127.0.0.1:2181")
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+			c, err := Dial(within(t, row.limit), row.servers, &Options{DialContext: dial, KeepOrder: true})
+			if err != nil {
+				time.Sleep(row.answer) // until the servers have answered
+				t.Fatalf("%+v: %v", row, err)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestUnixSocket(t *testing.T) {
 	path := t.TempDir() + "/zk.sock"
 	ln, err := net.Listen("unix", path)

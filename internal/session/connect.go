@@ -112,10 +112,11 @@ const minDialTimeout = 100 * time.Millisecond
 
 // minFirstDialTimeout is the minimum time for one server before the first session, however
 // short Config.DialLimit is: a handshake with TLS over a slow network needs several round trips.
-const minFirstDialTimeout = time.Second
+const minFirstDialTimeout = 1500 * time.Millisecond
 
-// dialTimeout returns the time for one server. Within a session timeout, and within
-// Config.DialLimit, each server gets a turn.
+// dialTimeout returns the time for one server. Within a session timeout, each server gets a turn.
+// Within Config.DialLimit, more than half of the servers get one: if half are down, no quorum
+// answers, and with shorter turns no healthy server of a slow ensemble could answer in time.
 func (c *Core) dialTimeout() time.Duration {
 	t := c.Timeout()
 	if c.sessionID == 0 {
@@ -124,9 +125,17 @@ func (c *Core) dialTimeout() time.Duration {
 	n := time.Duration(len(c.cfg.Servers))
 	each := t / n
 	if limit := c.cfg.DialLimit; limit > 0 && n > 1 {
-		each = min(each, max(limit/n, minFirstDialTimeout))
+		each = min(each, max(limit/(n/2+1), minFirstDialTimeout))
 	}
 	return max(each, min(c.cfg.Timeout, minDialTimeout))
+}
+
+// extendDeadline begins the time for the next step of an attempt. Before the first session, each
+// step has it, because a turn can be short: only a server that makes progress gets more time.
+func (c *Core) extendDeadline(now time.Duration) {
+	if c.cfg.DialLimit > 0 && len(c.cfg.Servers) > 1 {
+		c.deadline = now + c.dialTimeout()
+	}
 }
 
 // Dialed reports that the connection gen is open. It begins the handshake.
@@ -135,6 +144,7 @@ func (c *Core) Dialed(gen uint64, now time.Duration) {
 		return
 	}
 	c.phase = handshaking
+	c.extendDeadline(now)
 	c.connectSent, c.lastSend = now, now
 	req := wire.ConnectRequest{
 		LastZxidSeen: c.lastZxid,
@@ -286,6 +296,7 @@ func (c *Core) acceptSession(r *wire.ConnectResponse, now time.Duration) {
 	c.readOnlySession = c.readOnly && !resumed
 	if c.cfg.SASL {
 		c.beginSASL()
+		c.extendDeadline(now)
 		return
 	}
 	c.startConnected(now)

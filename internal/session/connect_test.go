@@ -246,9 +246,9 @@ func TestDialTimeoutCoversDialAndHandshake(t *testing.T) {
 	}
 }
 
-// TestDialLimitGivesEachServerATurn checks that a silent server does not use up the time for the
+// TestDialLimitIsDividedAmongServers checks that a silent server does not use up the time for the
 // first session, and that later sessions have the usual time for each server.
-func TestDialLimitGivesEachServerATurn(t *testing.T) {
+func TestDialLimitIsDividedAmongServers(t *testing.T) {
 	for _, row := range []struct {
 		servers              []string
 		limit, timeout, want time.Duration
@@ -256,6 +256,8 @@ func TestDialLimitGivesEachServerATurn(t *testing.T) {
 		{[]string{"a:1", "b:1"}, 0, 20 * time.Second, 10 * time.Second},
 		{[]string{"a:1", "b:1"}, time.Minute, 20 * time.Second, 10 * time.Second},
 		{[]string{"a:1", "b:1"}, 10 * time.Second, 20 * time.Second, 5 * time.Second},
+		{[]string{"a:1", "b:1", "c:1"}, 10 * time.Second, 20 * time.Second, 5 * time.Second},
+		{[]string{"a:1", "b:1", "c:1", "d:1", "e:1"}, 6 * time.Second, 20 * time.Second, 2 * time.Second},
 		{[]string{"a:1", "b:1"}, time.Second, 20 * time.Second, minFirstDialTimeout},
 		{[]string{"a:1", "b:1"}, 100 * time.Millisecond, time.Second, 500 * time.Millisecond},
 		{[]string{"a:1"}, 10 * time.Second, 20 * time.Second, 20 * time.Second},

@@ -71,7 +71,7 @@ type Core struct {
 	conn           uint64 // counts successful handshakes
 	failedAttempts int    // consecutive failed connections
 	dialAt         time.Duration
-	deadline       time.Duration // for dial, handshake and SASL together
+	deadline       time.Duration // for dial, handshake and SASL together; see extendDeadline
 	sasl           saslExchange
 	// connectSent is when the connect request was encoded. The server starts to count
 	// the session timeout at this moment or later.

@@ -65,34 +65,50 @@ func (f *Facts) isLock(path string) bool {
 const readers = 16
 
 // parents reads the parents of entries: those of the locks, and the children of the
-// prefix, which may be locks without a holder, with the parents in semaphores.
+// prefix, which may be locks without a holder, with the parents in semaphores. It reads at most
+// maxParents znodes.
 func (f *Facts) parents(ctx context.Context, z *zk.Client) error {
-	paths, err := f.above(ctx, z)
+	paths, ofEntries, err := f.above(ctx, z)
 	if err != nil {
 		return err
 	}
 	f.Parents = map[string]Parent{}
+	if err := f.readParents(ctx, z, paths); err != nil {
+		return err
+	}
+	var inside []string
+	for _, path := range paths[ofEntries:] {
+		p, there := f.Parents[path]
+		if !there || p.Unread == nil && p.Stat.NumChildren == 0 {
+			continue // it is not a semaphore
+		}
+		for _, at := range []string{queue.GatePath(path), queue.LeasesPath(path)} {
+			if _, known := f.Parents[at]; !known {
+				inside = append(inside, at)
+			}
+		}
+	}
+	return f.readParents(ctx, z, inside[:min(len(inside), maxParents-len(paths))])
+}
+
+// readParents reads these parents, unless they are missing or ephemeral.
+func (f *Facts) readParents(ctx context.Context, z *zk.Client, paths []string) (err error) {
 	var mu sync.Mutex // guards f.Parents and err
 	var all sync.WaitGroup
 	free := make(chan struct{}, readers)
 	for _, path := range paths {
 		free <- struct{}{}
-		// Each goroutine ends with its read, and all end before parents returns.
+		// Each goroutine ends with its read, and all end before readParents returns.
 		all.Go(func() {
 			defer func() { <-free }()
-			for _, at := range []string{path, queue.GatePath(path), queue.LeasesPath(path)} {
-				p, there, failed := readParent(ctx, z, at)
-				mu.Lock()
-				if there {
-					f.Parents[at] = p
-				}
-				if err == nil {
-					err = failed
-				}
-				mu.Unlock()
-				if at == path && (!there || p.Unread == nil && p.Stat.NumChildren == 0) {
-					break // it is not a semaphore
-				}
+			p, there, failed := readParent(ctx, z, path)
+			mu.Lock()
+			defer mu.Unlock()
+			if there {
+				f.Parents[path] = p
+			}
+			if err == nil {
+				err = failed
 			}
 		})
 	}
@@ -100,10 +116,10 @@ func (f *Facts) parents(ctx context.Context, z *zk.Client) error {
 	return err
 }
 
-// above returns the paths of these znodes without duplicates, at most maxParents.
-func (f *Facts) above(ctx context.Context, z *zk.Client) ([]string, error) {
+// above returns the paths of these znodes, except those in semaphores without a holder, without
+// duplicates, at most maxParents. The first ones, ofEntries, have entries.
+func (f *Facts) above(ctx context.Context, z *zk.Client) (paths []string, ofEntries int, err error) {
 	seen := map[string]bool{}
-	var paths []string
 	add := func(path string) {
 		if !seen[path] && len(paths) < maxParents {
 			seen[path] = true
@@ -117,19 +133,20 @@ func (f *Facts) above(ctx context.Context, z *zk.Client) ([]string, error) {
 			}
 		}
 	}
+	ofEntries = len(paths)
 	if f.Prefix == "/" {
-		return paths, nil // other programs may own these znodes
+		return paths, ofEntries, nil // other programs may own these znodes
 	}
 	children, _, err := z.Children(ctx, f.Prefix)
 	// If the list is too large, the walk reports that.
 	tooLarge := errors.Is(err, zk.ErrReplyTooLarge) || errors.Is(err, zk.ErrQuotaExceeded)
 	if !answered(err) && !errors.Is(err, zk.ErrNoNode) && !tooLarge {
-		return nil, err
+		return nil, 0, err
 	}
 	for _, child := range children {
 		add(path.Join(f.Prefix, child))
 	}
-	return paths, nil
+	return paths, ofEntries, nil
 }
 
 // readParent reads one parent. It returns false if the znode is missing or ephemeral.

@@ -1,10 +1,13 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"net"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -225,6 +228,55 @@ func TestSequenceOfUnusedSemaphore(t *testing.T) {
 		}
 		wantOne(t, look(t, srv), "sequence", Critical, "/zklock/s/"+child, "100%")
 	}
+}
+
+// TestHeldLocksAreReadOnce checks that doctor does not look for a semaphore's parents of entries
+// below a lock that has entries itself: with thousands of locks, the time limit would end before.
+func TestHeldLocksAreReadOnce(t *testing.T) {
+	srv := zktest.Start(t)
+	c := client(t, srv, "one")
+	hold(t, c.Mutex("a"))
+	hold(t, c.Semaphore("s", 2))
+	var sent sentBytes
+	look(t, srv, func(c *Config) {
+		c.Zk.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := srv.DialContext(ctx, network, address)
+			return recordedConn{conn, &sent}, err
+		}
+	})
+	for _, path := range []string{"/zklock/a/locks", "/zklock/a/leases", "/zklock/s/leases/leases"} {
+		if sent.contains(path) {
+			t.Errorf("doctor read %s", path)
+		}
+	}
+	if !sent.contains("/zklock/s/locks") {
+		t.Error("doctor did not read the semaphore")
+	}
+}
+
+// sentBytes are what connections sent.
+type sentBytes struct {
+	mu  sync.Mutex // guards all
+	all []byte
+}
+
+func (s *sentBytes) contains(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.Contains(s.all, []byte(text))
+}
+
+// recordedConn records what it sends.
+type recordedConn struct {
+	net.Conn
+	sent *sentBytes
+}
+
+func (c recordedConn) Write(b []byte) (int, error) {
+	c.sent.mu.Lock()
+	c.sent.all = append(c.sent.all, b...)
+	c.sent.mu.Unlock()
+	return c.Conn.Write(b)
 }
 
 func TestManyLocks(t *testing.T) {
