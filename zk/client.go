@@ -82,9 +82,9 @@ type Client struct {
 //
 // Dial tries the servers in turn until ctx ends. If ctx has no deadline, Dial tries
 // for one session timeout. If a server does not answer, Dial leaves it early enough to try more
-// than half of the servers, but not before 1.5 s. Dial returns earlier if no server can ever work: because it
-// is not a ZooKeeper server, its certificate is not trusted, its name ends in
-// .invalid, or the files of a SASL mechanism are not usable. The error has the failure
+// than half of the servers, but not before 1.5 s. Dial returns earlier if no server can ever
+// work: because it is not a ZooKeeper server, its certificate is not trusted, its name ends
+// in .invalid, or the files of a SASL mechanism are not usable. The error has the failure
 // of each server that was tried. ctx bounds only Dial, not the client.
 func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	o, err := opts.check()
