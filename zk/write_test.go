@@ -126,8 +126,12 @@ func TestGivenUpConnectionSendsNothingMore(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		c.send(wire.AppendRecord(nil, &wire.ConnectResponse{Timeout: 300, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true}))
-		// It reads nothing until the client connects again.
+		c.send(wire.AppendRecord(nil, &wire.ConnectResponse{Timeout: 1500, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true}))
+		if _, err := c.br.Peek(4); err != nil {
+			t.Error("the client gave up the connection before it sent the request:", err)
+			return
+		}
+		// It reads no more until the client connects again.
 		second, err := ln.Accept()
 		if err != nil {
 			return

@@ -108,7 +108,9 @@ func New(z *zk.Client, opts *Options) (*Handler, error) {
 	var boot [8]byte
 	rand.Read(boot[:]) // never fails
 	h := &Handler{
-		opts: *opts, log: opts.Logger, boot: hex.EncodeToString(boot[:]), page: page, closed: make(chan struct{}), responses: slots{max: maxResponses}, streams: slots{max: maxStreams}, waits: slots{max: maxWaits}, large: slots{max: maxLarge, maxSize: maxLargeSize}, encoders: make(chan struct{}, maxEncoders), makers: make(chan struct{}, maxMakers), began: time.Now(),
+		opts: *opts, log: opts.Logger, boot: hex.EncodeToString(boot[:]), page: page, closed: make(chan struct{}), began: time.Now(),
+		responses: slots{max: maxResponses}, streams: slots{max: maxStreams}, waits: slots{max: maxWaits}, large: slots{max: maxLarge, maxSize: maxLargeSize},
+		encoders: make(chan struct{}, maxEncoders), makers: make(chan struct{}, maxMakers),
 		troubles: &troubles{deadlocks: [][]step{}}, troublesChanged: make(chan struct{}),
 		watcher: inspect.NewWatcher(z, &inspect.WatchOptions{
 			Prefix: opts.Prefix, Layout: opts.Layout, MaxReadRate: opts.MaxReadRate, List: inspect.ListOptions{MaxReads: opts.MaxListReads},

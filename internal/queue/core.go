@@ -43,7 +43,9 @@ type Core struct {
 	// even after they answered a write on this one: a server may still tell the leader
 	// that the session has moved back to it, right behind such a request.
 	unsettledUntil time.Duration
-	settledAt      time.Duration // when a heartbeat sent its last write because of that, among those answered
+	// settledAt is when the last answered write was sent of those that heartbeats send because of
+	// unsettledUntil.
+	settledAt time.Duration
 
 	acquires       []*acquire    // in order of arrival
 	late           []*node       // those whose delete the next create may include

@@ -187,7 +187,7 @@ func (c *Core) eventFixed(now time.Duration, p *position, kind EventKind) {
 // probeFixed finds out whether a pending delete with a fixed name exists, and deletes it
 // if it is this client's. The check is a write: after it, earlier requests of this session
 // are either applied or never will be.
-func (c *Core) probeFixed(now time.Duration, n *node) {
+func (c *Core) probeFixed(n *node) {
 	n.state = searching
 	var conn uint64
 	c.send(Request{Kind: Check, Paths: []string{n.path()}}, func(now time.Duration, r Reply) {

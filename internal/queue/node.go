@@ -153,7 +153,7 @@ func (c *Core) dispose(asOf time.Duration, n *node) {
 		batchable := !n.apart && n.named == byGUID && n.parting != nil && n.parting.left == 1
 		c.send(Request{Kind: Delete, Path: n.path(), Batchable: batchable}, func(now time.Duration, r Reply) { c.deleted(now, n, r) })
 	case n.state == unknown && n.fixed:
-		c.probeFixed(asOf, n)
+		c.probeFixed(n)
 	case n.state == unknown:
 		c.probe(n.parent)
 	}

@@ -124,16 +124,22 @@ func (c *Core) dialTimeout() time.Duration {
 	}
 	n := time.Duration(len(c.cfg.Servers))
 	each := t / n
-	if limit := c.cfg.DialLimit; limit > 0 && n > 1 {
-		each = min(each, max(limit/(n/2+1), minFirstDialTimeout))
+	if c.limitsDial() {
+		each = min(each, max(c.cfg.DialLimit/(n/2+1), minFirstDialTimeout))
 	}
 	return max(each, min(c.cfg.Timeout, minDialTimeout))
+}
+
+// limitsDial reports whether Config.DialLimit applies: before the first session, if there are
+// several servers.
+func (c *Core) limitsDial() bool {
+	return c.cfg.DialLimit > 0 && c.conn == 0 && len(c.cfg.Servers) > 1
 }
 
 // extendDeadline begins the time for the next step of an attempt. Before the first session, each
 // step has it, because a turn can be short: only a server that makes progress gets more time.
 func (c *Core) extendDeadline(now time.Duration) {
-	if c.cfg.DialLimit > 0 && len(c.cfg.Servers) > 1 {
+	if c.limitsDial() {
 		c.deadline = now + c.dialTimeout()
 	}
 }
@@ -307,7 +313,6 @@ func (c *Core) acceptSession(r *wire.ConnectResponse, now time.Duration) {
 func (c *Core) startConnected(now time.Duration) {
 	c.phase, c.conn = connected, c.conn+1
 	c.upSince, c.lastRecv, c.unreported = now, now, false
-	c.cfg.DialLimit = 0 // it is only for the first session
 	c.failures[c.current].Err = nil
 	// This order is guaranteed: credentials before anything that needs them, and
 	// watches before any read. The events that were missed precede the answer that

@@ -21,7 +21,7 @@ type Config struct {
 	Servers []string
 	// Timeout is the session timeout to request. Values below 1 ms count as 1 ms.
 	Timeout time.Duration
-	// DialLimit is the time in which the driver wants the first session. 0 means Timeout.
+	// DialLimit is how long the driver waits for the first session. 0 means Timeout.
 	DialLimit time.Duration
 	// ReadOnly accepts servers that have lost their quorum.
 	ReadOnly bool

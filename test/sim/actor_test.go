@@ -317,7 +317,7 @@ func (a *actor) checkFailure(err error) {
 				return
 			}
 		}
-	case isExhausted(err):
+	case errors.As(err, new(*queue.ExhaustedError)):
 		for _, p := range a.wanted.parts {
 			if p.lock.jumped {
 				w.Stats.Exhausted++
@@ -358,10 +358,4 @@ func (c *client) actor(id queue.ID) *actor {
 		}
 	}
 	return nil
-}
-
-// isExhausted reports whether the sequence numbers of a queue are used up.
-func isExhausted(err error) bool {
-	_, ok := errors.AsType[*queue.ExhaustedError](err)
-	return ok
 }

@@ -33,7 +33,8 @@ func startProgress(out io.Writer, foreground func() bool, describe func() string
 }
 
 // Progress shows what the command does, with the time since it began, if standard error is
-// a terminal that can erase it. The caller stops it before it prints anything, or calls Erase before.
+// a terminal that can erase it. The caller stops it before it prints anything, or calls Erase
+// before.
 func (s *Settings) Progress(format string, args ...any) *Progress {
 	if !ObeysSequences(2) {
 		return nil

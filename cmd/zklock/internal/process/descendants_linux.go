@@ -165,18 +165,14 @@ func listAll() (all []int, err error) {
 // hasAll reports whether an environment, as /proc shows it, has all of these variables. It
 // allocates nothing: a hostile environment may have a million variables.
 func hasAll(environ []byte, env []string) bool {
-	for _, v := range env {
-		found := false
+	return !slices.ContainsFunc(env, func(v string) bool {
 		for has := range bytes.SplitSeq(environ, []byte{0}) {
-			if found = string(has) == v; found {
-				break
+			if string(has) == v {
+				return false
 			}
 		}
-		if !found {
-			return false
-		}
-	}
-	return true
+		return true
+	})
 }
 
 // isHelper reports whether a process is a watchdog or hook of zklock, which ends by
