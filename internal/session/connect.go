@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net"
+	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zklock/zklock/internal/wire"
@@ -122,7 +125,7 @@ func (c *Core) dialTimeout() time.Duration {
 	if c.sessionID == 0 {
 		t = c.cfg.Timeout // the negotiated timeout belonged to another session
 	}
-	n := time.Duration(len(c.cfg.Servers))
+	n := time.Duration(c.places())
 	each := t / n
 	if c.limitsDial() {
 		each = min(each, max(c.cfg.DialLimit/(n/2+1), minFirstDialTimeout))
@@ -130,10 +133,23 @@ func (c *Core) dialTimeout() time.Duration {
 	return max(each, min(c.cfg.Timeout, minDialTimeout))
 }
 
-// limitsDial reports whether Config.DialLimit applies: before the first session, if there are
-// several servers.
+// places returns among how many servers the time is divided. A single host name counts as two,
+// because it can have several addresses, and the driver tries the next one after a failure.
+func (c *Core) places() int {
+	if n := len(c.cfg.Servers); n > 1 {
+		return n
+	}
+	host, _, _ := net.SplitHostPort(c.cfg.Servers[0])
+	if _, err := netip.ParseAddr(host); err == nil || strings.HasPrefix(c.cfg.Servers[0], "unix:") {
+		return 1
+	}
+	return 2
+}
+
+// limitsDial reports whether Config.DialLimit applies: before the first session, if another server
+// can be tried.
 func (c *Core) limitsDial() bool {
-	return c.cfg.DialLimit > 0 && c.conn == 0 && len(c.cfg.Servers) > 1
+	return c.cfg.DialLimit > 0 && c.conn == 0 && c.places() > 1
 }
 
 // extendDeadline begins the time for the next step of an attempt. Before the first session, each

@@ -251,16 +251,20 @@ func TestDialTimeoutCoversDialAndHandshake(t *testing.T) {
 func TestDialLimitIsDividedAmongServers(t *testing.T) {
 	for _, row := range []struct {
 		servers              []string
+		places               int
 		limit, timeout, want time.Duration
 	}{
-		{[]string{"a:1", "b:1"}, 0, 20 * time.Second, 10 * time.Second},
-		{[]string{"a:1", "b:1"}, time.Minute, 20 * time.Second, 10 * time.Second},
-		{[]string{"a:1", "b:1"}, 10 * time.Second, 20 * time.Second, 5 * time.Second},
-		{[]string{"a:1", "b:1", "c:1"}, 10 * time.Second, 20 * time.Second, 5 * time.Second},
-		{[]string{"a:1", "b:1", "c:1", "d:1", "e:1"}, 6 * time.Second, 20 * time.Second, 2 * time.Second},
-		{[]string{"a:1", "b:1"}, time.Second, 20 * time.Second, minFirstDialTimeout},
-		{[]string{"a:1", "b:1"}, 100 * time.Millisecond, time.Second, 500 * time.Millisecond},
-		{[]string{"a:1"}, 10 * time.Second, 20 * time.Second, 20 * time.Second},
+		{[]string{"a:1", "b:1"}, 2, 0, 20 * time.Second, 10 * time.Second},
+		{[]string{"a:1", "b:1"}, 2, time.Minute, 20 * time.Second, 10 * time.Second},
+		{[]string{"a:1", "b:1"}, 2, 10 * time.Second, 20 * time.Second, 5 * time.Second},
+		{[]string{"a:1", "b:1", "c:1"}, 3, 10 * time.Second, 20 * time.Second, 5 * time.Second},
+		{[]string{"a:1", "b:1", "c:1", "d:1", "e:1"}, 5, 6 * time.Second, 20 * time.Second, 2 * time.Second},
+		{[]string{"a:1", "b:1"}, 2, time.Second, 20 * time.Second, minFirstDialTimeout},
+		{[]string{"a:1", "b:1"}, 2, 100 * time.Millisecond, time.Second, 500 * time.Millisecond},
+		{[]string{"10.0.0.1:1"}, 1, 10 * time.Second, 20 * time.Second, 20 * time.Second},
+		{[]string{"[fe80::1%eth0]:1"}, 1, 10 * time.Second, 20 * time.Second, 20 * time.Second},
+		{[]string{"unix:/run/a"}, 1, 10 * time.Second, 20 * time.Second, 20 * time.Second},
+		{[]string{"a:1"}, 2, 10 * time.Second, 20 * time.Second, 5 * time.Second},
 	} {
 		r := newRig(t, func(c *Config) {
 			c.Servers, c.Timeout, c.DialLimit = row.servers, row.timeout, row.limit
@@ -274,8 +278,8 @@ func TestDialLimitIsDividedAmongServers(t *testing.T) {
 		r.greet(w)
 		r.core.Lost(r.gen, errors.New("reset"), r.now)
 		r.dial()
-		if left := r.core.deadline - r.now; left != row.timeout/time.Duration(len(row.servers)) {
-			t.Errorf("%v for one of %d servers after the first session", left, len(row.servers))
+		if left := r.core.deadline - r.now; left != row.timeout/time.Duration(row.places) {
+			t.Errorf("%v for one server of %v after the first session", left, row.servers)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestRefusedCloseReportsError(t *testing.T) {
 // The negotiated timeout of an expired session must not shorten the dial timeout of
 // the next servers.
 func TestDialTimeoutOfNewSessionIsTheRequestedOne(t *testing.T) {
-	r := newRig(t, nil)
+	r := newRig(t, func(c *Config) { c.Servers = []string{"10.0.0.1:1"} })
 	r.timeout = 10 // ms
 	r.connect(7)
 	r.core.Lost(r.gen, ErrTimeout, r.now)
