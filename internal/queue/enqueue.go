@@ -182,7 +182,7 @@ func (c *Core) createFailed(now time.Duration, acq *acquire, nodes []*node, r Re
 	switch {
 	case acq == nil:
 	case r.Code == NoNode && c.outdated(acq, nodes):
-		acq.quitUnmade(c)
+		c.quitUnmade(now, acq)
 		c.enqueue(now, acq) // reads the access of the parents again
 	case r.Code == NoNode:
 		c.makeParents(now, acq, nodes, r.Failed)

@@ -23,7 +23,6 @@ func (c *Core) makeParents(now time.Duration, acq *acquire, nodes []*node, missi
 		return
 	}
 	acq.unmade = nil
-	acq.quitUnmade(c)
 	asked := map[string]bool{}
 	for _, n := range nodes {
 		// A refusal above a znode that exists or can be created does not matter: the last
@@ -37,20 +36,23 @@ func (c *Core) makeParents(now time.Duration, acq *acquire, nodes []*node, missi
 			c.makeParent(n, n.parent[:i], why)
 		}
 	}
+	c.quitUnmade(now, acq)
 	c.enqueue(now, acq)
 }
 
-// quitUnmade leaves the positions whose znodes were not created.
-func (acq *acquire) quitUnmade(c *Core) {
-	kept := acq.positions[:0]
+// quitUnmade leaves the positions whose znodes were not created. An earlier create of a fixed
+// node that had no answer may still be applied, so its znode is a pending delete.
+func (c *Core) quitUnmade(now time.Duration, acq *acquire) {
+	var unmade, kept []*position
 	for _, p := range acq.positions {
 		if len(p.nodes) > 0 && p.nodes[0].state == absent {
-			c.leaveQueue(p)
+			unmade = append(unmade, p)
 		} else {
 			kept = append(kept, p)
 		}
 	}
 	acq.positions = kept
+	c.abandon(now, unmade, nil, &pendingRelease{}, true, false)
 }
 
 // makeParent creates one ancestor of a znode; its parent is the last.
