@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/zklock/zklock/internal/tree"
@@ -271,7 +272,11 @@ func (s *Server) sendPolled(c *conn, b []byte, last bool) {
 		return
 	}
 	c.mu.Lock()
-	c.out = append(c.out, b...)
+	if len(c.out) == 0 && len(b) > keepBuffer {
+		c.out = slices.Clip(b) // as send does
+	} else {
+		c.out = append(c.out, b...)
+	}
 	if last && c.output < outputClosing {
 		c.output = outputClosing
 	}

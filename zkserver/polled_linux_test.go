@@ -274,6 +274,25 @@ func TestRequestsAreAppliedDuringSync(t *testing.T) {
 	}
 }
 
+// TestLongAnswerIsNotCopied: the loop encodes a long answer, and does not copy what the
+// socket does not take. All other clients would wait for that.
+func TestLongAnswerIsNotCopied(t *testing.T) {
+	const size = 24 << 20
+	s, addr := serveTCP(t, func(o *Options) { o.MaxFrame = 32 << 20 })
+	c := dialTCP(t, addr)
+	c.create("/data", wire.ModePersistent)
+	c.do(wire.OpSetData, &wire.SetDataRequest{Path: "/data", Data: make([]byte, size), Version: -1})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
+	k := s.only()
+	until(t, "the answer piles up", func() bool { return k.unread() >= size/2 })
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > size*3/2 {
+		t.Errorf("an answer of %d MiB took %d MiB of new memory", size>>20, n>>20)
+	}
+}
+
 // TestResetSlowReaderIsUnregistered: a client requests far more than it reads, and is
 // killed, so its kernel resets the connection. The connection ends then, and not with its
 // session an hour later: the rest of the answers is never read.

@@ -134,6 +134,10 @@ func (s *Server) reportRecovery(found *wal.Recovered) {
 		s.log.Warn("members of the data directory's group can replace its files, and thus take every lock; "+
 			"run chmod g-w on it unless this is intended", "dir", s.opts.DataDir)
 	}
+	if s.opts.setup.FS == nil && ownership.ReadableByAll(s.opts.DataDir) {
+		s.log.Warn("every user of this machine can lock the data directory, and so keep the server from starting again; "+
+			"run chmod o-r on it", "dir", s.opts.DataDir)
+	}
 	if s.opts.setup.FS == nil {
 		if err := ownership.CheckParents(s.opts.DataDir); err != nil {
 			s.log.Warn("another user could replace the data directory before the next start, and so reset all locks and fencing tokens",

@@ -224,6 +224,24 @@ func TestGroupWritableDirectoryIsWarnedAbout(t *testing.T) {
 	}
 }
 
+// TestReadableDirectoryIsWarnedAbout: a user who may read a directory can lock it.
+func TestReadableDirectoryIsWarnedAbout(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes say nothing there")
+	}
+	for mode, warned := range map[os.FileMode]bool{0o700: false, 0o750: false, 0o711: false, 0o755: true} {
+		var log strings.Builder
+		opts := Options{DataDir: t.TempDir(), Logger: logTo(&log)}
+		if err := os.Chmod(opts.DataDir, mode); err != nil {
+			t.Fatal(err)
+		}
+		start(t, opts).Close()
+		if strings.Contains(log.String(), "can lock the data directory") != warned {
+			t.Errorf("mode %04o: %s", mode, log.String())
+		}
+	}
+}
+
 // TestWorldWritableParentIsWarnedAbout: a user who may write to the parent of the data directory
 // can put another directory in its place.
 func TestWorldWritableParentIsWarnedAbout(t *testing.T) {

@@ -173,6 +173,8 @@ func (s *shell) attack() {
 			lines = append(lines, "show '"+fmt.Sprintf(name, fmt.Sprint("typed", i))+"' --ou\t\t", "show '"+fmt.Sprintf(name, fmt.Sprint("last", i))+"'\t\t")
 		}
 	}
+	// bash decodes the octal numbers of a variable that the script uses.
+	lines = append(lines, `show "\044\050touch\040decoded\051${words[2]@P}" --ou`+"\t\t")
 	lines = append(lines, "break benign-lock --token \t\t", "break benign-lock --token \t\t\t", "show -\t\t", "run benign-lock -- sort >redirected \t\t")
 	// A file of a stranger, whose name the shell completes itself, in quotes.
 	if err := os.WriteFile(filepath.Join(s.dir, ".zz;{touch,file}"), nil, 0o600); err != nil {

@@ -29,6 +29,9 @@ func CheckDir(string) error { return nil }
 // GroupWritable can't be told here.
 func GroupWritable(string) bool { return false }
 
+// ReadableByAll can't be told here.
+func ReadableByAll(string) bool { return false }
+
 // Other can't be told here.
 func Other(fs.FileInfo) (uid int, other bool) { return -1, false }
 

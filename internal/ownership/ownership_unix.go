@@ -218,6 +218,12 @@ func GroupWritable(dir string) bool {
 	return err == nil && info.Mode().Perm()&0o020 != 0
 }
 
+// ReadableByAll reports whether every user could open a directory, and so lock it.
+func ReadableByAll(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && info.Mode().Perm()&0o004 != 0
+}
+
 // Other returns the owner of a file, and whether that is neither this process's user nor
 // root.
 func Other(info fs.FileInfo) (uid int, other bool) {

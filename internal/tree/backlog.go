@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"math/bits"
 	"time"
 
 	"github.com/zklock/zklock/internal/wire"
@@ -11,8 +12,13 @@ import (
 // at once, this would delay all other clients for seconds. Tick does a part of it at
 // a time.
 type backlog struct {
-	endingSessions []*session    // in the order in which their ends began
+	// endingSessions has, by the number of bits in the count of their nodes, lists of
+	// sessions in the order in which their ends began. The short ends come first: another
+	// client may wait for a lock of such a session.
+	endingSessions [32][]*session
+	ending         int           // number of these sessions
 	closedConns    []*conn       // closed connections with watches left
+	connsFirst     bool          // the next part begins with closedConns
 	since          time.Duration // when the last part was done, or the backlog began
 }
 
@@ -59,24 +65,38 @@ func (t *Tree) exhausted() bool {
 	return t.steps >= partSteps || t.recordBytes+t.longPaths >= partBytes
 }
 
-// runBacklog does a part of the backlog.
+// runBacklog does a part of the backlog. Sessions and connections take turns.
 func (t *Tree) runBacklog(now Now, out *Out) {
+	b := &t.backlog
+	if b.connsFirst {
+		t.removeClosedWatches()
+	}
+	for i := range b.endingSessions {
+		for list := &b.endingSessions[i]; len(*list) > 0 && !t.exhausted(); {
+			if s := (*list)[0]; t.continueEnd(s, now, out) {
+				(*list)[0], *list = nil, (*list)[1:]
+				b.ending--
+			}
+		}
+	}
+	t.removeClosedWatches()
+	b.connsFirst = !b.connsFirst
+	b.since = now.Mono
+}
+
+// removeClosedWatches removes the watches of closed connections until the call has used its
+// steps.
+func (t *Tree) removeClosedWatches() {
 	b := &t.backlog
 	for len(b.closedConns) > 0 && !t.exhausted() {
 		if c := b.closedConns[0]; t.removeWatchesOf(c) {
 			b.closedConns[0], b.closedConns = nil, b.closedConns[1:]
 		}
 	}
-	for len(b.endingSessions) > 0 && !t.exhausted() {
-		if s := b.endingSessions[0]; t.continueEnd(s, now, out) {
-			b.endingSessions[0], b.endingSessions = nil, b.endingSessions[1:]
-		}
-	}
-	b.since = now.Mono
 }
 
 // pending reports whether work is left.
-func (b *backlog) pending() bool { return len(b.closedConns)+len(b.endingSessions) > 0 }
+func (b *backlog) pending() bool { return len(b.closedConns)+b.ending > 0 }
 
 // removeWatchesOf removes watches of a closed connection, and reports whether it
 // removed all of them.
@@ -128,7 +148,10 @@ func (t *Tree) startEnd(s *session, now Now, out *Out) {
 // enqueueEnd adds the end of a session to the backlog.
 func (t *Tree) enqueueEnd(s *session) {
 	s.ensureOwned().remaining = s.owned.cursor()
-	t.backlog.endingSessions = append(t.backlog.endingSessions, s)
+	b := &t.backlog
+	list := &b.endingSessions[bits.Len32(uint32(s.nodes().count))]
+	*list = append(*list, s)
+	b.ending++
 }
 
 // continueEnd deletes nodes of an ending session, each in its own transaction, and

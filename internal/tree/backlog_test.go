@@ -103,6 +103,42 @@ func TestExpiryDoesNotWaitForBacklog(t *testing.T) {
 	}
 }
 
+// The end of a session with few nodes does not wait for that of one with many, nor for
+// the watches of closed connections.
+func TestShortSessionEndPrecedesLongOne(t *testing.T) {
+	w := newWorld(t, Config{})
+	p, watcher, closed, other := w.owner(), w.dial(), w.dial(), w.dial()
+	for i := range partSteps / fewNodes / eventSteps {
+		watcher.lasting(fmt.Sprint("/nowhere", i), wire.AddWatchPersistentRecursive)
+	}
+	for i := range 3 * partSteps / watchSteps {
+		closed.lasting(fmt.Sprint("/elsewhere", i), wire.AddWatchPersistent)
+	}
+	for i := range fewNodes + 1 {
+		other.mk(fmt.Sprint("/lock", i), wire.ModeEphemeral)
+	}
+	w.tree.Disconnect(closed.id, w.now)
+	for _, s := range []*peer{p, other} {
+		s.sendFrame(wire.AppendRequest(nil, 7, wire.OpCloseSession, nil)[4:])
+	}
+	if other.closed {
+		t.Fatal("the short end was not done in parts")
+	}
+	for range 2 {
+		w.tick()
+	}
+	if len(w.tree.backlog.closedConns) == 0 {
+		t.Error("the watches of the closed connection were removed first")
+	}
+	if !other.closed || p.closed {
+		t.Errorf("after two parts, the short end is done: %v, the long one: %v", other.closed, p.closed)
+	}
+	if w.parts(); !p.closed {
+		t.Error("the long end is not complete")
+	}
+	w.check()
+}
+
 // The end of a session with many nodes takes several calls. Its client is answered
 // after the last of them. Other clients are served in between.
 func TestLongCloseSessionIsDoneInParts(t *testing.T) {

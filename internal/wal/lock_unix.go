@@ -64,16 +64,20 @@ func tryFlock(f *os.File) error {
 	return err
 }
 
-// lockedBy adds to [ErrLocked] the process that the lock file names.
+// lockedBy adds to [ErrLocked] the process that the lock file names. If no process has
+// locked that file, the directory may be locked by another user, who needs only permission
+// to read it.
 func lockedBy(name string, err error) error {
 	if !errors.Is(err, ErrLocked) {
 		return err
 	}
 	f, openErr := os.OpenFile(name, os.O_RDONLY|ownership.NoFollow|ownership.NoWait, 0)
-	if openErr != nil {
-		return err // the file was removed, or is no file
+	if openErr == nil {
+		defer f.Close()
 	}
-	defer f.Close()
+	if openErr != nil || tryFlock(f) == nil {
+		return fmt.Errorf("%w, or another user who may read the directory has locked it", err)
+	}
 	if pid := readPID(f); pid > 0 {
 		return fmt.Errorf("%w, process %d", err, pid)
 	}

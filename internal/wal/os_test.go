@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zklock/zklock/internal/ownership"
 	"github.com/zklock/zklock/internal/wal"
 )
 
@@ -138,6 +139,29 @@ func TestOSLockRemoved(t *testing.T) {
 		t.Errorf("recovered %d records of %d", got.index, s.index)
 	}
 	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOSDirectoryLockedByAnotherUser: every user who may read the directory can lock it, and
+// runs no server there.
+func TestOSDirectoryLockedByAnotherUser(t *testing.T) {
+	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" && !strings.HasSuffix(runtime.GOOS, "bsd") {
+		t.Skip("no lock of directories there")
+	}
+	path := t.TempDir()
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	lock, err := ownership.Lock(root, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	_, _, err = wal.Open(wal.OS{}, path, wal.Options{})
+	if !errors.Is(err, wal.ErrLocked) || !strings.Contains(err.Error(), "another user") {
 		t.Error(err)
 	}
 }

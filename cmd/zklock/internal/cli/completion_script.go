@@ -63,12 +63,13 @@ type scriptPatch struct{ old, new string }
 // scriptPatches are the patches for each shell. Each of cobra's scripts evaluates the typed
 // line at every completion, and the one for fish does so without the quotes. With the
 // patches, a line with characters that can run a command or open a file is not evaluated,
-// and fish evaluates nothing.
+// and fish evaluates nothing. In bash, ${name@P} and $[name] can run a command without such
+// characters, because the script's own variables contain the line.
 var scriptPatches = map[string][]scriptPatch{
 	"bash": {{
 		`    out=$(eval "${requestComp}" 2>/dev/null)`,
 		`    # Unless it could run something else.
-    [[ ${requestComp} == *[` + "\\`" + `\;\|\&\<\>\(\)$'\n']* ]] || out=$(eval "${requestComp}" 2>/dev/null)`,
+    [[ ${requestComp} == *[` + "\\`" + `\;\|\&\<\>\(\)$'\n']* || ${requestComp} == *\$[\[\{]* ]] || out=$(eval "${requestComp}" 2>/dev/null)`,
 	}},
 	"zsh": {{
 		`    out=$(eval ${requestComp} 2>/dev/null)`,
