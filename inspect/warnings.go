@@ -20,8 +20,9 @@ func (l *Lock) warnings() []string {
 		}
 	}
 	all := takeCensus(l.Entries)
-	add(all.any(isKazoo) && all.alone(Recipe.CuratorName),
-		`kazoo does not wait for entries with Curator's names unless it was made with extra_lock_patterns=["-lock-"]; --layout mixed writes both names`)
+	patterns := all.kazooPatterns()
+	add(all.any(isKazoo) && patterns != nil,
+		"kazoo does not wait for entries with Curator's names unless it was made with extra_lock_patterns=[%s]; --layout mixed writes both names", strings.Join(patterns, ", "))
 	add(all.any(isCurator) && all.alone(Recipe.KazooName),
 		"Curator does not wait for entries with kazoo's names: both can hold at once; --layout mixed writes both names")
 	add(all.any(isCurator, Recipe.readWrite) && all.any(isMutex) || all.any(isCurator, isMutex) && all.any(Recipe.readWrite),
@@ -50,7 +51,7 @@ func (l *Lock) semaphoreWarnings(all census) []string {
 	if l.Kind != KindSemaphore {
 		return found
 	}
-	if all.any(Recipe.CuratorName) || all.any(Recipe.KazooName) {
+	if all.any(notOfSemaphore) {
 		found = append(found, "a semaphore and other locks on one path do not exclude each other")
 	}
 	beyond := 0
@@ -149,6 +150,18 @@ func (c census) alone(is func(Recipe) bool) bool {
 	return slices.ContainsFunc(c, func(e counted) bool { return !e.twin && is(e.Recipe) })
 }
 
+// kazooPatterns returns, quoted, what kazoo's extra_lock_patterns must contain so that kazoo
+// waits for the entries with Curator's names that have no twin.
+func (c census) kazooPatterns() []string {
+	var patterns []string
+	for _, m := range markers() {
+		if c.alone(func(r Recipe) bool { return r.Kind == m[1] && (r.CuratorName() || isLatch(r)) }) {
+			patterns = append(patterns, fmt.Sprintf("%q", m[0]))
+		}
+	}
+	return patterns
+}
+
 func isKazoo(r Recipe) bool       { return r.Library == libKazoo }
 func isCurator(r Recipe) bool     { return r.Library == libCurator }
 func isGoZookeeper(r Recipe) bool { return r.Library == libGo }
@@ -160,3 +173,5 @@ func isMutex(r Recipe) bool       { return r.Kind == kindMutex }
 func isLock(r Recipe) bool        { return r.Kind == kindLock }
 func isLatch(r Recipe) bool       { return r.Kind == kindLatch }
 func notLatch(r Recipe) bool      { return r.Kind != kindLatch }
+
+func notOfSemaphore(r Recipe) bool { return r.Kind != kindPermit && r.Kind != kindGate }

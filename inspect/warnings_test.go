@@ -131,6 +131,8 @@ func TestWarnings(t *testing.T) {
 		{"both, with ours in the mixed layout", mixed, nil},
 		{"Curator beside kazoo", theirs(mutex, kazoo), []string{kazooCurator, curatorKazoo}},
 		{"kazoo beside ours in Curator's layout", append(theirs(kazoo), ours(mutex)...), []string{kazooCurator}},
+		{"kazoo beside our reader and writer", append(theirs(kazoo), ours(reader, writer)...), []string{kazooCurator + ` unless it was made with extra_lock_patterns=["-__READ__", "-__WRIT__"]`}},
+		{"kazoo beside our latch", append(theirs(kazoo), ours(latch)...), []string{kazooCurator + ` unless it was made with extra_lock_patterns=["-latch-"]`}},
 		{"kazoo beside ours in the mixed layout", append(theirs(kazoo), mixed...), nil},
 		{"Curator beside ours in kazoo's layout", append(theirs(mutex), ours(kazoo)...), []string{curatorKazoo}},
 		{"Curator beside ours in the mixed layout", append(theirs(mutex), mixed...), nil},
@@ -191,6 +193,8 @@ func TestSemaphoreWarnings(t *testing.T) {
 		{"Curator's next to ours", 2, []zklock.Entry{permit("", 1, true), permit("ip", 2, true)}, nil},
 		{"more than there are", 2, []zklock.Entry{permit("", 1, true), permit("", 2, true), permit("ip", 3, false)}, []string{"1 permit more than the stored size of 2"}},
 		{"a mutex on the same path", 2, []zklock.Entry{permit("", 1, true), znode("_c_"+uuid36+"-lock-0000000001", "", 4)}, []string{"a semaphore and other locks on one path"}},
+		{"ZooKeeper's WriteLock on the same path", 2, []zklock.Entry{permit("", 1, true), znode("x-72057594037927936-0000000001", "x", 4)}, []string{"a semaphore and other locks on one path"}},
+		{"a latch on the same path", 2, []zklock.Entry{permit("", 1, true), znode("_c_"+uuid36+"-latch-0000000001", "", 4)}, []string{"a semaphore and other locks on one path"}},
 	}
 	for _, tt := range tests {
 		expect(t, tt.name, described(KindSemaphore, tt.permits, tt.entries).Warnings, tt.want)

@@ -191,6 +191,19 @@ func TestDelayAndTrickle(t *testing.T) {
 	})
 }
 
+func TestProxyRefusesBadTarget(t *testing.T) {
+	for _, target := range [][2]string{{"", "127.0.0.1:2181"}, {"udp", "127.0.0.1:2181"}, {"tcp", ""}, {"tcp", "127.0.0.1"}, {"tcp", "127.0.0.1:"}, {"unix", ""}} {
+		f := &failing{t, make(chan string, 1)}
+		func() {
+			defer func() { recover() }()
+			NewProxy(f, target[0], target[1])
+		}()
+		if len(f.failed) != 1 {
+			t.Errorf("NewProxy accepted %q", target)
+		}
+	}
+}
+
 func TestProxy(t *testing.T) {
 	srv := Start(t)
 	p := NewProxy(t, "tcp", srv.ListenTCP(t))

@@ -14,9 +14,12 @@ type Proxy struct{ Relay }
 
 // NewProxy starts a proxy for the server at target, an address for net.Dial:
 // network is "tcp" or "unix". The proxy ends with the test. It connects to the server
-// only when a client connects to the proxy.
+// only when a client connects to the proxy. The test fails if no server can have the address.
 func NewProxy(t testing.TB, network, target string) *Proxy {
 	t.Helper()
+	if err := checkTarget(network, target); err != nil {
+		t.Fatal("zktest: NewProxy: " + err.Error())
+	}
 	p := &Proxy{}
 	dial := func(ctx context.Context) (net.Conn, error) {
 		var d net.Dialer
@@ -26,6 +29,25 @@ func NewProxy(t testing.TB, network, target string) *Proxy {
 	p.ListenTCP(t)
 	t.Cleanup(p.Close)
 	return p
+}
+
+// checkTarget returns why no server can have the address.
+func checkTarget(network, target string) error {
+	switch network {
+	case "tcp", "tcp4", "tcp6":
+		if _, port, err := net.SplitHostPort(target); err != nil {
+			return err
+		} else if port == "" {
+			return &net.AddrError{Err: "missing port in address", Addr: target}
+		}
+	case "unix":
+		if target == "" {
+			return &net.AddrError{Err: "missing path of the socket", Addr: target}
+		}
+	default:
+		return net.UnknownNetworkError(network)
+	}
+	return nil
 }
 
 // Close ends the proxy and its connections. The end of the test calls it.

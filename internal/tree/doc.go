@@ -82,7 +82,8 @@
 //     needs READ on the nodes between the watch and the change, and on the changed
 //     node.
 //   - Messages are decoded strictly: a boolean is 0 or 1, a text is null only where a
-//     client is known to send null, and the count of a list is not below -1.
+//     client is known to send null, and the count of a list is not below -1. In a
+//     request, the error field of each header of a multi or multiRead is -1.
 //   - Texts are kept as the bytes that arrived. Java decodes and encodes them:
 //     invalid UTF-8 is replaced, and characters above U+FFFF come back as two
 //     surrogates.

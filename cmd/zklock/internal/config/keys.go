@@ -116,6 +116,9 @@ func storageKeys() map[string]setter {
 		"snapSizeLimitInKb": into(snapshotBytes, func(c *ServerConfig) *int64 { return &c.Server.SnapshotBytes }),
 		"forceSync": func(c *ServerConfig, line int, value string) error {
 			sync, err := boolean(value)
+			if !sync && err == nil && value != "no" {
+				err = fmt.Errorf("%.100q: ZooKeeper stops syncing only with the value no: write yes or no", value)
+			}
 			if c.Server.NoSync = !sync; c.Server.NoSync && err == nil {
 				c.note(Note{Line: line, Warning: true, Text: "with forceSync=no, a power loss loses acknowledged writes and locks that are held"})
 			}
@@ -167,7 +170,10 @@ func authKeys() map[string]setter {
 			return nil
 		},
 		"skipACL": func(c *ServerConfig, line int, value string) (err error) {
-			if c.Server.SkipACL, err = boolean(value); c.Server.SkipACL {
+			switch c.Server.SkipACL, err = boolean(value); {
+			case c.Server.SkipACL && value != "yes":
+				return fmt.Errorf("%.100q: ZooKeeper ignores ACLs only with the value yes: write yes or no", value)
+			case c.Server.SkipACL:
 				c.note(Note{Line: line, Warning: true, Text: "with skipACL, every client may do everything"})
 			}
 			return err

@@ -232,6 +232,10 @@ func TestParseErrors(t *testing.T) {
 		{"client.portUnification=true", "ssl.keyStore.location"},
 		{"secureClientPortAddress=h", "secureClientPort is not"},
 		{"ssl.crl=true", "revocation"},
+		{"forceSync=false", "only with the value no"},
+		{"forceSync=NO", "only with the value no"},
+		{"skipACL=true", "only with the value yes"},
+		{"skipACL=Yes", "only with the value yes"},
 		{"x=\\u12", "line 1"},
 		{"x=" + strings.Repeat("y", MaxServerConfig), "longer than"},
 	} {

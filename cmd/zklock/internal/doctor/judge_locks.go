@@ -63,7 +63,7 @@ func (f *Facts) judgeLayouts() []Finding {
 	}
 	found = append(found, f.judgeSessionless()...)
 	if len(found) == 0 && len(f.Locks) > 0 {
-		found = append(found, finding(OK, checkLayouts, "", "all entries on the same path exclude each other; no strays"))
+		found = append(found, finding(OK, checkLayouts, "", "all entries on the same path exclude each other, and no strays are next to them"))
 	}
 	return found
 }

@@ -2,6 +2,7 @@ package hold
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,16 +26,20 @@ func checkKind(ctx context.Context, c *zklock.Client, spec *lockSpec) error {
 	ctx, cancel := context.WithTimeout(ctx, kindTimeout)
 	defer cancel()
 	for i, path := range spec.paths {
+		ours := spec.count > 0 || spec.resizable
 		other, kind := c.Semaphore(path, 1), "a semaphore"
-		if spec.count > 0 || spec.resizable {
+		if ours {
 			other, kind = c.Mutex(path), "a mutex or read-write lock"
 		}
 		entries, err := other.Inspect(ctx)
+		if errors.Is(err, zklock.ErrInvalidLock) { // a client with kazoo's layout has no semaphores
+			entries, err = c.Inspect(ctx, path)
+		}
 		if err != nil {
 			continue
 		}
 		for _, e := range entries {
-			if e.Holder && e.Session != 0 {
+			if e.Holder && e.Session != 0 && (e.Mode == zklock.Permit) != ours {
 				return fmt.Errorf("%s uses %s as %s, which this lock does not exclude; give one of them another name",
 					cli.OwnerName(e), legible.Word(spec.names[i]), kind)
 			}
