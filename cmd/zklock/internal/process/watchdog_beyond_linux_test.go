@@ -172,8 +172,45 @@ func TestKillsForkingProcessesOfADeadWrapper(t *testing.T) {
 // TestKillsForFirstProcessOfNamespace checks the same if the wrapper is process 1 of a PID
 // namespace, as in a container that runs only zklock.
 func TestKillsForFirstProcessOfNamespace(t *testing.T) {
+	inNamespace(t, "TestKillsForkingProcessesOfAStoppedWrapper")
+}
+
+// TestVisitsNewestHeirFirst checks that the search begins with the newest process, also if the
+// kernel has begun again with small numbers. Otherwise a process that forks and exits again and
+// again would have ended when the search gets to it.
+func TestVisitsNewestHeirFirst(t *testing.T) {
+	if os.Getpid() != 1 {
+		inNamespace(t, "TestVisitsNewestHeirFirst")
+		return
+	}
+	env := []string{EnvSession + "=0x5", EnvToken + "=78"}
+	var started []int
+	for _, last := range []string{"20000", "20100", "1000", "1100"} {
+		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(last), 0); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("sleep", "1000")
+		cmd.Env = append(os.Environ(), env...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+		started = append(started, cmd.Process.Pid)
+	}
+	var visited []int
+	if _, err := eachHeir(env, os.Getpid(), Process{}, func(p Process) { visited = append(visited, p.PID) }); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Reverse(started); !slices.Equal(visited, started) {
+		t.Errorf("visited %v, want the newest first: %v", visited, started)
+	}
+}
+
+// inNamespace runs a test in process 1 of a PID namespace that has its own /proc.
+func inNamespace(t *testing.T, test string) {
+	t.Helper()
 	cmd := exec.Command("sh", "-c", `mount --make-rprivate / && mount -t proc proc /proc || exit 77
-		exec "$0" -test.run='^TestKillsForkingProcessesOfAStoppedWrapper$' -test.count=1`, os.Args[0])
+		exec "$0" -test.run="^$1\$" -test.count=1`, os.Args[0], test)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
