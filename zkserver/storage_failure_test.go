@@ -321,6 +321,34 @@ func TestEndOnStorageError(t *testing.T) {
 	})
 }
 
+// TestUnreadableDiskEndsTheServer checks that the server ends if it can neither write its files nor
+// read them, as after the kernel has shut the file system down. A restart finds what was acknowledged.
+func TestUnreadableDiskEndsTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, fs := onMemory(t, 16)
+		opts.Logger = discard()
+		s := start(t, opts)
+		c := login(t, s, time.Minute)
+		c.create("/kept", wire.ModePersistent)
+		fs.SetFault(func(op memfs.Op) memfs.Fault {
+			return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, syscall.EIO)}
+		})
+		if err := c.attempt("/lost"); !closedError(err) {
+			t.Fatalf("a write to a file system that was shut down: %v", err)
+		}
+		<-s.Done()
+		if err := s.Serve(listenMem(t)); !errors.Is(err, ErrStorage) || !strings.Contains(err.Error(), "could not be read back") {
+			t.Errorf("Serve: %v", err)
+		}
+		s.Close()
+		fs.SetFault(nil)
+		s = start(t, opts)
+		if c = login(t, s, time.Minute); !c.exists("/kept") {
+			t.Error("an acknowledged change is lost")
+		}
+	})
+}
+
 // A server whose directory may be another's by now ends: it can't even read.
 func TestLostLockEndsTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -113,8 +114,8 @@ func eachOutside(roots []int, group int, since Process, visit func(p Process, al
 // helpers. It does not find a process that has overwritten its environment, nor those of other
 // users, who could make a read of their environment wait.
 //
-// It visits the last process first: a process that forks and exits again and again is usually
-// the last one. complete is false if a process ended during the search, and may have started
+// It visits the newest process first: a process that forks and exits again and again is usually
+// the newest one. complete is false if a process ended during the search, and may have started
 // another one, or if a process has no environment, as during exec.
 func eachHeir(env []string, group int, since Process, visit func(p Process)) (complete bool, err error) {
 	if len(env) == 0 || !procMatches() {
@@ -122,7 +123,7 @@ func eachHeir(env []string, group int, since Process, visit func(p Process)) (co
 	}
 	all, err := listAll()
 	complete = true
-	for _, pid := range slices.Backward(all) {
+	for _, pid := range newestFirst(all, lastNumber()) {
 		if pid == os.Getpid() {
 			continue
 		}
@@ -145,7 +146,38 @@ func eachHeir(env []string, group int, since Process, visit func(p Process)) (co
 	return complete && err == nil, err
 }
 
-// listAll returns the numbers of all processes, in ascending order.
+// newestFirst sorts process numbers by the age of the processes. last is the number that the
+// kernel has assigned last. It assigns them in ascending order, and after the largest one begins
+// again with small ones.
+func newestFirst(all []int, last int) []int {
+	slices.SortFunc(all, func(a, b int) int {
+		if older := a > last; older != (b > last) {
+			if older {
+				return 1
+			}
+			return -1
+		}
+		return b - a
+	})
+	return all
+}
+
+// lastNumber returns the number that the kernel has assigned last in this PID namespace. If it is
+// unknown, lastNumber returns the largest int.
+func lastNumber() int {
+	load, err := os.ReadFile("/proc/loadavg")
+	fields := bytes.Fields(load)
+	if err != nil || len(fields) == 0 {
+		return math.MaxInt
+	}
+	last, err := strconv.Atoi(string(fields[len(fields)-1]))
+	if err != nil {
+		return math.MaxInt
+	}
+	return last
+}
+
+// listAll returns the numbers of all processes.
 func listAll() (all []int, err error) {
 	proc, err := os.Open("/proc")
 	if err != nil {
@@ -158,7 +190,6 @@ func listAll() (all []int, err error) {
 			all = append(all, pid)
 		}
 	}
-	slices.Sort(all)
 	return all, err
 }
 

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -44,6 +45,23 @@ func init() {
 				countTERM()
 			}
 			time.Sleep(childPatience) // at most; the parent-death signal ends it sooner
+			return 0, true
+		},
+		func() (int, bool) { // a wrapper whose files are closed, but which ends later
+			token := os.Getenv("WRAP_GROUP")
+			group, err := strconv.Atoi(token)
+			if err != nil {
+				return 0, false
+			}
+			g, err := StartWatchdog(RunningProgram(os.Args[0]))
+			if err == nil {
+				err = errors.Join(g.Until(BootTime()+time.Hour), g.Watch(group, []string{EnvToken + "=" + token}), g.pipe.Close())
+			}
+			if err != nil {
+				fmt.Println(err)
+				return 1, true
+			}
+			_, _ = os.Stdin.Read(make([]byte, 1)) // until the test closes it
 			return 0, true
 		},
 		func() (int, bool) {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -169,11 +170,76 @@ func TestKillsForkingProcessesOfADeadWrapper(t *testing.T) {
 	end(other, "777")
 }
 
-// TestKillsForFirstProcessOfNamespace checks the same if the wrapper is process 1 of a PID
+// TestKillsHeirsOfADyingWrapper checks that the watchdog searches until the wrapper has ended. When
+// a process dies, the kernel closes its files before its children get another parent. So the
+// watchdog can find the pipe closed while the wrapper is still its parent.
+func TestKillsHeirsOfADyingWrapper(t *testing.T) {
+	if !ListsProcesses() {
+		t.Skip("/proc does not show this PID namespace")
+	}
+	leader := newVictim(t, nil)
+	token := strconv.Itoa(leader.group())
+	heir := newVictim(t, append(os.Environ(), EnvToken+"="+token))
+	wrapper := exec.Command(os.Args[0])
+	wrapper.Env = append(os.Environ(), "WRAP_GROUP="+token)
+	wrapper.Stdout = os.Stderr
+	stdin, err := wrapper.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := wrapper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitEnd(t, "the leader", leader.ended)
+	if err := errors.Join(stdin.Close(), wrapper.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	awaitEnd(t, "the heir", heir.ended)
+}
+
+// TestKillsForFirstProcessOfNamespace checks that the watchdog kills the processes of a stopped
+// wrapper also if the wrapper is process 1 of a PID
 // namespace, as in a container that runs only zklock.
 func TestKillsForFirstProcessOfNamespace(t *testing.T) {
+	inNamespace(t, "TestKillsForkingProcessesOfAStoppedWrapper")
+}
+
+// TestVisitsNewestHeirFirst checks that the search begins with the newest process, also if the
+// kernel has begun again with small numbers. Otherwise a process that forks and exits again and
+// again would have ended when the search gets to it.
+func TestVisitsNewestHeirFirst(t *testing.T) {
+	if os.Getpid() != 1 {
+		inNamespace(t, "TestVisitsNewestHeirFirst")
+		return
+	}
+	env := []string{EnvSession + "=0x5", EnvToken + "=78"}
+	var started []int
+	for _, last := range []string{"20000", "20100", "1000", "1100"} {
+		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(last), 0); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("sleep", "1000")
+		cmd.Env = append(os.Environ(), env...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+		started = append(started, cmd.Process.Pid)
+	}
+	var visited []int
+	if _, err := eachHeir(env, os.Getpid(), Process{}, func(p Process) { visited = append(visited, p.PID) }); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Reverse(started); !slices.Equal(visited, started) {
+		t.Errorf("visited %v, want the newest first: %v", visited, started)
+	}
+}
+
+// inNamespace runs a test in process 1 of a PID namespace that has its own /proc.
+func inNamespace(t *testing.T, test string) {
+	t.Helper()
 	cmd := exec.Command("sh", "-c", `mount --make-rprivate / && mount -t proc proc /proc || exit 77
-		exec "$0" -test.run='^TestKillsForkingProcessesOfAStoppedWrapper$' -test.count=1`, os.Args[0])
+		exec "$0" -test.run="^$1\$" -test.count=1`, os.Args[0], test)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
@@ -232,7 +298,7 @@ func until(t *testing.T, what string, is func() bool) {
 // TestGoesByItsOwnName: who ends all that is called as the wrapper is does not end
 // what guards its command.
 func TestGoesByItsOwnName(t *testing.T) {
-	g := startForTest(t, newVictim(t))
+	g := startForTest(t, newVictim(t, nil))
 	comm := fmt.Sprintf("/proc/%d/comm", g.proc.Pid)
 	// From the very beginning.
 	self, err := os.ReadFile("/proc/self/comm")
@@ -274,7 +340,7 @@ func TestRunningProgramUnderEmulator(t *testing.T) {
 // the moment comes, as after a stop of the wrapper between the command's end and
 // its good-bye.
 func TestSparesASuccessor(t *testing.T) {
-	first, second := newVictim(t), newVictim(t)
+	first, second := newVictim(t, nil), newVictim(t, nil)
 	var w victims
 	w.update(&watchdogCore{group: first.group(), until: 5})
 	w.leader.PID = second.group() // as if the second had the number of the first

@@ -21,9 +21,11 @@ type victim struct {
 	ended chan struct{}
 }
 
-func newVictim(t *testing.T) *victim {
+// newVictim starts a victim with an environment, nil for that of this process.
+func newVictim(t *testing.T, env []string) *victim {
 	t.Helper()
 	v := &victim{cmd: exec.Command("sleep", "1000"), ended: make(chan struct{})}
+	v.cmd.Env = env
 	v.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := v.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -76,7 +78,7 @@ func startForTest(t *testing.T, v *victim) *Watchdog {
 }
 
 func TestKillsAtTheMoment(t *testing.T) {
-	v := newVictim(t)
+	v := newVictim(t, nil)
 	g := startForTest(t, v)
 	until := BootTime() + 200*time.Millisecond
 	if err := g.Until(until); err != nil {
@@ -90,7 +92,7 @@ func TestKillsAtTheMoment(t *testing.T) {
 }
 
 func TestALaterMomentCounts(t *testing.T) {
-	v := newVictim(t)
+	v := newVictim(t, nil)
 	g := startForTest(t, v)
 	// One that is past only once the later one was told.
 	if err := g.Until(BootTime() + time.Hour); err != nil {
@@ -107,7 +109,7 @@ func TestALaterMomentCounts(t *testing.T) {
 }
 
 func TestKillsAtTheEndWithoutGoodBye(t *testing.T) {
-	v := newVictim(t)
+	v := newVictim(t, nil)
 	g := startForTest(t, v)
 	if err := g.Until(BootTime() + time.Hour); err != nil {
 		t.Fatal(err)
@@ -120,7 +122,7 @@ func TestKillsAtTheEndWithoutGoodBye(t *testing.T) {
 }
 
 func TestSurvivesWhatEndsTheWrapper(t *testing.T) {
-	v := newVictim(t)
+	v := newVictim(t, nil)
 	cmd := exec.Command(os.Args[0], WatchdogArgument)
 	pipe, err := cmd.StdinPipe()
 	if err != nil {
@@ -155,7 +157,7 @@ func TestSurvivesWhatEndsTheWrapper(t *testing.T) {
 // TestADeafWatchdogIsNoBurden: one that is stopped costs whoever writes to it no
 // time, shows after some messages, and can be ended.
 func TestADeafWatchdogIsNoBurden(t *testing.T) {
-	v := newVictim(t)
+	v := newVictim(t, nil)
 	g := startForTest(t, v)
 	if !ignoring(g.proc.Pid) {
 		t.Fatal("the watchdog does not ignore TERM")

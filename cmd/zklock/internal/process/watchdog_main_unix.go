@@ -85,6 +85,9 @@ const (
 // send "bye", and another group may have the number of the group now.
 //
 // A stopped wrapper does not reap the processes that it adopts, so no search is complete.
+//
+// The kernel closes the pipe of a wrapper that dies before its children get another parent. While
+// that is so, the search continues: a search below the wrapper could miss those that it leaves.
 func (w *victims) kill(c *watchdogCore) {
 	quiet, ended := 0, 0
 	for end := BootTime() + maxSweep; quiet < quietSweeps && BootTime() < end; {
@@ -104,11 +107,12 @@ func (w *victims) kill(c *watchdogCore) {
 			inherited, all := w.descendants.KillHeirs(c.env, c.group)
 			running, complete = running+inherited, complete && all
 		}
-		if complete && running == 0 {
+		dying := adopts && (c.ended || c.wrapper != unix.Getppid())
+		if complete && running == 0 && !dying {
 			return
 		}
 		quiet++
-		if running > 0 || ended != before || w.descendants.failed != nil {
+		if running > 0 || ended != before || dying || w.descendants.failed != nil {
 			quiet = 0
 		}
 		time.Sleep(time.Millisecond)
