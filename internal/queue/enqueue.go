@@ -162,7 +162,9 @@ func (c *Core) createFailed(now time.Duration, acq *acquire, nodes []*node, r Re
 	again := nodes[0].fixed && r.Code != NoNode && r.Code != SessionOver
 	for _, n := range nodes {
 		switch {
-		case again && n.unsure && acq == nil:
+		case acq == nil && n.fixed && n.unsure && r.Code != SessionOver:
+			// Also after NoNode: if the session moves back, the servers may still apply the
+			// earlier create, because the parent may exist by then.
 			n.state = unknown
 			c.dispose(now, n)
 		case again && n.unsure:
