@@ -64,24 +64,22 @@ func tryFlock(f *os.File) error {
 	return err
 }
 
-// lockedBy adds to [ErrLocked] the process that the lock file names. If no process has
-// locked that file, the directory may be locked by another user, who needs only permission
-// to read it.
+// lockedBy adds to [ErrLocked] the process that the lock file names. If that process has ended,
+// the directory may be locked by another user, who needs only permission to read it. lockedBy
+// does not try the lock of the file: a server that is starting would find the file locked.
 func lockedBy(name string, err error) error {
 	if !errors.Is(err, ErrLocked) {
 		return err
 	}
-	f, openErr := os.OpenFile(name, os.O_RDONLY|ownership.NoFollow|ownership.NoWait, 0)
-	if openErr == nil {
-		defer f.Close()
+	pid := 0
+	if f, err := os.OpenFile(name, os.O_RDONLY|ownership.NoFollow|ownership.NoWait, 0); err == nil {
+		pid = readPID(f)
+		_ = f.Close() // it was only read
 	}
-	if openErr != nil || tryFlock(f) == nil {
+	if pid == 0 || syscall.Kill(pid, 0) == syscall.ESRCH {
 		return fmt.Errorf("%w, or another user who may read the directory has locked it", err)
 	}
-	if pid := readPID(f); pid > 0 {
-		return fmt.Errorf("%w, process %d", err, pid)
-	}
-	return err
+	return fmt.Errorf("%w, process %d", err, pid)
 }
 
 // checkLockFile returns an error for a file that writePID must not write to: one with

@@ -160,9 +160,15 @@ func TestOSDirectoryLockedByAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	_, _, err = wal.Open(wal.OS{}, path, wal.Options{})
-	if !errors.Is(err, wal.ErrLocked) || !strings.Contains(err.Error(), "another user") {
-		t.Error(err)
+	const ended = "1999999999" // more than the largest process ID
+	for _, pid := range []string{"", ended} {
+		if err := os.WriteFile(filepath.Join(path, "lock"), []byte(pid), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = wal.Open(wal.OS{}, path, wal.Options{})
+		if !errors.Is(err, wal.ErrLocked) || !strings.Contains(err.Error(), "another user") {
+			t.Errorf("process ID %q: %v", pid, err)
+		}
 	}
 }
 

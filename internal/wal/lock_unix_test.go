@@ -1,0 +1,63 @@
+//go:build darwin || freebsd || linux || netbsd || openbsd
+
+package wal_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/zklock/zklock/internal/ownership"
+	"github.com/zklock/zklock/internal/wal"
+)
+
+// TestRefusedOpenLeavesLockFileUnlocked: a server that starts locks the directory, then the
+// file. If a second server locked the file in between, neither would start.
+func TestRefusedOpenLeavesLockFileUnlocked(t *testing.T) {
+	path := t.TempDir()
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	dir, err := ownership.Lock(root, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	f, err := os.Create(filepath.Join(path, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	done := make(chan error, 1)
+	go func() {
+		for range 5000 {
+			if _, _, err := wal.Open(wal.OS{}, path, wal.Options{}); !errors.Is(err, wal.ErrLocked) {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("the locked directory was opened: %v", err)
+			}
+			return
+		default:
+		}
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+			t.Errorf("a refused server has locked the file: %v", err)
+			<-done
+			return
+		}
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_UN); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
