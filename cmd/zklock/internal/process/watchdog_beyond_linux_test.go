@@ -198,8 +198,7 @@ func TestKillsHeirsOfADyingWrapper(t *testing.T) {
 }
 
 // TestKillsForFirstProcessOfNamespace checks that the watchdog kills the processes of a stopped
-// wrapper also if the wrapper is process 1 of a PID
-// namespace, as in a container that runs only zklock.
+// wrapper also if the wrapper is process 1 of a PID namespace, as in a container that runs only zklock.
 func TestKillsForFirstProcessOfNamespace(t *testing.T) {
 	inNamespace(t, "TestKillsForkingProcessesOfAStoppedWrapper")
 }
@@ -225,6 +224,10 @@ func TestVisitsNewestHeirFirst(t *testing.T) {
 		}
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 		started = append(started, cmd.Process.Pid)
+		until(t, "the process has an environment", func() bool {
+			environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid))
+			return err == nil && len(environ) > 0
+		})
 	}
 	var visited []int
 	if _, err := eachHeir(env, os.Getpid(), Process{}, func(p Process) { visited = append(visited, p.PID) }); err != nil {
