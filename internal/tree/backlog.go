@@ -15,12 +15,31 @@ type backlog struct {
 	// endingSessions has, by the number of bits in the count of their nodes, lists of
 	// sessions in the order in which their ends began. The short ends come first: another
 	// client may wait for a lock of such a session.
-	endingSessions [32][]*session
+	endingSessions [32][]sessionEnd
 	ending         int           // number of these sessions
+	ends           int           // number of all ends that began
 	closedConns    []*conn       // closed connections with watches left
-	connsFirst     bool          // the next part begins with closedConns
+	turn           backlogTurn   // what the next part begins with
 	since          time.Duration // when the last part was done, or the backlog began
 }
+
+// sessionEnd is the end of a session. Its number is larger than that of each end that began
+// before.
+type sessionEnd struct {
+	session *session
+	number  int
+}
+
+// backlogTurn is the work that a part begins with. They take turns, so that none waits for as
+// long as clients cause new work of another kind.
+type backlogTurn uint8
+
+const (
+	shortEnds backlogTurn = iota
+	oldestEnd
+	closedWatches
+	backlogTurns // their number
+)
 
 // partSteps is how many steps one call may take before it leaves the rest to the next
 // one. A step takes about 200 ns, and a part about 10 ms.
@@ -65,23 +84,42 @@ func (t *Tree) exhausted() bool {
 	return t.steps >= partSteps || t.recordBytes+t.longPaths >= partBytes
 }
 
-// runBacklog does a part of the backlog. Sessions and connections take turns.
+// runBacklog does a part of the backlog.
 func (t *Tree) runBacklog(now Now, out *Out) {
 	b := &t.backlog
-	if b.connsFirst {
+	switch b.turn {
+	case oldestEnd:
+		t.continueEnds(b.oldest(), now, out)
+	case closedWatches:
 		t.removeClosedWatches()
 	}
 	for i := range b.endingSessions {
-		for list := &b.endingSessions[i]; len(*list) > 0 && !t.exhausted(); {
-			if s := (*list)[0]; t.continueEnd(s, now, out) {
-				(*list)[0], *list = nil, (*list)[1:]
-				b.ending--
-			}
-		}
+		t.continueEnds(&b.endingSessions[i], now, out)
 	}
 	t.removeClosedWatches()
-	b.connsFirst = !b.connsFirst
+	b.turn = (b.turn + 1) % backlogTurns
 	b.since = now.Mono
+}
+
+// oldest returns the list that begins with the end that began first.
+func (b *backlog) oldest() *[]sessionEnd {
+	oldest := &b.endingSessions[0]
+	for i := range b.endingSessions {
+		if list := &b.endingSessions[i]; len(*list) > 0 && (len(*oldest) == 0 || (*list)[0].number < (*oldest)[0].number) {
+			oldest = list
+		}
+	}
+	return oldest
+}
+
+// continueEnds continues the ends of a list in its order until the call has used its steps.
+func (t *Tree) continueEnds(list *[]sessionEnd, now Now, out *Out) {
+	for len(*list) > 0 && !t.exhausted() {
+		if t.continueEnd((*list)[0].session, now, out) {
+			(*list)[0].session, *list = nil, (*list)[1:]
+			t.backlog.ending--
+		}
+	}
 }
 
 // removeClosedWatches removes the watches of closed connections until the call has used its
@@ -150,8 +188,9 @@ func (t *Tree) enqueueEnd(s *session) {
 	s.ensureOwned().remaining = s.owned.cursor()
 	b := &t.backlog
 	list := &b.endingSessions[bits.Len32(uint32(s.nodes().count))]
-	*list = append(*list, s)
+	*list = append(*list, sessionEnd{s, b.ends})
 	b.ending++
+	b.ends++
 }
 
 // continueEnd deletes nodes of an ending session, each in its own transaction, and

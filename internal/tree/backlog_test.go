@@ -139,6 +139,41 @@ func TestShortSessionEndPrecedesLongOne(t *testing.T) {
 	w.check()
 }
 
+// The end of a session with many nodes proceeds also if sessions with few nodes, whose paths
+// are long, end all the time.
+func TestShortSessionEndsDoNotStarveLongOne(t *testing.T) {
+	const nodes = 2*fewNodes - 1
+	w := newWorld(t, Config{})
+	p := w.owner()
+	var peers []*peer
+	for i := range 40 {
+		other := w.dial()
+		for j := range nodes {
+			other.mk(fmt.Sprint("/", i, "-", j, strings.Repeat("x", partBytes/(nodes-fewNodes))), wire.ModeEphemeral)
+		}
+		peers = append(peers, other)
+		w.flush()
+	}
+	end := func(s *peer) {
+		s.sendFrame(wire.AppendRequest(nil, 7, wire.OpCloseSession, nil)[4:])
+	}
+	end(peers[0])
+	end(peers[1])
+	end(p)
+	for _, other := range peers[2:] {
+		end(other)
+		w.tick()
+		if w.flush(); p.closed {
+			if w.tree.backlog.ending == 0 {
+				t.Error("the short ends were complete before the long one")
+			}
+			w.parts()
+			return
+		}
+	}
+	t.Errorf("the long end is not complete after %d shorter ones", len(peers)-w.tree.backlog.ending)
+}
+
 // The end of a session with many nodes takes several calls. Its client is answered
 // after the last of them. Other clients are served in between.
 func TestLongCloseSessionIsDoneInParts(t *testing.T) {
