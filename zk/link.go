@@ -14,6 +14,7 @@ import (
 
 	"github.com/zklock/zklock/internal/boottime"
 	"github.com/zklock/zklock/internal/netutil"
+	"github.com/zklock/zklock/internal/session"
 )
 
 // errWrongPeer: the peer is not a ZooKeeper server, or not one without TLS.
@@ -64,20 +65,20 @@ func apart(f func() error) error {
 	return err
 }
 
-// connect makes a connection, including TLS and the start of SASL, within the deadline.
-func (c *Client) connect(ctx context.Context, server string, deadline time.Duration) (l *link, err error) {
+// connect makes a connection, including TLS and the start of SASL, within the times of d.
+func (c *Client) connect(ctx context.Context, d session.Dial) (l *link, err error) {
 	err = apart(func() (err error) {
-		l, err = c.makeLink(ctx, server, deadline)
+		l, err = c.makeLink(ctx, d)
 		return err
 	})
 	return l, err
 }
 
 // makeLink is connect on the calling goroutine.
-func (c *Client) makeLink(ctx context.Context, server string, deadline time.Duration) (_ *link, err error) {
-	ctx, cancel := context.WithTimeout(ctx, deadline-boottime.Now())
+func (c *Client) makeLink(ctx context.Context, d session.Dial) (_ *link, err error) {
+	ctx, cancel := context.WithTimeout(ctx, d.Deadline-boottime.Now())
 	defer cancel()
-	a := addressOf(server)
+	a := addressOf(d.Server)
 	ctx = c.silent.Context(ctx)
 	raw, err := c.opts.DialContext(ctx, a.network, a.addr)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
@@ -96,7 +97,9 @@ func (c *Client) makeLink(ctx context.Context, server string, deadline time.Dura
 			raw.Close()
 		}
 	}()
-	l := &link{server: server, conn: raw, raw: raw}
+	ctx, cancel = context.WithTimeout(ctx, d.Turn)
+	defer cancel()
+	l := &link{server: d.Server, conn: raw, raw: raw}
 	if c.opts.TLS == nil {
 		l.direct = directOf(raw)
 	} else if l.conn, err = c.handshakeTLS(ctx, a, raw); err != nil {

@@ -108,7 +108,7 @@ func (c *Client) run() {
 		if !ok {
 			break
 		}
-		l, err := c.connect(ctx, d.Server, d.Deadline)
+		l, err := c.connect(ctx, d)
 		if c.dialed(d, l, err) {
 			c.read(l)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zklock/zklock/internal/boottime"
 	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/session"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -115,7 +116,7 @@ func frame(body func([]byte) []byte) []byte {
 // connectOnce makes a separate connection to a server, which must be stopped. Its reads
 // and writes end at the deadline, and with ctx.
 func (c *Client) connectOnce(ctx context.Context, server string, deadline time.Duration) (l *link, stop func(), err error) {
-	l, err = c.connect(ctx, server, deadline)
+	l, err = c.connect(ctx, session.Dial{Server: server, Deadline: deadline, Turn: deadline - boottime.Now()})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -19,6 +19,7 @@ type Dial struct {
 	Gen      uint64        // identifies the connection in later inputs
 	Server   string        // one of Config.Servers
 	Deadline time.Duration // for connecting and the handshake together
+	Turn     time.Duration // the longest time from the connection to the end of TLS and SASL
 }
 
 // Live returns the generation of the connection that the core wants, or 0 if it wants
@@ -41,8 +42,17 @@ func (c *Core) WantDial(now time.Duration) (Dial, bool) {
 	c.next = (c.next + 1) % len(c.cfg.Servers)
 	c.gen++
 	c.phase = dialing
-	c.deadline = now + c.dialTimeout()
-	return Dial{Gen: c.gen, Server: c.cfg.Servers[c.current], Deadline: c.deadline}, true
+	turn := c.dialTimeout()
+	c.deadline = now + turn
+	if len(c.cfg.Servers) == 1 {
+		// A name server can be slow, and the dial divides the time among the host's addresses.
+		whole := c.sessionTime()
+		if c.limitsDial() {
+			whole = min(whole, c.cfg.DialLimit)
+		}
+		c.deadline = now + max(whole, turn)
+	}
+	return Dial{Gen: c.gen, Server: c.cfg.Servers[c.current], Deadline: c.deadline, Turn: turn}, true
 }
 
 // DialDue reports whether WantDial would return a connection to make.
@@ -121,16 +131,20 @@ const minFirstDialTimeout = 1500 * time.Millisecond
 // Within Config.DialLimit, more than half of the servers get one: if half are down, no quorum
 // answers, and with shorter turns no healthy server of a slow ensemble could answer in time.
 func (c *Core) dialTimeout() time.Duration {
-	t := c.Timeout()
-	if c.sessionID == 0 {
-		t = c.cfg.Timeout // the negotiated timeout belonged to another session
-	}
 	n := time.Duration(c.places())
-	each := t / n
+	each := c.sessionTime() / n
 	if c.limitsDial() {
 		each = min(each, max(c.cfg.DialLimit/(n/2+1), minFirstDialTimeout))
 	}
 	return max(each, min(c.cfg.Timeout, minDialTimeout))
+}
+
+// sessionTime returns the timeout of the session that the next connection is for.
+func (c *Core) sessionTime() time.Duration {
+	if c.sessionID == 0 {
+		return c.cfg.Timeout // the negotiated timeout belonged to another session
+	}
+	return c.Timeout()
 }
 
 // places returns among how many servers the time is divided. A single host name counts as two,
@@ -166,6 +180,7 @@ func (c *Core) Dialed(gen uint64, now time.Duration) {
 		return
 	}
 	c.phase = handshaking
+	c.deadline = min(c.deadline, now+c.dialTimeout())
 	c.extendDeadline(now)
 	c.connectSent, c.lastSend = now, now
 	req := wire.ConnectRequest{

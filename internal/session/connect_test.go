@@ -246,8 +246,33 @@ func TestDialTimeoutCoversDialAndHandshake(t *testing.T) {
 	}
 }
 
-// TestDialLimitIsDividedAmongServers checks that a silent server does not use up the time for the
-// first session, and that later sessions have the usual time for each server.
+// TestSingleHostNameHasTimeForItsAddress: half of the time limits what the server at one address
+// may take, not the name servers.
+func TestSingleHostNameHasTimeForItsAddress(t *testing.T) {
+	const timeout, limit = 20 * time.Second, 12 * time.Second
+	r := newRig(t, func(c *Config) {
+		c.Servers, c.Timeout, c.DialLimit = []string{"a:1"}, timeout, limit
+	})
+	for _, want := range []time.Duration{limit, timeout} { // before the first session, and after
+		r.now += timeout
+		d, ok := r.core.WantDial(r.now)
+		if !ok || d.Deadline != r.now+want || d.Turn != want/2 {
+			t.Fatalf("%+v, %v, want a dial of %v", d, ok, want)
+		}
+		r.gen = d.Gen
+		r.now += 2 * time.Second
+		r.core.Dialed(d.Gen, r.now)
+		if left := r.core.deadline - r.now; left != want/2 {
+			t.Errorf("%v for the handshake, want %v", left, want/2)
+		}
+		r.output()
+		w := r.welcome(7)
+		w.Timeout = int32(timeout.Milliseconds())
+		r.greet(w)
+		r.core.Lost(r.gen, errors.New("reset"), r.now)
+	}
+}
+
 func TestDialLimitIsDividedAmongServers(t *testing.T) {
 	for _, row := range []struct {
 		servers              []string
