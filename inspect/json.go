@@ -62,7 +62,7 @@ func (l *Lock) View() View {
 		last = &view
 	}
 	return View{
-		Path: l.Path, Kind: l.Kind, Layouts: l.Layouts, Permits: l.Permits, Holders: len(l.Holders()), Waiting: l.Waiting(),
+		Path: l.Path, Kind: l.Kind, Layouts: l.Layouts, Permits: l.Permits, Holders: l.holderCount(), Waiting: l.Waiting(),
 		Entries: EntryViews(l.Entries), Notes: l.Notes(), Warnings: l.Warnings, LastRun: last,
 	}
 }
@@ -115,7 +115,7 @@ type Summary struct {
 // Summary returns the lock's row in a list.
 func (l *Lock) Summary() Summary {
 	s := Summary{
-		Path: l.Path, Kind: l.Kind, Permits: l.Permits, Holders: len(l.Holders()), Waiting: l.Waiting(),
+		Path: l.Path, Kind: l.Kind, Permits: l.Permits, Holders: l.holderCount(), Waiting: l.Waiting(),
 		Warnings: len(l.Warnings), Version: l.Version,
 	}
 	holders := l.Holders()

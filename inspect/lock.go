@@ -72,9 +72,24 @@ func (l *Lock) Contenders() []Entry {
 	return l.filter(func(e Entry) bool { return e.Mode != zklock.Stray })
 }
 
-// Holders returns the entries that hold the lock: for a semaphore, one for each permit.
+// Holders returns the entries that hold the lock: for a semaphore, one for each permit, and
+// the holders of other locks on its path.
 func (l *Lock) Holders() []Entry {
 	return l.filter(func(e Entry) bool { return e.Holder })
+}
+
+// HeldPermits returns the number of permits that are held. It does not count the holders of
+// other locks on the path of a semaphore.
+func (l *Lock) HeldPermits() int {
+	return len(l.filter(func(e Entry) bool { return e.Holder && e.Mode == zklock.Permit }))
+}
+
+// holderCount returns the number of holders, or of a semaphore the number of held permits.
+func (l *Lock) holderCount() int {
+	if l.Kind == KindSemaphore {
+		return l.HeldPermits()
+	}
+	return len(l.Holders())
 }
 
 // filter returns the entries for which is returns true, in order.

@@ -20,11 +20,14 @@ func (l *Lock) warnings() []string {
 		}
 	}
 	all := takeCensus(l.Entries)
-	patterns := all.kazooPatterns()
+	patterns, advice := all.kazooPatterns(), "--layout mixed writes both names"
+	if all.any(isCurator, isLatch) { // which waits for neither name
+		advice = "use separate paths"
+	}
 	add(all.any(isKazoo) && patterns != nil,
-		"kazoo does not wait for entries with Curator's names unless it was made with extra_lock_patterns=[%s]; --layout mixed writes both names", strings.Join(patterns, ", "))
+		"kazoo does not wait for entries with Curator's names unless it was made with extra_lock_patterns=[%s]; %s", strings.Join(patterns, ", "), advice)
 	add(all.any(isCurator) && all.alone(Recipe.KazooName),
-		"Curator does not wait for entries with kazoo's names: both can hold at once; --layout mixed writes both names")
+		"Curator does not wait for entries with kazoo's names: both can hold at once; %s", advice)
 	add(all.any(isCurator, Recipe.readWrite) && all.any(isMutex) || all.any(isCurator, isMutex) && all.any(Recipe.readWrite),
 		"Curator's mutex and its read-write lock do not see each other's entries: both can hold at once; zklock --write writes a writer's entry")
 	add(all.any(isLatch) && all.any(isCurator) && all.any(notLatch),
@@ -79,11 +82,11 @@ func (l *Lock) Notes() []string {
 	case l.isKazooSemaphore():
 	case l.Permits == 0:
 		return []string{"the size of the semaphore is not stored, because Curator never stores it: all clients must use the same size"}
-	case l.Resizable && len(l.Holders()) > l.Permits:
-		return []string{fmt.Sprintf("%s held beyond the size of %d: waiters wait for their release", count(len(l.Holders())-l.Permits, "permit"), l.Permits)}
-	case l.Resizable && all.any(isCurator):
+	case l.Resizable && l.HeldPermits() > l.Permits:
+		return []string{fmt.Sprintf("%s held beyond the size of %d: waiters wait for their release", count(l.HeldPermits()-l.Permits, "permit"), l.Permits)}
+	case l.Resizable && all.any(isCurator, isOfSemaphore):
 		return []string{fmt.Sprintf("a Curator client follows the size of %d only if it reads %s by a SharedCount", l.Permits, legible.Path(queue.SizePath(l.Path)))}
-	case all.any(isCurator):
+	case all.any(isCurator, isOfSemaphore):
 		return []string{fmt.Sprintf("Curator does not store its size of the semaphore: make sure that it is %d there too", l.Permits)}
 	}
 	return nil
@@ -174,4 +177,5 @@ func isLock(r Recipe) bool        { return r.Kind == kindLock }
 func isLatch(r Recipe) bool       { return r.Kind == kindLatch }
 func notLatch(r Recipe) bool      { return r.Kind != kindLatch }
 
-func notOfSemaphore(r Recipe) bool { return r.Kind != kindPermit && r.Kind != kindGate }
+func isOfSemaphore(r Recipe) bool  { return r.Kind == kindPermit || r.Kind == kindGate }
+func notOfSemaphore(r Recipe) bool { return !isOfSemaphore(r) }

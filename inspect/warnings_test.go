@@ -53,7 +53,7 @@ func TestView(t *testing.T) {
 	asked, waits := znode("_c_"+uuid36+"-lock-0000000001", "", 1), znode("_c_"+uuid36+"-lock-0000000002", "", 2)
 	asked.Revoked, asked.Holder = true, true
 	b, err = json.Marshal(described(KindSemaphore, 3, []zklock.Entry{asked, waits}).View())
-	for _, want := range []string{`"kind":"semaphore","layouts":["zklock mutex"],"permits":3,"holders":1,"waiting":1`, `"recipe":{"library":"zklock","kind":"mutex"}`, `"position":1`, `"token":"101"`, `"revoked":true`, `"warnings":["a semaphore and other locks`} {
+	for _, want := range []string{`"kind":"semaphore","layouts":["zklock mutex"],"permits":3,"holders":0,"waiting":1`, `"recipe":{"library":"zklock","kind":"mutex"}`, `"position":1`, `"token":"101"`, `"revoked":true`, `"warnings":["a semaphore and other locks`} {
 		if err != nil || !strings.Contains(string(b), want) {
 			t.Errorf("%s, %v: no %s", b, err, want)
 		}
@@ -132,7 +132,8 @@ func TestWarnings(t *testing.T) {
 		{"Curator beside kazoo", theirs(mutex, kazoo), []string{kazooCurator, curatorKazoo}},
 		{"kazoo beside ours in Curator's layout", append(theirs(kazoo), ours(mutex)...), []string{kazooCurator}},
 		{"kazoo beside our reader and writer", append(theirs(kazoo), ours(reader, writer)...), []string{kazooCurator + ` unless it was made with extra_lock_patterns=["-__READ__", "-__WRIT__"]`}},
-		{"kazoo beside our latch", append(theirs(kazoo), ours(latch)...), []string{kazooCurator + ` unless it was made with extra_lock_patterns=["-latch-"]`}},
+		{"kazoo beside our latch", append(theirs(kazoo), ours(latch)...), []string{kazooCurator + ` unless it was made with extra_lock_patterns=["-latch-"]; --layout mixed writes both names`}},
+		{"kazoo beside Curator's latch", theirs(kazoo, latch), []string{kazooCurator + ` unless it was made with extra_lock_patterns=["-latch-"]; use separate paths`, curatorKazoo + ": both can hold at once; use separate paths", "Curator's LeaderLatch does not exclude"}},
 		{"kazoo beside ours in the mixed layout", append(theirs(kazoo), mixed...), nil},
 		{"Curator beside ours in kazoo's layout", append(theirs(mutex), ours(kazoo)...), []string{curatorKazoo}},
 		{"Curator beside ours in the mixed layout", append(theirs(mutex), mixed...), nil},
@@ -203,6 +204,15 @@ func TestSemaphoreWarnings(t *testing.T) {
 	expect(t, "note of no size", notes, []string{"the size of the semaphore is not stored"})
 	notes = described(KindSemaphore, 2, []zklock.Entry{permit("", 1, true), permit("ip", 2, true)}).Notes()
 	expect(t, "note of Curator's size", notes, []string{"Curator does not store its size of the semaphore: make sure that it is 2"})
+	curators := znode("_c_"+uuid36+"-lock-0000000003", "ip", 3)
+	curators.Holder = true
+	shared := described(KindSemaphore, 1, []zklock.Entry{permit("", 1, true), curators})
+	expect(t, "note of Curator's mutex next to a semaphore", shared.Notes(), nil)
+	if n, m := shared.View().Holders, shared.Summary().Holders; n != 1 || m != 1 {
+		t.Errorf("%d and %d permits are held next to a mutex, want 1", n, m)
+	}
+	shared.Resizable = true
+	expect(t, "note of a resizable semaphore next to a mutex", shared.Notes(), nil)
 	notes = described(KindQueue, 0, []zklock.Entry{znode(hex32+"__lock__0000000001", "ip", 1), znode(hex32+"__rlock__0000000002", "ip", 2)}).Notes()
 	expect(t, "note of kazoo's lock next to a reader", notes, []string{"kazoo's Lock and WriteLock have the same names"})
 	semaphore := described(KindQueue, 0, []zklock.Entry{znode(hex32+"__lock__0000000001", "b'py-3'", 1)})

@@ -81,12 +81,12 @@ type Client struct {
 // does not answer, or stops answering, the next attempt at this host uses another address.
 //
 // Dial tries the servers in turn until ctx ends. If ctx has no deadline, Dial tries for one
-// session timeout. If a server does not answer, Dial leaves it early enough to try more than
-// half of the servers, or two addresses of a single host name, but not before 1.5 s. For a
-// single host name, that time begins after the lookup of the name. Dial returns earlier if no
-// server can ever work: because it is not a ZooKeeper server, its certificate is not trusted,
-// its name ends in .invalid, or the files of a SASL mechanism are not usable. The error has
-// the failure of each server that was tried. ctx bounds only Dial, not the client.
+// session timeout. It waits at least 1.5 s for a server that does not answer. Then it leaves
+// the server early enough to try more than half of the servers. If servers is a single host
+// name, Dial has time for two of its addresses after the lookup. Dial returns earlier if no
+// server can ever work: because it is not a ZooKeeper server, its certificate is not
+// trusted, its name ends in .invalid, or the files of a SASL mechanism are not usable. The
+// error has the failure of each server that was tried. ctx bounds only Dial, not the client.
 func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	o, err := opts.check()
 	if err != nil {

@@ -14,7 +14,8 @@ type Proxy struct{ Relay }
 
 // NewProxy starts a proxy for the server at target, an address for net.Dial:
 // network is "tcp" or "unix". The proxy ends with the test. It connects to the server
-// only when a client connects to the proxy. The test fails if no server can have the address.
+// only when a client connects to the proxy. The test fails if the network or the form of target
+// is invalid.
 func NewProxy(t testing.TB, network, target string) *Proxy {
 	t.Helper()
 	if err := checkTarget(network, target); err != nil {
@@ -31,7 +32,7 @@ func NewProxy(t testing.TB, network, target string) *Proxy {
 	return p
 }
 
-// checkTarget returns why no server can have the address.
+// checkTarget returns an error if the network or the form of target is invalid.
 func checkTarget(network, target string) error {
 	switch network {
 	case "tcp", "tcp4", "tcp6":

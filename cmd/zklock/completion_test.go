@@ -175,6 +175,11 @@ func (s *shell) attack() {
 	}
 	// bash decodes the octal numbers of a variable that the script uses.
 	lines = append(lines, `show "\044\050touch\040decoded\051${words[2]@P}" --ou`+"\t\t")
+	// zsh evaluates the values of variables as indexes and as patterns.
+	for i, use := range []string{"$[x]", "$path[x]", "${path:x}"} {
+		lines = append(lines, fmt.Sprintf(`show ${x::=$'psvar[\044\050touch index%d\051]'} %s --ou`+"\t\t", i, use))
+	}
+	lines = append(lines, `show ${x::=$'*\050e:touch\ pattern:\051'} ${~x} --ou`+"\t\t")
 	lines = append(lines, "break benign-lock --token \t\t", "break benign-lock --token \t\t\t", "show -\t\t", "run benign-lock -- sort >redirected \t\t")
 	// A file of a stranger, whose name the shell completes itself, in quotes.
 	if err := os.WriteFile(filepath.Join(s.dir, ".zz;{touch,file}"), nil, 0o600); err != nil {
@@ -192,6 +197,12 @@ func (s *shell) attack() {
 	s.unharmed("all lines")
 	s.press("zklock show ben\t >.shown\n")
 	s.await(filepath.Join(s.dir, ".shown"), "holds")
+	variable := `"${HOME}"`
+	if strings.HasSuffix(s.t.Name(), "fish") {
+		variable = `"$HOME"`
+	}
+	s.press("zklock show " + variable + " --he\t >.helped\n")
+	s.await(filepath.Join(s.dir, ".helped"), "Usage")
 	s.unharmed("a benign name")
 }
 

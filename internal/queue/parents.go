@@ -43,16 +43,19 @@ func (c *Core) makeParents(now time.Duration, acq *acquire, nodes []*node, missi
 // quitUnmade leaves the positions whose znodes were not created. An earlier create of a fixed
 // node that had no answer may still be applied, so its znode is a pending delete.
 func (c *Core) quitUnmade(now time.Duration, acq *acquire) {
-	var unmade, kept []*position
+	var unsure, kept []*position
 	for _, p := range acq.positions {
-		if len(p.nodes) > 0 && p.nodes[0].state == absent {
-			unmade = append(unmade, p)
-		} else {
+		switch {
+		case len(p.nodes) == 0 || p.nodes[0].state != absent:
 			kept = append(kept, p)
+		case p.nodes[0].unsure:
+			unsure = append(unsure, p)
+		default:
+			c.leaveQueue(p)
 		}
 	}
 	acq.positions = kept
-	c.abandon(now, unmade, nil, &pendingRelease{}, true, false)
+	c.abandon(now, unsure, nil, &pendingRelease{}, true, false)
 }
 
 // makeParent creates one ancestor of a znode; its parent is the last.

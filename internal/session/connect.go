@@ -147,8 +147,9 @@ func (c *Core) sessionTime() time.Duration {
 	return c.Timeout()
 }
 
-// places returns among how many servers the time is divided. A single host name counts as two,
-// because it can have several addresses, and the driver tries the next one after a failure.
+// places returns the number of servers that share the time for dialing. A single host name counts
+// as two servers, because it can have several addresses, and the driver tries the next address
+// after a failure.
 func (c *Core) places() int {
 	if n := len(c.cfg.Servers); n > 1 {
 		return n

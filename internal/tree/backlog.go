@@ -12,9 +12,9 @@ import (
 // at once, this would delay all other clients for seconds. Tick does a part of it at
 // a time.
 type backlog struct {
-	// endingSessions has, by the number of bits in the count of their nodes, lists of
-	// sessions in the order in which their ends began. The short ends come first: another
-	// client may wait for a lock of such a session.
+	// endingSessions[n] lists the sessions whose node count has n bits, in the order in which
+	// their ends began. Sessions with few nodes end first, because another client may wait for
+	// a lock of theirs.
 	endingSessions [32][]sessionEnd
 	ending         int           // number of these sessions
 	ends           int           // number of all ends that began

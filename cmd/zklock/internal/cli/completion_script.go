@@ -63,18 +63,22 @@ type scriptPatch struct{ old, new string }
 // scriptPatches are the patches for each shell. Each of cobra's scripts evaluates the typed
 // line at every completion, and the one for fish does so without the quotes. With the
 // patches, a line with characters that can run a command or open a file is not evaluated,
-// and fish evaluates nothing. In bash, ${name@P} and $[name] can run a command without such
-// characters, because the script's own variables contain the line.
+// and fish evaluates nothing. bash and zsh evaluate the values of variables in forms such as
+// ${name@P}, $[name], and $name[index]. The line can set them, also with octal numbers for
+// characters, and the script's own variables contain the line. Of such forms, the scripts
+// evaluate only $NAME and ${NAME}.
 var scriptPatches = map[string][]scriptPatch{
 	"bash": {{
 		`    out=$(eval "${requestComp}" 2>/dev/null)`,
 		`    # Unless it could run something else.
-    [[ ${requestComp} == *[` + "\\`" + `\;\|\&\<\>\(\)$'\n']* || ${requestComp} == *\$[\[\{]* ]] || out=$(eval "${requestComp}" 2>/dev/null)`,
+    local unsafe='\$(\[|\{[A-Za-z0-9_]*[^A-Za-z0-9_}])'
+    [[ ${requestComp} == *[` + "\\`" + `\;\|\&\<\>\(\)$'\n']* || ${requestComp} =~ ${unsafe} ]] || out=$(eval "${requestComp}" 2>/dev/null)`,
 	}},
 	"zsh": {{
 		`    out=$(eval ${requestComp} 2>/dev/null)`,
 		`    # Unless it could run something else.
-    if [[ ${requestComp} == *[` + "\\`" + `\;\|\&\<\>\(\)]* ]]; then
+    local unsafe='\$(.*\[|\{[A-Za-z0-9_]*[^A-Za-z0-9_}])'
+    if [[ ${requestComp} == *[` + "\\`" + `\;\|\&\<\>\(\)]* || ${requestComp} =~ ${unsafe} ]]; then
         _files
         return
     fi

@@ -115,9 +115,9 @@ func storageKeys() map[string]setter {
 		"snapCount":         into(count(1, most32), func(c *ServerConfig) *int { return &c.Server.SnapshotRecords }),
 		"snapSizeLimitInKb": into(snapshotBytes, func(c *ServerConfig) *int64 { return &c.Server.SnapshotBytes }),
 		"forceSync": func(c *ServerConfig, line int, value string) error {
-			sync, err := boolean(value)
+			sync, err := yesOrNo(value)
 			if !sync && err == nil && value != "no" {
-				err = fmt.Errorf("%.100q: ZooKeeper stops syncing only with the value no: write yes or no", value)
+				err = fmt.Errorf("ZooKeeper ignores %q and syncs: write yes or no", value)
 			}
 			if c.Server.NoSync = !sync; c.Server.NoSync && err == nil {
 				c.note(Note{Line: line, Warning: true, Text: "with forceSync=no, a power loss loses acknowledged writes and locks that are held"})
@@ -170,9 +170,9 @@ func authKeys() map[string]setter {
 			return nil
 		},
 		"skipACL": func(c *ServerConfig, line int, value string) (err error) {
-			switch c.Server.SkipACL, err = boolean(value); {
+			switch c.Server.SkipACL, err = yesOrNo(value); {
 			case c.Server.SkipACL && value != "yes":
-				return fmt.Errorf("%.100q: ZooKeeper ignores ACLs only with the value yes: write yes or no", value)
+				return fmt.Errorf("ZooKeeper ignores %q and checks ACLs: write yes or no", value)
 			case c.Server.SkipACL:
 				c.note(Note{Line: line, Warning: true, Text: "with skipACL, every client may do everything"})
 			}

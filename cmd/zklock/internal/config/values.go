@@ -32,16 +32,28 @@ func milliseconds(value string, least int64) (time.Duration, error) {
 	return time.Duration(max(n, 0)) * time.Millisecond, err
 }
 
-// boolean parses the values of Java's Boolean, and yes and no, which some keys use. It
-// rejects other values, which Java silently treats as false.
+// boolean parses the values of Java's Boolean. It rejects other values, which Java silently
+// treats as false.
 func boolean(value string) (bool, error) {
+	switch strings.ToLower(value) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("%+.100q is not true or false", value)
+}
+
+// yesOrNo parses the value of a key that ZooKeeper compares with yes or no, and does not parse.
+// The caller rejects a value that has an effect here and none in ZooKeeper.
+func yesOrNo(value string) (bool, error) {
 	switch strings.ToLower(value) {
 	case "true", "yes":
 		return true, nil
 	case "false", "no":
 		return false, nil
 	}
-	return false, fmt.Errorf("%+.100q is not true or false", value)
+	return false, fmt.Errorf("%+.100q is not yes or no", value)
 }
 
 // absolute makes a path independent of the working directory.

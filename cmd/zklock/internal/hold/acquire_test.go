@@ -3,6 +3,7 @@ package hold
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -45,6 +46,35 @@ func TestAcquireTimeoutCountsFromBegan(t *testing.T) {
 	}
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("the acquire waited %v more", took)
+	}
+}
+
+// A mutex in kazoo's layout is refused next to a semaphore. The check does not read the waiters.
+func TestCheckKindInKazooLayoutReadsNoWaiters(t *testing.T) {
+	srv := zktest.Start(t)
+	z := srv.Dial(t)
+	mutex, semaphore := zklock.New(srv.Dial(t), &zklock.Options{Layout: zklock.KazooLayout()}), zklock.New(z, nil)
+	defer mutex.Close()
+	defer semaphore.Close()
+	k := &lockSpec{names: []string{"demo"}, paths: []string{"/zklock/demo"}}
+	if _, err := mutex.Mutex("demo").Acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		name := fmt.Sprintf("/zklock/demo/%032x__lock__%010d", i, i+1)
+		if _, _, err := z.Create(t.Context(), name, nil, zk.OpenACL(), zk.ModeEphemeral); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waiters := srv.DropReply(zktest.Match{Op: "getData", Path: "/zklock/demo/" + strings.Repeat("0", 30)})
+	if err := checkKind(t.Context(), mutex, k); err != nil || waiters.Count() != 0 {
+		t.Errorf("%v after %d reads of waiters", err, waiters.Count())
+	}
+	if _, err := semaphore.Semaphore("demo", 1).Acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkKind(t.Context(), mutex, k); err == nil || !strings.Contains(err.Error(), "uses demo as a semaphore") {
+		t.Errorf("next to a semaphore: %v", err)
 	}
 }
 

@@ -166,9 +166,9 @@ func modeText(s *inspect.Lock) string {
 	case s.Kind == inspect.KindNode:
 		return "node"
 	case s.Permits > 0:
-		return fmt.Sprintf("%d of %d", len(held), s.Permits)
+		return fmt.Sprintf("%d of %d", s.HeldPermits(), s.Permits)
 	case s.Kind == inspect.KindSemaphore:
-		return count(len(held), "permit")
+		return count(s.HeldPermits(), "permit")
 	case len(held) > 0:
 		return string(held[0].Mode)
 	}

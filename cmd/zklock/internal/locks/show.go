@@ -200,7 +200,7 @@ func printLock(out io.Writer, s *inspect.Lock, name string, now time.Time) error
 // headline returns the line above the table, or "".
 func headline(s *inspect.Lock, name string) string {
 	name = legible.Name(name)
-	held := len(s.Holders())
+	held := s.HeldPermits()
 	switch {
 	case s.Permits > 0:
 		return fmt.Sprintf("%s: %d of %d permits held", name, held, s.Permits)

@@ -59,7 +59,7 @@ func (m *Model) chain(body int) (head Line, lines []Line) {
 func (m *Model) about(l *inspect.Lock) string {
 	text := strings.Join(l.Layouts, ", ")
 	if l.Permits > 0 {
-		text += fmt.Sprintf(", %d of %d permits held", len(l.Holders()), l.Permits)
+		text += fmt.Sprintf(", %d of %d permits held", l.HeldPermits(), l.Permits)
 	}
 	return text
 }

@@ -86,8 +86,9 @@ const (
 //
 // A stopped wrapper does not reap the processes that it adopts, so no search is complete.
 //
-// The kernel closes the pipe of a wrapper that dies before its children get another parent. While
-// that is so, the search continues: a search below the wrapper could miss those that it leaves.
+// When the wrapper dies, the kernel closes its pipe first, and then gives its children another
+// parent. The search continues until the children have that parent: a search below the wrapper
+// could miss them.
 func (w *victims) kill(c *watchdogCore) {
 	quiet, ended := 0, 0
 	for end := BootTime() + maxSweep; quiet < quietSweeps && BootTime() < end; {
