@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -154,8 +153,7 @@ func (c *Core) places() int {
 	if n := len(c.cfg.Servers); n > 1 {
 		return n
 	}
-	host, _, _ := net.SplitHostPort(c.cfg.Servers[0])
-	if _, err := netip.ParseAddr(host); err == nil || strings.HasPrefix(c.cfg.Servers[0], "unix:") {
+	if _, err := netip.ParseAddrPort(c.cfg.Servers[0]); err == nil || strings.HasPrefix(c.cfg.Servers[0], "unix:") {
 		return 1
 	}
 	return 2
