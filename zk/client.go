@@ -77,8 +77,8 @@ type Client struct {
 // must exist. Alternatively, the connection string is "unix:/path" for one local
 // server, without a chroot.
 //
-// If a host has several addresses, and the server at one of them accepts the connection but
-// does not answer, or stops answering, the next attempt at this host uses another address.
+// If a host has several addresses, and the server at one of them does not accept the connection
+// in time, does not answer, or stops answering, the next attempt at this host uses another address.
 //
 // Dial tries the servers in turn until ctx ends. If ctx has no deadline, Dial tries for one
 // session timeout. It waits at least 1.5 s for a server that does not answer. Then it leaves

@@ -33,7 +33,8 @@ type Config struct {
 	ZxidErr  error
 	// Private reports that only this user reaches the servers.
 	Private bool
-	// Limit is the time limit for the checks of one server; 0 means 10 s.
+	// Limit is the time limit for connecting to one server, and for the requests to it; 0
+	// means 10 s.
 	Limit time.Duration
 	// Apart is the time between the two reads of a possible deadlock; 0 means 1 s.
 	Apart time.Duration

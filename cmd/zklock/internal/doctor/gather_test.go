@@ -167,6 +167,39 @@ func TestSlowServer(t *testing.T) {
 	})
 }
 
+// TestSlowServerOpensSession checks that doctor reports the latency of servers that are slow, and
+// not that no server opens a session.
+func TestSlowServerOpensSession(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		slow  func(*zktest.Server)
+		level Level
+		want  string
+	}{
+		{"network", func(s *zktest.Server) { s.Delay(400 * time.Millisecond) }, Warning, "takes 800ms"},
+		{"disk", func(s *zktest.Server) {
+			s.DelayFunc(func(f zktest.Frame) time.Duration {
+				if f.Op == "multi" && f.Direction == zktest.ToClient {
+					return 3 * time.Second
+				}
+				return 0
+			})
+		}, Critical, "takes 3s, longer than the 2.5s between heartbeats"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t)
+				row.slow(srv)
+				r := look(t, srv)
+				wantOne(t, r, "latency", row.level, row.want)
+				if found := r.of("servers"); len(found) != 0 {
+					t.Errorf("%+v", found)
+				}
+			})
+		})
+	}
+}
+
 // TestSilentHolderIsReported: a holder that the servers do not hear from is a warning, with
 // the locks that it will lose. Before, and after it is heard again, there is none.
 func TestSilentHolderIsReported(t *testing.T) {

@@ -300,6 +300,6 @@ func (f *Facts) judgeLatency() []Finding {
 	if len(reached) > 1 {
 		where = fmt.Sprintf(" through the slowest, %s", slowest.name())
 	}
-	return append(found, finding(OK, checkLatency, "", "read %v, sync %v, write %v%s (medians of %d)",
+	return append(found, finding(OK, checkLatency, "", "read %v, sync %v, write %v%s (medians of up to %d)",
 		slowest.Read.Median, slowest.Sync.Median, slowest.Write.Median, where, samples))
 }

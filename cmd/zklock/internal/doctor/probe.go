@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// samples is the number of requests of each kind that doctor times.
+// samples is how many requests of each kind doctor times at most.
 const samples = 5
 
 // defaultPort is the port of ZooKeeper.
@@ -49,8 +49,6 @@ func (c Config) servers(ctx context.Context) []Server {
 	var all sync.WaitGroup // all have ended when servers returns
 	for i, host := range hosts {
 		all.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, c.Limit)
-			defer cancel()
 			s := &found[i]
 			s.Address, s.Synced = host, -1
 			serving := c.words(ctx, s, network)
@@ -98,11 +96,16 @@ func (c Config) words(ctx context.Context, s *Server, network string) (serving b
 func (c Config) session(ctx context.Context, s *Server, servers string) error {
 	opts := c.Zk
 	opts.ReadOnly = true // to tell a server that lost its quorum from one that is down
-	z, err := zk.Dial(ctx, servers, &opts)
+	// The four-letter words take up to a quarter of the limit.
+	dialing, cancel := context.WithTimeout(ctx, c.Limit*3/4)
+	defer cancel()
+	z, err := zk.Dial(dialing, servers, &opts)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = z.Close() }() // if this fails, the session times out
+	ctx, stop := context.WithTimeout(ctx, c.Limit)
+	defer stop()
 	s.Timeout = Span(z.SessionTimeout())
 	if z.State() == zk.ConnectedReadOnly {
 		s.Role = "read-only"
@@ -149,17 +152,18 @@ func (c Config) measure(ctx context.Context, z *zk.Client, s *Server) error {
 		{&s.Sync, func() error { return z.Sync(ctx, at) }},
 		{&s.Write, func() error { _, err := z.Multi(ctx, zk.CheckOp(at, -1)); return err }},
 	} {
-		took := make([]time.Duration, samples)
-		for i := range took {
+		var took []time.Duration
+		// A slow server answers fewer than all samples in time.
+		for start := time.Now(); len(took) == 0 || len(took) < samples && time.Since(start) < c.Limit/8; {
 			began := time.Now()
 			// The chroot may not exist: see judgeAccess.
 			if err := m.ask(); !answered(err) && !errors.Is(err, zk.ErrNoNode) {
 				return err
 			}
-			took[i] = time.Since(began)
+			took = append(took, time.Since(began))
 		}
 		slices.Sort(took)
-		*m.into = Latency{Median: Span(took[samples/2]), Max: Span(took[samples-1])}
+		*m.into = Latency{Median: Span(took[len(took)/2]), Max: Span(took[len(took)-1])}
 	}
 	return nil
 }

@@ -1,0 +1,58 @@
+package zk
+
+import (
+	"bufio"
+	"net"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestDialLeavesAddressThatDoesNotAccept checks that a client tries the other addresses of a host
+// if the first ones do not accept the connection within the whole time for one attempt.
+func TestDialLeavesAddressThatDoesNotAccept(t *testing.T) {
+	resolve(t, [4]byte{127, 0, 0, 1}, [4]byte{127, 0, 0, 2}, [4]byte{127, 0, 0, 3})
+	_, port := listenAt(t, "127.0.0.3", "0", func(conn net.Conn) {
+		c := &fakeConn{Conn: conn, t: t, br: bufio.NewReader(conn)}
+		if c.greet(7) {
+			c.serveRequests()
+		}
+	})
+	acceptNothingAt(t, "127.0.0.1", port)
+	acceptNothingAt(t, "127.0.0.2", port)
+	c, err := Dial(within(t, 30*time.Second), "zk.example:"+port, &Options{SessionTimeout: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close() // the server of this test does not confirm it
+}
+
+// acceptNothingAt drops the connection requests that arrive at ip until the test ends, as a host
+// that is down does: a listener does so while its backlog is full.
+func acceptNothingAt(t *testing.T, ip, port string) {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Close(fd) })
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Port: n, Addr: [4]byte(net.ParseIP(ip).To4())}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Listen(fd, 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 { // until the backlog is full
+		conn, err := net.DialTimeout("tcp", net.JoinHostPort(ip, port), 100*time.Millisecond)
+		if err != nil {
+			return
+		}
+		t.Cleanup(func() { conn.Close() })
+	}
+	t.Skip("this system has a longer backlog than asked for")
+}
