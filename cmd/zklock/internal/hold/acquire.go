@@ -136,9 +136,9 @@ func lockedError(spec *lockSpec, err error, servers string) error {
 // names the servers.
 func timeoutError(spec *lockSpec, timeout time.Duration, servers string) error {
 	if len(spec.paths) == 1 {
-		return fmt.Errorf("%s was not free within %s%s", spec.title(), cli.ExactDuration(timeout), servers)
+		return fmt.Errorf("%s was not acquired within %s%s", spec.title(), cli.ExactDuration(timeout), servers)
 	}
-	text := fmt.Sprintf("%s were not free together within %s%s; --timeout sets another limit", spec.title(), cli.ExactDuration(timeout), servers)
+	text := fmt.Sprintf("%s were not acquired within %s%s; --timeout sets another limit", spec.title(), cli.ExactDuration(timeout), servers)
 	if !spec.inOrder {
 		text += "; if other clients acquire these locks one by one, this can be a deadlock: see --in-order"
 	}

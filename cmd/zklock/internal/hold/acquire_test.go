@@ -41,7 +41,7 @@ func TestAcquireTimeoutCountsFromBegan(t *testing.T) {
 	line := &waitLine{out: io.Discard}
 	began := time.Now()
 	_, err = acquire(t.Context(), s, waiting, k, line, began.Add(-time.Hour))
-	if cli.ExitCode(err) != cli.ExitConflict || !strings.Contains(err.Error(), "was not free within 1h") {
+	if cli.ExitCode(err) != cli.ExitConflict || !strings.Contains(err.Error(), "was not acquired within 1h") {
 		t.Errorf("%v with code %d", err, cli.ExitCode(err))
 	}
 	if took := time.Since(began); took > time.Minute {
@@ -122,10 +122,10 @@ func TestTimeoutErrorByLocks(t *testing.T) {
 		want time.Duration
 		late string
 	}{
-		{nil, 0, "demo was not free within 3s, on x:1"},
-		{[]string{"-w", "3"}, 3 * time.Second, "demo was not free within 3s, on x:1"},
+		{nil, 0, "demo was not acquired within 3s, on x:1"},
+		{[]string{"-w", "3"}, 3 * time.Second, "demo was not acquired within 3s, on x:1"},
 		{[]string{"--lock=b"}, time.Minute, "see --in-order"},
-		{[]string{"--lock=b", "-w", "2h"}, 2 * time.Hour, "demo + b were not free together within 3s, on x:1; "},
+		{[]string{"--lock=b", "-w", "2h"}, 2 * time.Hour, "demo + b were not acquired within 3s, on x:1; "},
 	}
 	for _, tt := range tests {
 		k, s, err := parsed(t, nil, tt.args...)
