@@ -73,18 +73,29 @@ func (c Config) words(ctx context.Context, s *Server, network string) (serving b
 	ctx, cancel := context.WithTimeout(ctx, c.Limit/4)
 	defer cancel()
 	address := strings.TrimPrefix(s.Address, "unix:")
-	for word, take := range map[string]func(string){"srvr": s.srvr, "conf": s.conf, "mntr": s.mntr} {
-		answer, err := c.ask(ctx, network, address, word)
+	words := []struct {
+		name   string
+		take   func(string)
+		answer string
+		err    error
+	}{{name: "conf", take: s.conf}, {name: "mntr", take: s.mntr}, {name: "srvr", take: s.srvr}}
+	var all sync.WaitGroup // all have ended before the answers are used
+	for i := range words {
+		w := &words[i]
+		all.Go(func() { w.answer, w.err = c.ask(ctx, network, address, w.name) })
+	}
+	all.Wait()
+	for _, w := range words {
 		switch {
-		case errors.Is(err, errNotAllowed):
+		case errors.Is(w.err, errNotAllowed):
 			s.Answers = true
-		case errors.Is(err, errNotServing):
+		case errors.Is(w.err, errNotServing):
 			s.Answers, serving = true, false
 		}
-		if err == nil && answer != "" {
+		if w.err == nil && w.answer != "" {
 			s.Answers = true
-			s.Words = append(s.Words, word)
-			take(answer)
+			s.Words = append(s.Words, w.name)
+			w.take(w.answer)
 		}
 	}
 	slices.Sort(s.Words)
