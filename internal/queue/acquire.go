@@ -238,9 +238,6 @@ func (c *Core) grantReady(now time.Duration) {
 // grant turns the acquire into a hold.
 func (c *Core) grant(now time.Duration, acq *acquire, nodes []*node) {
 	acq.cancelRetry()
-	if slices.ContainsFunc(acq.positions, (*position).unnoted) {
-		acq.retry(now + retryPause)
-	}
 	acq.phase, acq.access = held, nil
 	c.holds++
 	for _, n := range nodes {

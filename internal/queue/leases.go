@@ -65,6 +65,11 @@ func (c *Core) counts(now time.Duration, p *position, children []string, of int,
 		return
 	}
 	switch {
+	// The next acquire must not find the gate free before the number is written: it would not
+	// notice that its own number differs.
+	case over <= 0 && p.limit.note == noteSent:
+		c.count(p, false) // its answer follows the one to the write
+	case over <= 0 && p.limit.note == noteLost: // a retry is scheduled
 	case over <= 0:
 		c.clear(now, p)
 	case p.acquire.spec.Try && others+len(p.nodes) > of:
@@ -98,8 +103,17 @@ type limit struct {
 	data    []byte
 	agreed  bool // it was compared with the permits of this acquire
 	of      int  // what is written in its place; see [Core.note]
-	lost    bool // the last attempt to write it had no answer, or was refused for the moment
+	note    note
 }
+
+// A note is the state of the write of a limit.
+type note uint8
+
+const (
+	noteAnswered note = iota // also if nothing is to be written
+	noteSent
+	noteLost // the last attempt had no answer, or was refused for the moment
+)
 
 // agreed reports whether the limit was read and compared.
 func (p *position) agreed() bool { return p.limit != nil && p.limit.agreed }
@@ -132,12 +146,16 @@ func (c *Core) agree(p *position, of, others int) bool {
 // was applied, the version has changed.
 func (c *Core) note(p *position) {
 	l := p.limit
-	l.lost = false
+	l.note = noteSent
 	c.send(Request{Kind: Set, Path: p.parent, Data: strconv.AppendInt(nil, int64(l.of), 10), Version: l.version},
 		func(now time.Duration, r Reply) {
-			if p.membership == present && (r.Code == Unknown || r.Code == NotApplied) {
-				l.lost = true
+			switch {
+			case p.membership != present || p.acquire.phase != working:
+			case r.Code == Unknown || r.Code == NotApplied:
+				l.note = noteLost
 				p.acquire.retry(now + retryPause)
+			default:
+				l.note = noteAnswered
 			}
 		})
 }
@@ -145,14 +163,11 @@ func (c *Core) note(p *position) {
 // noteAgain writes the numbers of permits again whose last attempt was lost.
 func (c *Core) noteAgain(acq *acquire) {
 	for _, p := range acq.positions {
-		if p.unnoted() {
+		if p.limit != nil && p.limit.note == noteLost {
 			c.note(p)
 		}
 	}
 }
-
-// unnoted reports whether the last attempt to write the number of permits was lost.
-func (p *position) unnoted() bool { return p.limit != nil && p.limit.lost }
 
 // tryGate decides whether a try waits at a gate that another acquire holds, perhaps only
 // briefly. If too few permits are left, the try fails. Otherwise the gate will soon be
