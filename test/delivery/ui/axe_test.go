@@ -19,6 +19,8 @@ func TestAxe(t *testing.T) {
 		harness.SkipOrFail(t, "axe-core is not installed")
 	}
 	b, s := StartBrowser(t), Serve(t)
+	b.Open(s.URL + "log")
+	b.Shows("#live", "live") // from here on the log has what happens
 	threeLocks(t, s)
 	cross(t, s)
 	b.Open(s.URL)
