@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/zklock/zklock/internal/tree"
@@ -272,11 +271,7 @@ func (s *Server) sendPolled(c *conn, b []byte, last bool) {
 		return
 	}
 	c.mu.Lock()
-	if len(c.out) == 0 && len(b) > keepBuffer {
-		c.out = slices.Clip(b) // as send does
-	} else {
-		c.out = append(c.out, b...)
-	}
+	c.appendOutput(b)
 	if last && c.output < outputClosing {
 		c.output = outputClosing
 	}

@@ -130,19 +130,8 @@ func (s *Server) reportRecovery(found *wal.Recovered) {
 		s.log.Warn("the end of the log is incomplete, as after a crash; it contained nothing acknowledged, unless the disk damaged it since",
 			"torn", found.Torn.String())
 	}
-	if s.opts.setup.FS == nil && ownership.GroupWritable(s.opts.DataDir) {
-		s.log.Warn("members of the data directory's group can replace its files, and thus take every lock; "+
-			"run chmod g-w on it unless this is intended", "dir", s.opts.DataDir)
-	}
-	if s.opts.setup.FS == nil && ownership.ReadableByAll(s.opts.DataDir) {
-		s.log.Warn("every user of this machine can lock the data directory, and so keep the server from starting again; "+
-			"run chmod o-r on it", "dir", s.opts.DataDir)
-	}
 	if s.opts.setup.FS == nil {
-		if err := ownership.CheckParents(s.opts.DataDir); err != nil {
-			s.log.Warn("another user could replace the data directory before the next start, and so reset all locks and fencing tokens",
-				"dir", s.opts.DataDir, "error", err)
-		}
+		s.warnOfOtherUsers()
 	}
 	if s.opts.NoSync {
 		s.log.Warn("the log is not synced: a power loss loses acknowledged changes, after which two clients can hold a lock; "+
@@ -150,6 +139,23 @@ func (s *Server) reportRecovery(found *wal.Recovered) {
 	}
 	s.log.Info("data directory opened", "dir", s.opts.DataDir, "snapshot", found.SnapshotIndex,
 		"records", s.loop.snapshotRecords, "zxid", fmt.Sprintf("%#x", s.loop.tree.Zxid()), "took", s.elapsed().Round(time.Millisecond))
+}
+
+// warnOfOtherUsers logs what other users of this machine can do to the data directory.
+func (s *Server) warnOfOtherUsers() {
+	dir := s.opts.DataDir
+	if ownership.GroupWritable(dir) {
+		s.log.Warn("members of the data directory's group can replace its files, and thus take every lock; "+
+			"run chmod g-w on it unless this is intended", "dir", dir)
+	}
+	if ownership.ReadableByAll(dir) {
+		s.log.Warn("every user of this machine can lock the data directory, and so keep the server from starting again; "+
+			"run chmod o-r on it", "dir", dir)
+	}
+	if err := ownership.CheckParents(dir); err != nil {
+		s.log.Warn("another user could replace the data directory before the next start, and so reset all locks and fencing tokens",
+			"dir", dir, "error", err)
+	}
 }
 
 // appendRecords appends the round's records to the log, for the next sync.

@@ -111,11 +111,7 @@ func (c *conn) send(b []byte, last bool) {
 		c.abort(errTooSlow)
 		return
 	}
-	if len(c.out) == 0 && len(b) > keepBuffer {
-		c.out = slices.Clip(b) // copying a long answer takes long, and its buffer is not reused
-	} else {
-		c.out = append(c.out, b...)
-	}
+	c.appendOutput(b)
 	if last {
 		c.output = outputClosing
 		c.notFull.Broadcast()
@@ -126,6 +122,15 @@ func (c *conn) send(b []byte, last bool) {
 		c.srv.requestLimit.wake()
 		// This also ends a write that is blocked.
 		c.nc.SetWriteDeadline(time.Now().Add(closeGrace))
+	}
+}
+
+// appendOutput adds b to the outbox. The caller holds c.mu.
+func (c *conn) appendOutput(b []byte) {
+	if len(c.out) == 0 && len(b) > keepBuffer {
+		c.out = slices.Clip(b) // copying a long answer takes long, and its buffer is not reused
+	} else {
+		c.out = append(c.out, b...)
 	}
 }
 
