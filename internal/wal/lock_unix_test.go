@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -16,17 +17,7 @@ import (
 // TestRefusedOpenLeavesLockFileUnlocked: a server that starts locks the directory, then the
 // file. If a second server locked the file in between, neither would start.
 func TestRefusedOpenLeavesLockFileUnlocked(t *testing.T) {
-	path := t.TempDir()
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	dir, err := ownership.Lock(root, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
+	path := lockedDir(t)
 	f, err := os.Create(filepath.Join(path, "lock"))
 	if err != nil {
 		t.Fatal(err)
@@ -60,4 +51,37 @@ func TestRefusedOpenLeavesLockFileUnlocked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestOSDirectoryLockedByAnotherUser: every user who may read the directory can lock it, and
+// runs no server there.
+func TestOSDirectoryLockedByAnotherUser(t *testing.T) {
+	path := lockedDir(t)
+	const ended = "1999999999" // more than the largest process ID
+	for _, pid := range []string{"", ended} {
+		if err := os.WriteFile(filepath.Join(path, "lock"), []byte(pid), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := wal.Open(wal.OS{}, path, wal.Options{})
+		if !errors.Is(err, wal.ErrLocked) || !strings.Contains(err.Error(), "another user") {
+			t.Errorf("process ID %q: %v", pid, err)
+		}
+	}
+}
+
+// lockedDir returns a directory that is locked until the test ends.
+func lockedDir(t *testing.T) string {
+	t.Helper()
+	path := t.TempDir()
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	lock, err := ownership.Lock(root, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lock.Close() })
+	return path
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zklock/zklock/internal/ownership"
 	"github.com/zklock/zklock/internal/wal"
 )
 
@@ -140,35 +139,6 @@ func TestOSLockRemoved(t *testing.T) {
 	}
 	if err := second.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestOSDirectoryLockedByAnotherUser: every user who may read the directory can lock it, and
-// runs no server there.
-func TestOSDirectoryLockedByAnotherUser(t *testing.T) {
-	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" && !strings.HasSuffix(runtime.GOOS, "bsd") {
-		t.Skip("no lock of directories there")
-	}
-	path := t.TempDir()
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	lock, err := ownership.Lock(root, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Close()
-	const ended = "1999999999" // more than the largest process ID
-	for _, pid := range []string{"", ended} {
-		if err := os.WriteFile(filepath.Join(path, "lock"), []byte(pid), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		_, _, err = wal.Open(wal.OS{}, path, wal.Options{})
-		if !errors.Is(err, wal.ErrLocked) || !strings.Contains(err.Error(), "another user") {
-			t.Errorf("process ID %q: %v", pid, err)
-		}
 	}
 }
 
