@@ -148,17 +148,10 @@ func eachHeir(env []string, group int, since Process, visit func(p Process)) (co
 
 // newestFirst sorts process numbers by the age of the processes. last is the number that the
 // kernel has assigned last. It assigns them in ascending order, and after the largest one begins
-// again with small ones.
+// again with small ones. So a number above last is older than all others: as unsigned, its
+// difference to last is larger.
 func newestFirst(all []int, last int) []int {
-	slices.SortFunc(all, func(a, b int) int {
-		if older := a > last; older != (b > last) {
-			if older {
-				return 1
-			}
-			return -1
-		}
-		return b - a
-	})
+	slices.SortFunc(all, func(a, b int) int { return cmp.Compare(uint(last-a), uint(last-b)) })
 	return all
 }
 

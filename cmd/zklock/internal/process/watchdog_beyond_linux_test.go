@@ -210,14 +210,18 @@ func TestKillsForFirstProcessOfNamespace(t *testing.T) {
 // kernel has begun again with small numbers. Otherwise a process that forks and exits again and
 // again would have ended when the search gets to it.
 func TestVisitsNewestHeirFirst(t *testing.T) {
+	const last = "/proc/sys/kernel/ns_last_pid"
+	if _, err := os.Stat(last); err != nil {
+		t.Skip("this kernel does not let a test choose process numbers: ", err)
+	}
 	if os.Getpid() != 1 {
 		inNamespace(t, "TestVisitsNewestHeirFirst")
 		return
 	}
 	env := []string{EnvSession + "=0x5", EnvToken + "=78"}
 	var started []int
-	for _, last := range []string{"20000", "20100", "1000", "1100"} {
-		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(last), 0); err != nil {
+	for _, number := range []string{"20000", "20100", "1000", "1100"} {
+		if err := os.WriteFile(last, []byte(number), 0); err != nil {
 			t.Fatal(err)
 		}
 		cmd := exec.Command("sleep", "1000")
