@@ -52,10 +52,10 @@ func (r *Relay) ExpireClient(c *zk.Client) error { return r.ExpireSession(c.Sess
 // ExpireSession ends a session at the server and deletes its ephemeral nodes, as the
 // session timeout would. It also closes the client's connection, so the client
 // connects again at once and learns of the expiry. It works on any server and despite
-// all faults of the relay, because it takes the session over and closes it. If the server is
-// stopped, ExpireSession fails at once. If the server is paused, it fails after ten seconds.
-// The session must have been created or resumed through this relay or a [Route] to it. For the session of a
-// lock, see Hold.Session and Entry.Session in package zklock.
+// all faults of the relay, because it takes the session over and closes it. If the server
+// is stopped, ExpireSession fails at once. If the server is paused, it fails after ten
+// seconds. The session must have been created or resumed through this relay or a [Route]
+// to it. For the session of a lock, see Hold.Session and Entry.Session in package zklock.
 func (r *Relay) ExpireSession(id int64) error {
 	password, ok := r.known.lookUp(id)
 	if !ok {

@@ -17,8 +17,8 @@ import (
 type Dial struct {
 	Gen      uint64        // identifies the connection in later inputs
 	Server   string        // one of Config.Servers
-	Deadline time.Duration // for connecting and the handshake together
-	Turn     time.Duration // the longest time from the connection to the end of TLS and SASL
+	Deadline time.Duration // for the connection, with TLS and the start of SASL
+	Turn     time.Duration // the most of it that TLS and the start of SASL may take together
 }
 
 // Live returns the generation of the connection that the core wants, or 0 if it wants

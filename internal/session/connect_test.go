@@ -273,6 +273,8 @@ func TestSingleHostNameHasTimeForItsAddress(t *testing.T) {
 	}
 }
 
+// TestDialLimitIsDividedAmongServers checks that a silent server does not use up the time for the
+// first session, and that later sessions have the usual time for each server.
 func TestDialLimitIsDividedAmongServers(t *testing.T) {
 	for _, row := range []struct {
 		servers              []string

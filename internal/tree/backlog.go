@@ -15,7 +15,7 @@ type backlog struct {
 	// endingSessions[n] lists the sessions whose node count has n bits, in the order in which
 	// their ends began. Sessions with few nodes end first, because another client may wait for
 	// a lock of theirs.
-	endingSessions [32][]sessionEnd
+	endingSessions [33][]sessionEnd
 	ending         int           // number of these sessions
 	ends           int           // number of all ends that began
 	closedConns    []*conn       // closed connections with watches left
