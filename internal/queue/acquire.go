@@ -51,7 +51,7 @@ type acquire struct {
 
 const (
 	retryPause   = 100 * time.Millisecond
-	recheckPause = 30 * time.Second // a lost watch delays a waiter by at most this
+	recheckPause = 30 * time.Second // a lost watch delays a waiter by about this, or less
 	maxMakes     = 16
 	maxDelay     = 1 << 62 // 146 years: a longer lock-delay would end beyond what a time.Duration holds
 )

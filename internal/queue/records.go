@@ -17,7 +17,7 @@ import (
 // Clients that do not live as long as the delay, such as cron jobs that only try, would
 // each start the delay again. So the first client that sees a record marks it by a
 // setData. Later clients count from the mark: from the record's mtime to the ctime of
-// their own record, both by the servers' clock. This is the only use of a wall clock. If
+// their own record, both by the servers' clock. Package queue uses no other wall clock. If
 // that clock is set forward in between, the delay is shorter.
 
 // leftoverRecords are the records that a listing showed without their entries.

@@ -45,7 +45,7 @@ func TestEditsApply(t *testing.T) {
 			t.Errorf("%s: any failure of %s matches %q, %v", m.Name, m.Test, m.Says, err)
 		}
 	}
-	if len(seen) < 84 {
+	if len(seen) < 120 {
 		t.Errorf("%d mutants only", len(seen))
 	}
 }
