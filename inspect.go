@@ -23,7 +23,7 @@ import (
 // has their layout.
 //
 // The entries of a semaphore are the permits that are held, one by one, and then the
-// waiters at its gate. If the first waiter has already created its permits and waits for
+// waiting acquires. If the first of these has already created its permits and waits for
 // room, these permits are not shown.
 func (l *Lock) Inspect(ctx context.Context) ([]Entry, error) {
 	found, err := l.inspect(ctx)
@@ -37,17 +37,16 @@ func (l *Lock) Inspect(ctx context.Context) ([]Entry, error) {
 // for names and [Lock.Inspect] for the order. It recognizes the kind by the znodes: the
 // znode of a node lock, of a semaphore, or a queue in the layout of the client, or in any
 // known layout if the client has no custom one. A semaphore is a lock with a child named
-// leases; if the number of its permits is not written there, all existing permits count
-// as held, except the last one if it is of a client of Curator that is at the gate.
+// leases. If the number of its permits is not written there, all existing permits count as
+// held, except the last one if it belongs to a Curator client that still waits for permits.
 func (c *Client) Inspect(ctx context.Context, name string) ([]Entry, error) {
 	return c.InspectCached(ctx, name, nil)
 }
 
-// InspectCached is [Client.Inspect] for a caller that has inspected the lock before: it
-// lists znodes that before has entries of, and does not read them again. Following a lock
-// then costs one or two reads, and one for each new entry. InspectCached does not see
-// changes inside a known znode, such as Revoked or Value: leave entries that are to be read again
-// out of before.
+// InspectCached is [Client.Inspect] for a caller that has inspected the lock before: it does
+// not read the znodes of the entries in before again. Following a lock then costs one or two
+// reads, and one for each new entry. InspectCached does not see changes inside a known znode,
+// such as Revoked or Value: to have an entry read again, leave it out of before.
 func (c *Client) InspectCached(ctx context.Context, name string, before []Entry) ([]Entry, error) {
 	q := c.queueLock(name, queue.Exclusive, false)
 	found, err := c.inspectPath(ctx, q, newEntryCache(before))

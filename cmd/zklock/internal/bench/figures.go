@@ -44,12 +44,12 @@ func (r Figure) Rate() float64 {
 
 // The names of the rows, in their order.
 const (
-	Read     = "read"              // from the server of the connection
-	Sync     = "sync and read"     // at least as recent as the leader's state at the request
-	Write    = "write"             // confirmed by a quorum
-	Acquire  = "acquire"           // of a free lock whose parent exists
-	Cycle    = "acquire, release"  // of the same lock
-	HandOver = "hand-over in line" // from one session's release to the next session's grant
+	Read     = "read"             // from the server of the connection
+	Sync     = "sync and read"    // at least as recent as the leader's state at the request
+	Write    = "write"            // confirmed by a quorum
+	Acquire  = "acquire"          // of a free lock whose parent exists
+	Cycle    = "acquire, release" // of the same lock
+	Handover = "handover"         // from one session's release to the next session's grant
 )
 
 // measurement is one run.
@@ -165,7 +165,7 @@ func (b *measurement) locks(ctx context.Context) error {
 
 // handOvers measures a lock for which other sessions always wait.
 func (b *measurement) handOvers(ctx context.Context) error {
-	b.Progress(HandOver)
+	b.Progress(Handover)
 	limited, cancel := context.WithTimeout(ctx, b.Each)
 	defer cancel()
 	var mu sync.Mutex // guards the following variables
@@ -200,9 +200,9 @@ func (b *measurement) handOvers(ctx context.Context) error {
 	}
 	all.Wait()
 	if failed != nil {
-		return fmt.Errorf("%s: %w", HandOver, failed)
+		return fmt.Errorf("%s: %w", Handover, failed)
 	}
-	b.add(HandOver, times, time.Since(began))
+	b.add(Handover, times, time.Since(began))
 	return ctx.Err()
 }
 

@@ -36,12 +36,12 @@ func TestRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		const trip = 20 * time.Millisecond
-		want := map[string]time.Duration{Read: trip, Sync: 2 * trip, Write: trip, Acquire: trip, Cycle: 2 * trip, HandOver: trip}
+		want := map[string]time.Duration{Read: trip, Sync: 2 * trip, Write: trip, Acquire: trip, Cycle: 2 * trip, Handover: trip}
 		var names []string
 		for _, r := range rows {
 			names = append(names, r.Name)
 			most := want[r.Name] + trip/4
-			if r.Name == HandOver {
+			if r.Name == Handover {
 				most += trip // if the waiter has to confirm its session first
 			}
 			if r.P50 < want[r.Name] || r.P50 > most {
@@ -51,7 +51,7 @@ func TestRun(t *testing.T) {
 				t.Errorf("%+v at %.1f a second", r, r.Rate())
 			}
 		}
-		if !slices.Equal(names, []string{Read, Sync, Write, Acquire, Cycle, HandOver}) || len(told) != 5 {
+		if !slices.Equal(names, []string{Read, Sync, Write, Acquire, Cycle, Handover}) || len(told) != 5 {
 			t.Errorf("rows %v, told of %v", names, told)
 		}
 		left, _, err := srv.Dial(t).Children(t.Context(), "/")

@@ -156,8 +156,9 @@ func (a *App) contextUseCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "use NAME",
 		Short: "Set the current context",
-		Long: `Use sets the current context. Read-only commands use it if no flag and no
-ZKLOCK_SERVERS names servers. run, lock, and bench never use it.`,
+		Long: `Use sets the current context. All commands except run, lock, and bench use it,
+also revoke, break, resize, and gc, if no flag and no ZKLOCK_SERVERS names
+servers.`,
 		Example: "  zklock context use prod\n  zklock context use local      # this user's local server again",
 		Args:    Exactly(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {

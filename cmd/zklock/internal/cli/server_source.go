@@ -18,11 +18,11 @@ import (
 // context.
 const ServersHelp = `Servers: the command uses the servers of --servers or --context, otherwise
 ZKLOCK_SERVERS, otherwise this user's local server. It never uses the current
-context (zklock context use), so switching contexts never redirects a job. If a
-current context is set, the command says which servers it uses instead; with
---verbose it always says so. Messages about the lock, such as that the command
-waits, also name the servers. A command that acquires its lock at once prints no
-message, so cron sends no mail.
+context (zklock context use), so switching contexts never redirects a job. If it
+uses the local server although another context is current, it says so. With
+--verbose it always names the servers, and so do messages about the lock, such
+as that the command waits. Otherwise, a command that acquires its lock at once
+prints no message, so cron sends no mail.
 Programs find the servers in `
 
 // EnvConfig names the variable with the path of the context file.
@@ -69,7 +69,7 @@ func (s *Settings) contexts() (*config.ContextFile, error) {
 }
 
 // LoadSettings sets the flags that were not given: from the context of --context, then from
-// the environment, and for read-only commands from the current context.
+// the environment, and from the current context unless the command ignores it.
 func (a *App) LoadSettings(c *cobra.Command) error {
 	f := c.Flags()
 	if err := rejectEmptyFlags(c); err != nil {

@@ -21,8 +21,8 @@ const resizeHelp = `Resize sets the number of permits of the semaphore LOCK to N
 hold permits. Clients that run zklock run --resizable, or use the Go method
 ResizableSemaphore, follow that number.
 
-A larger number lets waiters continue at once. A smaller number takes no permit
-away: waiters wait until enough permits are released. If an acquire needs more
+A larger number lets waiters continue at once. A smaller number revokes no
+permit: waiters wait until enough permits are released. If an acquire needs more
 than N permits, it fails.
 
 A client started with its own number (zklock run --count) uses that number. If

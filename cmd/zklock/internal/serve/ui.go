@@ -46,7 +46,7 @@ requests per second, for any number of open pages.`
 const uiExample = `  zklock ui
   zklock ui --servers zk1:2181,zk2:2181,zk3:2181 /apps/billing
   zklock ui --actions
-  zklock ui --listen :8080 --host locks.example.org --open`
+  zklock ui --listen 0.0.0.0:8080 --host locks.example.org --open`
 
 // uiAddress is the default address of the page.
 const uiAddress = "127.0.0.1:7181"
