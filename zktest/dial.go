@@ -2,8 +2,11 @@ package zktest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -61,7 +64,7 @@ func (r *Relay) Dial(t testing.TB, edit ...func(*zk.Options)) *zk.Client {
 
 // ListenTCP opens a loopback port for the relay and returns its address,
 // "127.0.0.1:port", for programs in other processes and languages. The port closes with
-// the server. ListenTCP does not work in synctest bubbles.
+// the server. ListenTCP fails in a synctest bubble: the bubble's clock would stand still.
 func (r *Relay) ListenTCP(t testing.TB) string {
 	t.Helper()
 	addr, err := r.Listen()
@@ -83,6 +86,7 @@ type port struct {
 	ln   net.Listener // nil until open
 	addr string
 	done chan struct{}
+	over bool // closed
 }
 
 // address returns the port's address, or "" if it is not open.
@@ -92,20 +96,35 @@ func (p *port) address() string {
 	return p.addr
 }
 
+// inBubble reports whether this goroutine is in a synctest bubble. The first line of a
+// goroutine's stack says so. The clock of a bubble stands still while one of its goroutines
+// waits for the network, so a test that sleeps there would hang.
+func inBubble() bool {
+	var stack [128]byte
+	first, _, _ := strings.Cut(string(stack[:runtime.Stack(stack[:], false)]), "\n")
+	return strings.Contains(first, "synctest bubble")
+}
+
 // open accepts connections for r on a loopback port. Its goroutine ends at
 // close.
 func (p *port) open(r *Relay) (string, error) {
 	if addr := p.address(); addr != "" {
 		return addr, nil
 	}
+	if inBubble() {
+		return "", errors.New("zktest: a synctest bubble cannot have a TCP port: call Listen or NewProxy outside of it, or use DialContext")
+	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("zktest: no loopback port: %w", err)
 	}
 	p.mu.Lock()
-	if p.ln != nil { // another goroutine was faster
+	if p.over || p.ln != nil { // perhaps another goroutine was faster
 		defer ln.Close()
 		defer p.mu.Unlock()
+		if p.over {
+			return "", errors.New("zktest: the relay is closed")
+		}
 		return p.addr, nil
 	}
 	done := make(chan struct{})
@@ -128,6 +147,7 @@ func (p *port) open(r *Relay) (string, error) {
 func (p *port) close() {
 	p.mu.Lock()
 	ln, done := p.ln, p.done
+	p.over = true
 	p.mu.Unlock()
 	if ln != nil {
 		ln.Close()

@@ -66,7 +66,7 @@
 // # In a bubble
 //
 // Start the server, dial, and close within the bubble that synctest.Test creates. ListenTCP
-// and NewProxy do not work in bubbles. The pings of clients advance the bubble's clock. The
+// and NewProxy fail in bubbles. The pings of clients advance the bubble's clock. The
 // clock stands still while the server processes requests.
 //
 // Without a *testing.T, in TestMain or an example, use [New].

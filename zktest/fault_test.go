@@ -192,7 +192,7 @@ func TestDelayAndTrickle(t *testing.T) {
 }
 
 func TestProxyRefusesBadTarget(t *testing.T) {
-	for _, target := range [][2]string{{"", "127.0.0.1:2181"}, {"udp", "127.0.0.1:2181"}, {"tcp", ""}, {"tcp", "127.0.0.1"}, {"tcp", "127.0.0.1:"}, {"unix", ""}} {
+	for _, target := range [][2]string{{"", "127.0.0.1:2181"}, {"udp", "127.0.0.1:2181"}, {"tcp", ""}, {"tcp", "127.0.0.1"}, {"tcp", "127.0.0.1:"}, {"tcp", "127.0.0.1:99999"}, {"unix", ""}} {
 		f := &failing{t, make(chan string, 1)}
 		func() {
 			defer func() { recover() }()

@@ -3,6 +3,8 @@ package zktest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -63,6 +65,10 @@ func TestModesJumpSequence(t *testing.T) {
 				t.Errorf("created %q, %v; want %s", path, err, want)
 			}
 		}
+		s.srv.Pause()
+		if err := s.srv.JumpSequence("/q", 1<<31-1); err == nil || !strings.Contains(err.Error(), "paused") {
+			t.Errorf("a server that is paused: %v", err)
+		}
 		s.srv.Stop()
 		if err := s.srv.JumpSequence("/q", 5); err == nil {
 			t.Error("a server that is stopped jumped")
@@ -105,7 +111,7 @@ type failing struct {
 func (f *failing) Helper() {}
 
 func (f *failing) Fatal(args ...any) {
-	f.failed <- args[0].(string)
+	f.failed <- fmt.Sprint(args...)
 	panic(f)
 }
 

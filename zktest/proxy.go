@@ -15,7 +15,7 @@ type Proxy struct{ Relay }
 // NewProxy starts a proxy for the server at target, an address for net.Dial:
 // network is "tcp" or "unix". The proxy ends with the test. It connects to the server
 // only when a client connects to the proxy. The test fails if the network or the form of target
-// is invalid.
+// is invalid, and in a synctest bubble.
 func NewProxy(t testing.TB, network, target string) *Proxy {
 	t.Helper()
 	if err := checkTarget(network, target); err != nil {
@@ -40,6 +40,8 @@ func checkTarget(network, target string) error {
 			return err
 		} else if port == "" {
 			return &net.AddrError{Err: "missing port in address", Addr: target}
+		} else if _, err := net.LookupPort(network, port); err != nil {
+			return err
 		}
 	case "unix":
 		if target == "" {

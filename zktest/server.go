@@ -106,14 +106,17 @@ func (s *Server) Server() *zkserver.Server {
 
 // JumpSequence sets the number of the next sequential child of the node at path, as if that
 // many children had been created and deleted. 1<<31 - 3 is two creates before the last
-// number. JumpSequence fails if next was already used, because numbers never repeat. It
-// survives a Restart.
+// number. JumpSequence fails if next was already used, because numbers never repeat, and if
+// the server is stopped or paused. It survives a Restart.
 func (s *Server) JumpSequence(path string, next int32) error {
 	s.mu.Lock()
-	jump, stopped := s.controls.JumpSequence, s.srv == nil
+	jump, stopped, paused := s.controls.JumpSequence, s.srv == nil, s.resume != nil
 	s.mu.Unlock()
-	if stopped {
+	switch {
+	case stopped:
 		return fmt.Errorf("zktest: %w", errStopped)
+	case paused:
+		return errors.New("zktest: the server is paused; Resume it first")
 	}
 	return jump(path, next)
 }

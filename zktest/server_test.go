@@ -188,6 +188,29 @@ func TestListenTCP(t *testing.T) {
 	}
 }
 
+// TestPortsThatCannotServeFail: a port in a bubble would stop its clock, and the port of a
+// closed server would refuse its clients.
+func TestPortsThatCannotServeFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t)
+		f := &failing{t, make(chan string, 2)}
+		for _, open := range []func(){func() { srv.ListenTCP(f) }, func() { NewProxy(f, "tcp", "127.0.0.1:2181") }} {
+			func() {
+				defer func() { recover() }()
+				open()
+			}()
+			if len(f.failed) != 1 || !strings.Contains(<-f.failed, "bubble") {
+				t.Fatal("a port was opened in a bubble")
+			}
+		}
+	})
+	srv := Start(t)
+	srv.Close()
+	if addr, err := srv.Listen(); err == nil {
+		t.Errorf("a closed server listens at %s", addr)
+	}
+}
+
 func TestDialFailsWithinItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := Start(t)

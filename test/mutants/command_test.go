@@ -19,10 +19,10 @@ func commandMutants() []Mutant {
 			Reason: "The command of --on-lost starts once the locked command got TERM; the mutant starts it first, so that it can delay TERM.",
 			Edits: []Edit{
 				{File: "cmd/zklock/internal/hold/supervise.go",
-					Before: `		s.cmd.Terminate(next)
+					Before: `		s.cmd.Terminate(core.killAt)
 		s.runHook()`,
 					After: `		s.runHook()
-		s.cmd.Terminate(next)`},
+		s.cmd.Terminate(core.killAt)`},
 			},
 			Suite: wrapper, Test: "TestHookOfLossRunsOnce",
 			Says: `the hook started .* after \[\]`,

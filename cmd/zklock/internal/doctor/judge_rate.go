@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"math/bits"
 	"path"
 	"slices"
 	"strconv"
@@ -18,15 +19,28 @@ const (
 	maxSlew  = maxDrift / 2
 	// chronyDefault is chrony's maxslewrate, unless it is set.
 	chronyDefault = 83333.333e-6
+	// timesyncdOffset is the largest offset in seconds that systemd-timesyncd corrects by the
+	// rate of the clock. It sets the clock to correct a larger one.
+	timesyncdOffset = 0.4
+	// timesyncdPoll is timesyncd's PollIntervalMinSec, unless it is set.
+	timesyncdPoll = 32
 )
+
+// limitSlew says for each time daemon how to limit its slew.
+var limitSlew = map[string]string{
+	"chronyd":           "set maxslewrate 4000 in chrony.conf and restart chronyd, here and on the servers",
+	"systemd-timesyncd": "set PollIntervalMinSec=512 in timesyncd.conf and restart systemd-timesyncd, here and on the servers",
+}
 
 // A Rate is the rate of the clock of this machine that deadlines use.
 type Rate struct {
 	// Off is by which fraction the clock is faster than the hardware counter, negative if
 	// it is slower.
 	Off float64
-	// Slew is by how much a chronyd on this machine may change the rate, 0 if none runs.
+	// Slew is by how much a time daemon on this machine may change the rate, 0 if none runs.
 	Slew float64
+	// Daemon is the name of that daemon.
+	Daemon string
 }
 
 // pair has the readings of two clocks at one moment.
@@ -60,12 +74,12 @@ func (f *Facts) judgeRate() []Finding {
 		if off >= maxDrift {
 			level, what = Critical, fmt.Sprintf("more than the %s", percent(maxDrift))
 		}
-		found = append(found, finding(level, checkRate, "limit the slew of the time daemon to 5000 ppm (chrony: maxslewrate 4000); until the slew ends, rely only on fencing tokens",
+		found = append(found, finding(level, checkRate, "limit the slew of the time daemon to 5000 ppm (chrony: maxslewrate 4000; systemd-timesyncd: PollIntervalMinSec=512); until the slew ends, rely only on fencing tokens",
 			"this machine's clock runs %s %s than its hardware counter, %s by which the rates of two clocks may differ", percent(off), than, what))
 	}
 	if f.Rate.Slew > maxSlew {
-		found = append(found, finding(Note, checkRate, "set maxslewrate 4000 in chrony.conf and restart chronyd, here and on the servers",
-			"chronyd may slew this machine's clock by %s, more than half of the %s by which the rates of two clocks may differ", percent(f.Rate.Slew), percent(maxDrift)))
+		found = append(found, finding(Note, checkRate, limitSlew[f.Rate.Daemon],
+			"%s may slew this machine's clock by %s, more than half of the %s by which the rates of two clocks may differ", f.Rate.Daemon, percent(f.Rate.Slew), percent(maxDrift)))
 	}
 	if len(found) > 0 {
 		return found
@@ -76,45 +90,131 @@ func (f *Facts) judgeRate() []Finding {
 // percent formats a fraction.
 func percent(fraction float64) string { return strconv.FormatFloat(fraction*100, 'g', 2, 64) + "%" }
 
-// chronySlew returns how fast a chronyd on this machine may slew the clock, as a fraction,
-// 0 if none runs.
-func chronySlew(files fs.FS) float64 {
-	if !runs(files, "chronyd") {
-		return 0
-	}
-	slew := chronyDefault
-	for _, name := range []string{"etc/chrony/chrony.conf", "etc/chrony.conf"} {
-		if set, ok := maxSlewRate(files, name, 0); ok {
-			slew = set
+// daemonSlew returns how fast the time daemons on this machine may slew the clock, as a
+// fraction, and the name of the fastest one. It returns 0 if none runs.
+func daemonSlew(files fs.FS) (slew float64, daemon string) {
+	for name, of := range map[string]func(files fs.FS, process string) float64{
+		"chronyd": chronySlew, "systemd-timesyncd": timesyncdSlew,
+	} {
+		for _, process := range processes(files, name) {
+			if most := of(files, process); most > slew {
+				slew, daemon = most, name
+			}
 		}
+	}
+	return slew, daemon
+}
+
+// processes returns the directories in /proc of the processes with a name, of which the
+// kernel keeps 15 bytes.
+func processes(files fs.FS, name string) (found []string) {
+	all, _ := fs.Glob(files, "proc/[0-9]*/comm") // the pattern is valid
+	for _, file := range all {
+		comm, err := fs.ReadFile(files, file)
+		if err == nil && string(comm) == name[:min(len(name), 15)]+"\n" {
+			found = append(found, path.Dir(file))
+		}
+	}
+	return found
+}
+
+// chronySlew returns the slew of a chronyd. Without the option -f, it reads one of two files,
+// which depends on the distribution. If both exist, the larger value counts.
+func chronySlew(files fs.FS, process string) (slew float64) {
+	names := []string{"etc/chrony/chrony.conf", "etc/chrony.conf"}
+	line, _ := fs.ReadFile(files, path.Join(process, "cmdline")) // unreadable if it has ended
+	args := strings.Split(string(line), "\x00")
+	for i, arg := range args {
+		if file, ok := strings.CutPrefix(arg, "-f"); ok {
+			if file == "" && i+1 < len(args) {
+				file = args[i+1]
+			}
+			names = []string{strings.TrimPrefix(file, "/")}
+		}
+	}
+	for _, name := range names {
+		set, ok := maxSlewRate(files, name, 0)
+		if _, err := fs.Stat(files, name); !ok && err == nil {
+			set = chronyDefault
+		}
+		slew = max(slew, set)
+	}
+	if slew == 0 {
+		return chronyDefault
 	}
 	return slew
 }
 
-// runs reports whether a process has this name.
-func runs(files fs.FS, name string) bool {
-	found, _ := fs.Glob(files, "proc/[0-9]*/comm") // the pattern is valid
-	return slices.ContainsFunc(found, func(path string) bool {
-		comm, err := fs.ReadFile(files, path)
-		return err == nil && string(comm) == name+"\n"
-	})
+// timesyncdSlew returns the slew of systemd-timesyncd. It gives an offset and a time constant
+// to the kernel, which in each second corrects 1/2^(2+constant) of the rest. The constant grows
+// with the time between two polls.
+func timesyncdSlew(files fs.FS, _ string) float64 {
+	poll := timesyncdPoll
+	names := fragments(files, "timesyncd.conf", systemdDirs("systemd")...)
+	names = append(names, fragments(files, "*.conf", systemdDirs("systemd/timesyncd.conf.d")...)...)
+	for _, name := range names {
+		for line := range strings.Lines(settings(files, name)) {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+			if strings.TrimSpace(key) != "PollIntervalMinSec" {
+				continue
+			}
+			// systemd ignores a value below 16, and above PollIntervalMaxSec, 2048 by default. A
+			// value with units counts as the default.
+			poll = timesyncdPoll
+			if n, err := strconv.Atoi(strings.TrimSpace(value)); err == nil && n >= 16 && n <= 2048 {
+				poll = n
+			}
+		}
+	}
+	return math.Ldexp(timesyncdOffset, 3-bits.Len(uint(poll)))
 }
 
-// maxChronyFile limits the size of a settings file.
-const maxChronyFile = 1 << 20
+// systemdDirs returns the directories of systemd's settings, the most important one first.
+func systemdDirs(name string) []string {
+	return []string{"etc/" + name, "run/" + name, "usr/local/lib/" + name, "usr/lib/" + name}
+}
+
+// fragments returns the files in the directories that match a pattern, sorted by name. Of
+// several files with the same name, it returns the one in the first directory. chrony and
+// systemd read their settings in this order.
+func fragments(files fs.FS, pattern string, dirs ...string) (sorted []string) {
+	for _, dir := range dirs {
+		// The daemon reports a bad pattern.
+		in, _ := fs.Glob(files, path.Join(strings.TrimPrefix(dir, "/"), pattern))
+		for _, name := range in {
+			same := func(other string) bool { return path.Base(other) == path.Base(name) }
+			if !slices.ContainsFunc(sorted, same) {
+				sorted = append(sorted, name)
+			}
+		}
+	}
+	slices.SortFunc(sorted, func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
+	return sorted
+}
+
+// settings returns the text of a settings file, "" if it is unreadable or not regular.
+func settings(files fs.FS, name string) string {
+	info, err := fs.Stat(files, name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSettings {
+		return ""
+	}
+	text, err := fs.ReadFile(files, name)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// maxSettings limits the size of a settings file.
+const maxSettings = 1 << 20
 
 // maxSlewRate returns the last maxslewrate in chrony's settings, as a fraction, and
 // whether there is one. It skips files that are unreadable or not regular.
 func maxSlewRate(files fs.FS, name string, depth int) (slew float64, ok bool) {
-	info, err := fs.Stat(files, name)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxChronyFile || depth > 8 { // files may include each other
+	if depth > 8 { // files may include each other
 		return 0, false
 	}
-	text, err := fs.ReadFile(files, name)
-	if err != nil {
-		return 0, false
-	}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(settings(files, name)) {
 		words := strings.Fields(line)
 		if len(words) < 2 {
 			continue
@@ -128,10 +228,7 @@ func maxSlewRate(files fs.FS, name string, depth int) (slew float64, ok bool) {
 		case "include":
 			more, _ = fs.Glob(files, strings.TrimPrefix(words[1], "/")) // chrony reports a bad pattern
 		case "confdir":
-			for _, dir := range words[1:] {
-				in, _ := fs.Glob(files, path.Join(strings.TrimPrefix(dir, "/"), "*.conf"))
-				more = append(more, in...)
-			}
+			more = fragments(files, "*.conf", words[1:]...)
 		}
 		for _, file := range more {
 			if set, found := maxSlewRate(files, file, depth+1); found {

@@ -65,20 +65,54 @@ func TestChronySlew(t *testing.T) {
 		{map[string]string{"etc/chrony/chrony.conf": "confdir /etc/chrony/conf.d\n", "etc/chrony/conf.d/slew.conf": "maxslewrate 1000", "etc/chrony/conf.d/old": "maxslewrate 7"}, 1000},
 		{map[string]string{"etc/chrony.conf": "maxslewrate 7\ninclude /etc/chrony.d/*.conf", "etc/chrony.d/a.conf": "maxslewrate 2000"}, 2000},
 		{map[string]string{"etc/chrony.conf": "include /etc/chrony.conf\nmaxslewrate 3000"}, 3000},
+		{map[string]string{"etc/chrony/chrony.conf": "pool ntp", "etc/chrony.conf": "maxslewrate 4000"}, 83333.333},
+		{map[string]string{"etc/chrony.conf": "maxslewrate 4000", "proc/717/cmdline": "chronyd\x00-n\x00-f\x00/opt/c.conf", "opt/c.conf": "maxslewrate 9000"}, 9000},
+		{map[string]string{"etc/chrony.conf": "maxslewrate 4000", "proc/717/cmdline": "chronyd\x00-f/opt/c.conf\x00"}, 83333.333},
+		{map[string]string{"etc/chrony.conf": "confdir /a /b", "a/2.conf": "maxslewrate 500", "b/1.conf": "maxslewrate 9000"}, 500},
+		{map[string]string{"etc/chrony.conf": "confdir /a /b", "a/1.conf": "maxslewrate 9000", "b/1.conf": "maxslewrate 500"}, 9000},
 	}
 	for _, tt := range tests {
 		files := fstest.MapFS{}
 		for name, text := range tt.files {
 			files[name] = file(text)
 		}
-		if got := chronySlew(files); got != 0 {
+		if got, _ := daemonSlew(files); got != 0 {
 			t.Errorf("%v without chronyd: %v", tt.files, got)
 		}
 		for name, f := range running {
 			files[name] = f
 		}
-		if got := chronySlew(files) * 1e6; math.Abs(got-tt.ppm) > 0.01 {
-			t.Errorf("%v: %v ppm, want %v", tt.files, got, tt.ppm)
+		if got, daemon := daemonSlew(files); math.Abs(got*1e6-tt.ppm) > 0.01 || daemon != "chronyd" {
+			t.Errorf("%v: %v ppm of %s, want %v", tt.files, got*1e6, daemon, tt.ppm)
+		}
+	}
+}
+
+// TestTimesyncdSlew: how fast timesyncd slews the clock follows its shortest time between polls.
+func TestTimesyncdSlew(t *testing.T) {
+	const main, part = "etc/systemd/timesyncd.conf", "systemd/timesyncd.conf.d/"
+	for _, tt := range []struct {
+		files map[string]string
+		ppm   float64
+	}{
+		{nil, 50000},
+		{map[string]string{main: "[Time]\nNTP=ntp\n#PollIntervalMinSec=512\n"}, 50000},
+		{map[string]string{main: "[Time]\nPollIntervalMinSec=512\n"}, 3125},
+		{map[string]string{main: "[Time]\n PollIntervalMinSec = 1000 "}, 3125},
+		{map[string]string{main: "PollIntervalMinSec=512\nPollIntervalMinSec=16"}, 100000},
+		{map[string]string{main: "PollIntervalMinSec=15"}, 50000},
+		{map[string]string{main: "PollIntervalMinSec=4096"}, 50000},
+		{map[string]string{main: "PollIntervalMinSec=512", "usr/lib/systemd/timesyncd.conf": "PollIntervalMinSec=64"}, 3125},
+		{map[string]string{main: "PollIntervalMinSec=512", "usr/lib/" + part + "a.conf": "PollIntervalMinSec=64"}, 25000},
+		{map[string]string{"usr/lib/" + part + "a.conf": "PollIntervalMinSec=64", "etc/" + part + "a.conf": "PollIntervalMinSec=512"}, 3125},
+	} {
+		files := fstest.MapFS{"proc/9/comm": {Data: []byte("systemd-timesyn\n")}}
+		for name, text := range tt.files {
+			files[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+		got, daemon := daemonSlew(files)
+		if math.Abs(got*1e6-tt.ppm) > 0.01 || daemon != "systemd-timesyncd" {
+			t.Errorf("%v: %v ppm of %s, want %v", tt.files, got*1e6, daemon, tt.ppm)
 		}
 	}
 }
@@ -86,15 +120,15 @@ func TestChronySlew(t *testing.T) {
 // TestChronySlewReadsNoPipe: opening a pipe could wait for a long time.
 func TestChronySlewReadsNoPipe(t *testing.T) {
 	files := fstest.MapFS{"proc/717/comm": {Data: []byte("chronyd\n")}, "etc/chrony.conf": {Data: []byte("maxslewrate 7"), Mode: fs.ModeNamedPipe}}
-	if got := chronySlew(files) * 1e6; math.Abs(got-83333.333) > 0.01 {
-		t.Errorf("%v ppm", got)
+	if got, _ := daemonSlew(files); math.Abs(got*1e6-83333.333) > 0.01 {
+		t.Errorf("%v ppm", got*1e6)
 	}
 }
 
 // TestJudgeRate: the rate is held against half of what locks assume.
 func TestJudgeRate(t *testing.T) {
 	const hardware = "than its hardware counter, more than "
-	const slewing = "note rate: chronyd may slew this machine's clock by 8.3%, more than half of the 1% by which the rates of two clocks may differ"
+	const slewing = " may slew this machine's clock by 8.3%, more than half of the 1% by which the rates of two clocks may differ"
 	tests := []struct {
 		rate *Rate
 		want []string
@@ -103,8 +137,8 @@ func TestJudgeRate(t *testing.T) {
 		{&Rate{}, []string{"ok rate: this machine's clock runs at the rate of its hardware counter, within 0 ppm; doctor cannot measure the servers' clocks"}},
 		{&Rate{Off: -499e-6, Slew: 0.005}, []string{"ok rate: this machine's clock runs at the rate of its hardware counter, within 499 ppm; doctor cannot measure the servers' clocks"}},
 		{&Rate{Off: 0.006}, []string{"warning rate: this machine's clock runs 0.6% faster " + hardware + "half of the 1% by which the rates of two clocks may differ"}},
-		{&Rate{Off: -0.083, Slew: chronyDefault}, []string{"critical rate: this machine's clock runs 8.3% slower " + hardware + "the 1% by which the rates of two clocks may differ", slewing}},
-		{&Rate{Off: 20e-6, Slew: chronyDefault}, []string{slewing}},
+		{&Rate{Off: -0.083, Slew: chronyDefault, Daemon: "chronyd"}, []string{"critical rate: this machine's clock runs 8.3% slower " + hardware + "the 1% by which the rates of two clocks may differ", "note rate: chronyd" + slewing}},
+		{&Rate{Off: 20e-6, Slew: chronyDefault, Daemon: "systemd-timesyncd"}, []string{"note rate: systemd-timesyncd" + slewing}},
 	}
 	for _, tt := range tests {
 		var got []string

@@ -57,7 +57,7 @@ func measureRate() func(context.Context) *Rate {
 		}
 		r := from.rate(to)
 		if r != nil {
-			r.Slew = chronySlew(os.DirFS("/"))
+			r.Slew, r.Daemon = daemonSlew(os.DirFS("/"))
 		}
 		return r
 	}

@@ -142,11 +142,11 @@ func (c *Core) Step(now time.Duration, h Hold) (Action, time.Duration) {
 		c.phase = Kill
 		return Kill, now + c.plan.Interval
 	case c.phase == Term:
-		return Wait, min(c.killAt, killBy)
+		return Wait, min(c.killAt, killBy, now+c.plan.Interval)
 	case now >= killBy-c.plan.KillAfter:
 		c.phase = Term
 		c.killAt = min(now+c.plan.KillAfter, killBy)
-		return Term, c.killAt
+		return Term, min(c.killAt, now+c.plan.Interval)
 	}
 	return Wait, min(killBy-c.plan.KillAfter, now+c.plan.Interval)
 }

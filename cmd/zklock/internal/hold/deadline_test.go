@@ -88,11 +88,12 @@ func TestStep(t *testing.T) {
 		}},
 		{"the last look before TERM is exactly at TERM", []look{
 			{0, 3 * s, false, Wait, 500 * ms},
-			{500 * ms, 2500 * ms, false, Term, 2500 * ms},
+			{500 * ms, 2500 * ms, false, Term, 1500 * ms},
 		}},
 		{"TERM, then KILL a margin before the deadline", []look{
-			{0, 2500 * ms, false, Term, 2 * s},
-			{1 * s, 1500 * ms, false, Wait, 2 * s},
+			{0, 2500 * ms, false, Term, 1 * s}, // the watchdog looks for processes
+			{900 * ms, 1600 * ms, false, Wait, 1900 * ms},
+			{1900 * ms, 600 * ms, false, Wait, 2 * s},
 			{2 * s, 500 * ms, false, Kill, 3 * s},
 			{3 * s, 0, true, Wait, 4 * s},
 		}},
@@ -114,11 +115,11 @@ func TestStep(t *testing.T) {
 			{2 * s, 0, true, Wait, 3 * s},
 		}},
 		{"taken away within the grace", []look{
-			{0, 2500 * ms, false, Term, 2 * s},
+			{0, 2500 * ms, false, Term, 1 * s},
 			{100 * ms, 0, true, Kill, 1100 * ms},
 		}},
 		{"a deadline that moves on does not take TERM back", []look{
-			{0, 2 * s, false, Term, 1500 * ms},
+			{0, 2 * s, false, Term, 1 * s},
 			{1 * s, 19 * s, false, Wait, 1500 * ms},
 			{1500 * ms, 19 * s, false, Kill, 2500 * ms},
 		}},

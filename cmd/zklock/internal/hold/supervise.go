@@ -176,7 +176,7 @@ func (s *supervisor) step(core *Core) time.Duration {
 	action, next := core.Step(now, hold)
 	switch action {
 	case Term:
-		s.cmd.Terminate(next)
+		s.cmd.Terminate(core.killAt)
 		s.runHook()
 		cli.Warn("the lock %s: ending the command", s.danger())
 	case Kill:
@@ -186,7 +186,8 @@ func (s *supervisor) step(core *Core) time.Duration {
 			cli.Warn("the lock %s: killing the command", s.danger())
 		}
 	}
-	// The watchdog's time is after the KILL of this process and before the deadline.
+	// The watchdog's time is after the KILL of this process and before the deadline. Each time
+	// that it gets, it also looks for processes that have left the group.
 	if until := core.Deadline() - s.plan.Margin/2; until != s.watchdogUntil {
 		s.watchdogUntil = until
 		if err := s.watchdog.Until(until); err != nil {

@@ -200,15 +200,21 @@ func hasAll(environ []byte, env []string) bool {
 }
 
 // isHelper reports whether a process is a watchdog or hook of zklock, which ends by
-// itself, or a user's local server, which other commands also use.
+// itself, or a user's local server, which other commands also use. It compares the names too:
+// other programs can have the arguments "serve --local".
 func isHelper(pid int) bool {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil {
 		return false
 	}
-	args := bytes.SplitN(line, []byte{0}, 4)
-	return len(args) > 1 && (string(args[1]) == WatchdogArgument || string(args[1]) == HookArgument) ||
-		len(args) > 2 && string(args[1]) == "serve" && string(args[2]) == "--local"
+	for _, args := range []string{
+		WatchdogName + "\x00" + WatchdogArgument, "zklock\x00" + HookArgument, "zklock\x00serve\x00--local",
+	} {
+		if bytes.HasPrefix(line, []byte(args+"\x00")) {
+			return true
+		}
+	}
+	return false
 }
 
 // Children returns the processes that any thread of pid has started and that have not been

@@ -124,7 +124,7 @@ func TestOutside(t *testing.T) {
 }
 
 // TestOutsideSparesHelpers: a local server that the command has started serves other
-// commands too, and a watchdog ends by itself. Both are known by their arguments.
+// commands too, and a watchdog ends by itself. Both are known by their names and arguments.
 func TestOutsideSparesHelpers(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"serve", WatchdogArgument} {
@@ -132,15 +132,23 @@ func TestOutsideSparesHelpers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	leader, pids := family(t, 3, `
+	for _, name := range []string{"zklock", WatchdogName} {
+		if err := os.Symlink(shell, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leader, pids := family(t, 5, `
 		mkfifo never
+		PATH=.:$PATH
+		setsid zklock serve --local /x <never &
+		setsid zkl-watchdog __watchdog <never &
+		setsid zklock serve --listen :0 <never &
 		setsid sh serve --local /x <never &
 		setsid sh __watchdog <never &
-		setsid sh serve --listen :0 <never &
 		exec 3>never`)
 	found := numbers(outside([]int{leader}, leader, Process{}))
-	if len(found) != 1 {
-		t.Errorf("of %v there were found %v; want the one that is no helper", pids, found)
+	if len(found) != 3 {
+		t.Errorf("of %v there were found %v; want the three that are no helpers", pids, found)
 	}
 }
 
@@ -226,12 +234,13 @@ func TestSignalWithoutDescriptor(t *testing.T) {
 // parent, between fork and exec, is spared once it can.
 func TestSetForgetsHelpers(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile(WatchdogArgument, []byte("read x"), 0o600); err != nil {
+	if err := errors.Join(os.WriteFile(WatchdogArgument, []byte("read x"), 0o600), os.Symlink(shell, WatchdogName)); err != nil {
 		t.Fatal(err)
 	}
 	leader, _ := family(t, 1, `
 		mkfifo now never
-		setsid sh -c 'echo $$; read x <now; exec sh __watchdog <never' & exec 3>never`)
+		PATH=.:$PATH
+		setsid sh -c 'echo $$; read x <now; exec zkl-watchdog __watchdog <never' & exec 3>never`)
 	var s Descendants
 	await(t, "one is found", func() bool { s.Find(leader, leader); return s.Len() == 1 })
 	if err := os.WriteFile("now", []byte("\n"), 0); err != nil {

@@ -22,7 +22,15 @@ func listenUnix(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
+	ln, err := listenIn(dir, path)
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return ln, nil
+}
+
+// listenIn is listenUnix in the open directory of the path. The listener closes dir.
+func listenIn(dir *os.Root, path string) (net.Listener, error) {
 	ln, err := bindUnix(dir, path)
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return ln, err
@@ -60,6 +68,8 @@ func bindUnix(dir *os.Root, path string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
+	unix := ln.(*net.UnixListener)
+	unix.SetUnlinkOnClose(false) // ownSocket does that
 	name := filepath.Base(path)
 	info, err := dir.Lstat(name)
 	if err == nil && info.Mode().Type() != os.ModeSocket {
@@ -71,5 +81,22 @@ func bindUnix(dir *os.Root, path string) (net.Listener, error) {
 	if err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
-	return ln, nil
+	return &ownSocket{unix, dir, info}, nil
+}
+
+// ownSocket is a listener that removes its socket from the directory in which it was made.
+// Its path can lead to another directory by then, and to a file of the same name there.
+type ownSocket struct {
+	*net.UnixListener
+	dir  *os.Root
+	info os.FileInfo
+}
+
+// Close implements net.Listener.
+func (s *ownSocket) Close() error {
+	var failed error
+	if there, err := s.dir.Lstat(s.info.Name()); err == nil && os.SameFile(there, s.info) {
+		failed = s.dir.Remove(s.info.Name())
+	}
+	return errors.Join(failed, s.UnixListener.Close(), s.dir.Close())
 }

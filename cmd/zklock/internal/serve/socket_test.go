@@ -50,8 +50,8 @@ func TestListenUnixFollowsNoLinkOfAnotherUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln.(*net.UnixListener).SetUnlinkOnClose(false) // as a killed process
-	if err := errors.Join(ln.Close(), os.Lchown(link, 12345, -1)); err != nil {
+	// as a killed process, which leaves the socket
+	if err := errors.Join(ln.(*ownSocket).UnixListener.Close(), os.Lchown(link, 12345, -1)); err != nil {
 		t.Fatal(err)
 	}
 	if ln, err := listenAt("unix:" + filepath.Join(link, "s")); err == nil || !strings.Contains(err.Error(), "symbolic link of user 12345") {
@@ -59,6 +59,29 @@ func TestListenUnixFollowsNoLinkOfAnotherUser(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(real, "s")); err != nil {
 		t.Errorf("the socket there: %v", err)
+	}
+}
+
+// TestListenUnixRemovesItsOwnSocket: if the path leads to another directory when the listener
+// closes, a file there stays.
+func TestListenUnixRemovesItsOwnSocket(t *testing.T) {
+	top := t.TempDir()
+	run, other := filepath.Join(top, "run"), filepath.Join(top, "other")
+	if err := errors.Join(os.Mkdir(run, 0o755), os.Mkdir(other, 0o755), os.WriteFile(filepath.Join(other, "s"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := listenAt("unix:" + filepath.Join(run, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(run, run+"-old"), os.Symlink(other, run), ln.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(filepath.Join(other, "s")); err != nil {
+		t.Errorf("the file in the other directory: %v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(run+"-old", "s")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket: %v", err)
 	}
 }
 
