@@ -153,7 +153,7 @@ func TestBreakDowngraded(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	honest, stat := s.create("/x/_c_"+guid+"-__READ__", "honest", zk.ModeEphemeralSequential)
-	s.create("/x/_c_1"+guid[1:]+"-__READ__", `{"host":"liar","token":`+num(stat.Czxid)+`}`, zk.ModeEphemeralSequential)
+	s.create("/x/_c_1"+guid[1:]+"-__READ__", `{"host":"liar","version":"zklock 9","token":`+num(stat.Czxid)+`}`, zk.ModeEphemeralSequential)
 	got, err := Break(t.Context(), s.z, s.entries("/x"), stat.Czxid)
 	if err != nil || len(got) != 1 || got[0].Node != honest {
 		t.Errorf("%v, %v", got, err)
