@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/zklock/zklock"
@@ -116,6 +117,22 @@ func (r Recipe) readWrite() bool { return r.Kind == kindReader || r.Kind == kind
 
 // CuratorName reports whether the entry has the name of a Curator lock.
 func (r Recipe) CuratorName() bool { return r.Kind == kindMutex || r.readWrite() }
+
+// curatorDowngrade returns a function that reports whether an entry of a queue is the reader of
+// a Curator client that holds the writer. Before Curator 5.5.0, the reader of the writer's
+// thread has a sequence number of its own, and holds whatever is between the two. Later, it has
+// that of the writer.
+func curatorDowngrade(entries []Entry) func(Entry) bool {
+	i := slices.IndexFunc(entries, func(e Entry) bool { return e.Holder && e.Recipe == Recipe{libCurator, kindWriter} })
+	if i < 0 {
+		return func(Entry) bool { return false }
+	}
+	writer := entries[i]
+	number := writer.Name[max(0, len(writer.Name)-sequenceDigits):]
+	return func(e Entry) bool {
+		return e.Session == writer.Session && e.Recipe == Recipe{libCurator, kindReader} && !strings.HasSuffix(e.Name, number)
+	}
+}
 
 // shared reports whether the entry is a reader's, of any library.
 func (r Recipe) shared() bool { return r.Kind == kindReader || r.Kind == kindRead }

@@ -116,6 +116,10 @@ func TestWarnings(t *testing.T) {
 	}
 	mixed := ours(mutex, kazoo)
 	mixed[1].Session, mixed[1].Token = mixed[0].Session, mixed[0].Token
+	under := theirs(writer, mutex, reader)
+	under[0].Holder, under[2].Session = true, under[0].Session
+	under[1] = ours(writer)[0]
+	later := []zklock.Entry{under[0], znode(reader+"0000000000", "10.0.0.7", 0)} // since 5.5.0
 	kazoosPermit := znode(hex32, "x", 3)
 	kazoosPermit.Mode = zklock.Stray
 	tests := []struct {
@@ -140,6 +144,8 @@ func TestWarnings(t *testing.T) {
 		{"Curator's read-write locks beside our mutex", append(theirs(reader), ours(mutex)...), []string{bothKinds}},
 		{"Curator's mutex beside our reader", append(theirs(mutex), ours(reader)...), []string{bothKinds}},
 		{"Curator's two recipes", theirs(mutex, writer), []string{bothKinds}},
+		{"Curator's reader under its own writer", under, []string{"a Curator client has an entry of a reader next to its writer's"}},
+		{"Curator's reader with the number of its writer", later, nil},
 		{"go-zookeeper's beside our reader, for which it waits", append(theirs(goMutex), ours(reader)...), nil},
 		{"kazoo's Lock and ReadLock", theirs(kazoo, kazooRead), nil},
 		{"a latch alone", theirs(latch, latch), nil},
