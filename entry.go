@@ -38,6 +38,7 @@ type Entry struct {
 	Since   time.Time      // when it was created, by the clock of the servers
 	Owner   Owner          // the client that created it, if that was zklock; otherwise zero
 	Data    string         // what another library stored in it; unreadable characters are escaped, as \u202e
+	Parent  bool           // it has znodes below it, or had: another lock's znode, for example
 	Revoked bool           // a client requested its release
 	Request ReleaseRequest // if Revoked: which client did, and why, if the request says so
 	// Value is what the client of the entry set with Lock.WithValue or Hold.SetValue, byte
@@ -70,6 +71,7 @@ type znodeEntry struct {
 func (e Entry) decode(r zk.Result) znodeEntry {
 	e.Token, e.Session = r.Stat.Czxid, r.Stat.EphemeralOwner
 	e.Since = time.UnixMilli(r.Stat.Ctime)
+	e.Parent = r.Stat.Cversion != 0 || r.Stat.NumChildren != 0
 	e.Owner, e.Data = parseOwner(r.Data)
 	e.Value = parseValue(r.Data)
 	if e.Mode == Shared && e.Owner.Token > 0 && e.Owner.Token < r.Stat.Czxid { // otherwise the token is false

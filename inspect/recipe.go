@@ -31,6 +31,7 @@ const (
 	kindWrite  = "WriteLock" // ZooKeeper's
 	kindNode   = "node"      // the znode of a node lock
 	kindCustom = "entry"     // in a custom layout
+	kindParent = "parent"    // the znode of another lock, below this one
 )
 
 // A Recipe tells which library and recipe created an entry, as far as its name and data
@@ -65,7 +66,10 @@ func RecipeOf(e zklock.Entry) Recipe {
 	case e.Mode == zklock.Stray && declaresLayout(e):
 		r.Kind = kindCustom
 	case e.Mode == zklock.Stray:
-		return r
+		r.Kind = otherLock(e)
+		if r.Kind != kindNode {
+			return r
+		}
 	case e.Node == e.Path:
 		r.Kind = kindNode
 	default:
@@ -78,6 +82,21 @@ func RecipeOf(e zklock.Entry) Recipe {
 		r.Library = libZklock
 	}
 	return r
+}
+
+// otherLock returns the kind of a stray that belongs to a lock below its path: kindNode for
+// zklock's node lock, kindParent for the znode of another lock. It is empty for other strays.
+func otherLock(e zklock.Entry) string {
+	_, class := queue.ParseName(e.Name)
+	switch {
+	case class != queue.Foreign:
+		return ""
+	case e.Session != 0 && e.Owner != (zklock.Owner{}):
+		return kindNode
+	case e.Session == 0 && e.Parent && e.Data == "":
+		return kindParent
+	}
+	return ""
 }
 
 // recipeOfName returns the recipe that an entry's name shows. zklock writes the names of
