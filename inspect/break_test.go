@@ -168,6 +168,20 @@ func num(n int64) string {
 	return string(digits)
 }
 
+// TestBreakNamesEntryWithoutSession checks that Break does not delete the znode of a holder
+// that belongs to no session, as of kazoo's Lock.acquire(ephemeral=False), and names it.
+func TestBreakNamesEntryWithoutSession(t *testing.T) {
+	s := newScene(t)
+	node, stat := s.create("/x/0123456789abcdef0123456789abcdef__lock__", "worker-3", zk.ModePersistentSequential)
+	_, err := Break(t.Context(), s.z, s.entries("/x"), stat.Czxid)
+	if !errors.Is(err, ErrNotHeld) || !strings.Contains(err.Error(), node+" belongs to no session") {
+		t.Errorf("Break = %v", err)
+	}
+	if len(s.entries("/x")) != 1 {
+		t.Error("the znode was deleted")
+	}
+}
+
 // TestBreakLate: what was looked at a while ago is compared again. A znode that was
 // made anew under the same name is another's, and stays as it is.
 func TestBreakLate(t *testing.T) {
