@@ -269,10 +269,11 @@ func (c *Client) encodeOwnerFast(o Owner) ([]byte, error) {
 }
 
 // encodeOwner returns the data of a znode. Even without an owner, the data are a JSON
-// object, so that the znode differs from those of other libraries.
+// object, so that the znode differs from those of other libraries. A custom layout is
+// part of them, so that tools recognize the entry.
 func (c *Client) encodeOwner(o Owner) ([]byte, error) {
 	if c.opts.Anonymous {
-		o = Owner{Token: o.Token}
+		o = o.anonymous()
 	}
 	return o.encode()
 }

@@ -38,6 +38,7 @@ type Entry struct {
 	Since   time.Time      // when it was created, by the clock of the servers
 	Owner   Owner          // the client that created it, if that was zklock; otherwise zero
 	Data    string         // what another library stored in it; unreadable characters are escaped, as \u202e
+	Parent  bool           // it has znodes below it, or had: another lock's znode, for example
 	Revoked bool           // a client requested its release
 	Request ReleaseRequest // if Revoked: which client did, and why, if the request says so
 	// Value is what the client of the entry set with Lock.WithValue or Hold.SetValue, byte
@@ -70,6 +71,7 @@ type znodeEntry struct {
 func (e Entry) decode(r zk.Result) znodeEntry {
 	e.Token, e.Session = r.Stat.Czxid, r.Stat.EphemeralOwner
 	e.Since = time.UnixMilli(r.Stat.Ctime)
+	e.Parent = r.Stat.Cversion != 0 || r.Stat.NumChildren != 0
 	e.Owner, e.Data = parseOwner(r.Data)
 	e.Value = parseValue(r.Data)
 	if e.Mode == Shared && e.Owner.Token > 0 && e.Owner.Token < r.Stat.Czxid { // otherwise the token is false
@@ -96,6 +98,8 @@ const (
 	// maxOwnerSize bounds the size in bytes of an owner's data, and of the data of
 	// other libraries that are shown.
 	maxOwnerSize = 4 << 10
+	// idSize is the size in bytes of an id, as queue.FormatGUID writes it.
+	idSize = 36
 	// maxDataSize is more than this package writes to a znode: the owner's data with
 	// an id, a token, a value, and a release request.
 	maxDataSize = 2 * maxOwnerSize
@@ -109,7 +113,9 @@ type Owner struct {
 	User    string    `json:"user,omitempty"`
 	Command string    `json:"command,omitempty"`
 	Since   time.Time `json:"since,omitzero"` // when the acquire began, by the owner's clock
-	Version string    `json:"version,omitempty"`
+	// Version is that of zklock, unless Options.Owner has another one. For an anonymous
+	// client without a custom layout, it is "zklock".
+	Version string `json:"version,omitempty"`
 	// Token is the fencing token of a reader that was a writer before: its znode is
 	// new, and the hold still has the token of the writer. Otherwise it is 0.
 	// Options.Owner cannot set it.
@@ -146,6 +152,9 @@ func currentProcess() Owner {
 	}
 	return o
 }
+
+// anonymous returns the owner without what identifies the client.
+func (o Owner) anonymous() Owner { return Owner{Token: o.Token, Layout: o.Layout} }
 
 // encode encodes the owner for a znode.
 func (o Owner) encode() ([]byte, error) {
@@ -188,7 +197,10 @@ func (f ownerTemplate) encode(since time.Time) []byte {
 // library, which is cut to a limited length. Unreadable characters are escaped in both.
 func parseOwner(data []byte) (Owner, string) {
 	if o, ok := decodeOwner(data); ok {
-		return o.legible(), ""
+		if o = o.legible(); o == (Owner{}) {
+			o.Version = strings.TrimSpace(versionPrefix) // of an anonymous client
+		}
+		return o, ""
 	}
 	return Owner{}, legible.Text(string(data[:min(len(data), maxOwnerSize)]))
 }
@@ -213,6 +225,13 @@ type entryData struct {
 	valueData
 }
 
+// isAnonymous reports whether the data are what this package writes without an owner and
+// without a value.
+func (d entryData) isAnonymous() bool {
+	return d.Owner == d.anonymous() && d.Text == "" && d.Bytes == nil &&
+		(d.ID == "" || len(d.ID) == idSize)
+}
+
 // decodeOwner reports whether this package wrote the data of a znode, and returns the
 // owner.
 func decodeOwner(data []byte) (Owner, bool) {
@@ -221,8 +240,9 @@ func decodeOwner(data []byte) (Owner, bool) {
 }
 
 // decodeData reports whether this package wrote the data of a znode, and decodes them.
-// Such data are a JSON object with only the fields of this package, or one that names
-// another version of it.
+// Such data are a JSON object that names a version of this package, or one that has only
+// fields of this package, and a time if it has an owner. The JSON of another library can
+// have a field with such a name, too.
 func decodeData(data []byte) (entryData, bool) {
 	if len(data) == 0 || len(data) > maxDataSize || data[0] != '{' || !json.Valid(data) {
 		return entryData{}, false
@@ -230,7 +250,7 @@ func decodeData(data []byte) (entryData, bool) {
 	var own entryData
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if d.Decode(&own) == nil {
+	if d.Decode(&own) == nil && (own.isAnonymous() || !own.Since.IsZero()) {
 		return own, true
 	}
 	var other struct {

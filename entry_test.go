@@ -29,9 +29,25 @@ func TestOwnerData(t *testing.T) {
 			t.Errorf("%s is read as %+v and %q", data, got, text)
 		}
 	}
-	for _, foreign := range []string{"10.0.0.1", `{"their":"json"}`, `{"host":"x","port":2181}`, `[1]`, `{"pid":"x"}`, `{`, `{}x`} {
+	foreign := []string{
+		"10.0.0.1", `{"their":"json"}`, `{"host":"x","port":2181}`, `[1]`, `{"pid":"x"}`, `{`, `{}x`,
+		// Another library's JSON can have the field names of zklock's.
+		`{"host":"web1","pid":4711}`, `{"user":"ann"}`, `{"id":"worker-3"}`, `{"value":"10.0.0.1:80"}`,
+	}
+	for _, foreign := range foreign {
 		if got, text := parseOwner([]byte(foreign)); got != (Owner{}) || text != foreign {
 			t.Errorf("%s is read as %+v and %q", foreign, got, text)
+		}
+	}
+	for data, want := range map[string]Owner{
+		"{}":              {Version: "zklock"},
+		`{"revoke":true}`: {Version: "zklock"},
+		`{"id":"01234567-89ab-cdef-0123-456789abcdef"}`: {Version: "zklock"},
+		`{"token":7}`: {Token: 7},
+		`{"host":"web1","since":"2023-11-14T22:13:20Z"}`: {Host: "web1", Since: time.Unix(1700000000, 0).UTC()},
+	} {
+		if got, text := parseOwner([]byte(data)); got != want || text != "" {
+			t.Errorf("%s is read as %+v and %q", data, got, text)
 		}
 	}
 	if _, err := (Owner{Command: strings.Repeat("x", maxOwnerSize)}).encode(); err != ErrTooLarge {

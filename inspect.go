@@ -78,7 +78,7 @@ func (k entryCache) dropOlder(parent zk.Stat) {
 // lookup returns what decode would return for an entry whose znode was read before.
 func (k entryCache) lookup(e Entry) (znodeEntry, bool) {
 	old, ok := k[e.Node]
-	e.Token, e.Session, e.Since = old.Token, old.Session, old.Since
+	e.Token, e.Session, e.Since, e.Parent = old.Token, old.Session, old.Since, old.Parent
 	e.Owner, e.Data, e.Revoked, e.Request, e.Value = old.Owner, old.Data, old.Revoked, old.Request, old.Value
 	return znodeEntry{Entry: e}, ok
 }

@@ -377,7 +377,7 @@ func TestOwnerOfOthers(t *testing.T) {
 		c, op := dial(t, srv), srv.Dial(t)
 		free(t, c.Mutex("a"))
 		for data, want := range map[string]zklock.Owner{
-			`{"host":"x","pid":3,"token":9223372036854775807}`:                       {Host: "x", PID: 3, Token: 1<<63 - 1},
+			`{"host":"x","version":"zklock 9","token":9223372036854775807}`:          {Host: "x", Version: "zklock 9", Token: 1<<63 - 1},
 			`{"host":"` + strings.Repeat("h", 100_000) + `"}`:                        {},
 			`{"version":"zklock 9","future":"` + strings.Repeat("h", 100_000) + `"}`: {},
 			strings.Repeat("h", 100_000):                                             {},
@@ -445,7 +445,7 @@ func TestAnonymous(t *testing.T) {
 	l := c.Mutex("anonymous")
 	defer release(t, acquire(t, l))
 	found, err := l.Inspect(t.Context())
-	if err != nil || len(found) != 1 || found[0].Owner != (zklock.Owner{}) || found[0].Data != "" {
+	if err != nil || len(found) != 1 || found[0].Owner != (zklock.Owner{Version: "zklock"}) || found[0].Data != "" {
 		t.Errorf("%+v, %v", found, err)
 	}
 }

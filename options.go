@@ -90,8 +90,9 @@ type Options struct {
 	// user, and program name of this process.
 	Owner *Owner
 	// Anonymous omits the owner. The data of znodes are then "{}", or only what the lock
-	// itself needs: an id if the name has no room for one, the token of a hold that was
-	// downgraded, and a value with the version of this package. False means that the data contain the owner.
+	// itself needs: an id if the name has no room for one, a custom layout, the token of a
+	// hold that was downgraded, and a value with the version of this package. False means
+	// that the data contain the owner.
 	Anonymous bool
 	// PersistentParents makes the parents of locks persistent znodes. False means
 	// containers, which the servers remove some time after the last use. kazoo's locks

@@ -187,10 +187,10 @@ func TestRevokeOthers(t *testing.T) {
 			`{"host":"x"} {}`:      "__REVOKE__",
 			`{"host":`:             "__REVOKE__",
 			`{}`:                   `{"revoke":true}`,
-			`{"host":"x","pid":3}`: `{"revoke":true,"host":"x","pid":3}`,
-			`{"id":"y"}`:           `{"revoke":true,"id":"y"}`,
-			"unlock":               "unlock",
-			"__REVOKE__":           "__REVOKE__",
+			`{"host":"x","pid":3}`: "__REVOKE__",
+			`{"host":"x","since":"2023-11-14T22:13:20Z"}`: `{"revoke":true,"host":"x","since":"2023-11-14T22:13:20Z"}`,
+			"unlock":     "unlock",
+			"__REVOKE__": "__REVOKE__",
 		} {
 			node := foreign(t, op, l.Path()+"/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", data)
 			told, err := l.Revoke(t.Context())
@@ -227,22 +227,53 @@ func TestRevokeForbidden(t *testing.T) {
 	})
 }
 
-// TestRevokedAnonymous checks that an anonymous holder can receive a release request.
+// TestRevokedAnonymous checks that an anonymous holder of any lock is shown as a client of
+// zklock, and can receive a release request.
 func TestRevokedAnonymous(t *testing.T) {
-	tidy(t, func(t *testing.T, srv *zktest.Server) {
-		h := acquire(t, dialWith(t, srv, zklock.Options{Anonymous: true}).Mutex("a"))
-		if asked(h) {
-			t.Error("revoked from the first")
-		}
-		told, err := dial(t, srv).Mutex("a").Revoke(t.Context())
-		if err != nil || len(told) != 1 || told[0].Owner != (zklock.Owner{}) || told[0].Data != "" {
-			t.Errorf("%+v, %v", told, err)
-		}
-		if !asked(h) {
-			t.Error("not told")
-		}
-		release(t, h)
-	})
+	layout := zklock.Layout{Prefix: "host", Exclusive: "-W-", Shared: "-R-"}
+	for name, lock := range map[string]func(t *testing.T, srv *zktest.Server, o zklock.Options) *zklock.Lock{
+		"mutex": func(t *testing.T, srv *zktest.Server, o zklock.Options) *zklock.Lock {
+			return dialWith(t, srv, o).Mutex("a")
+		},
+		"semaphore": func(t *testing.T, srv *zktest.Server, o zklock.Options) *zklock.Lock {
+			return dialWith(t, srv, o).Semaphore("a", 2)
+		},
+		"node lock": func(t *testing.T, srv *zktest.Server, o zklock.Options) *zklock.Lock {
+			return dialWith(t, srv, o).NodeLock("a")
+		},
+		"kazoo's layout": func(t *testing.T, srv *zktest.Server, o zklock.Options) *zklock.Lock {
+			o.Layout = zklock.KazooLayout()
+			return dialWith(t, srv, o).Mutex("a")
+		},
+		"custom layout": func(t *testing.T, srv *zktest.Server, o zklock.Options) *zklock.Lock {
+			o.Layout = layout
+			return dialWith(t, srv, o).Mutex("a")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				h := acquire(t, lock(t, srv, zklock.Options{Anonymous: true}))
+				if asked(h) {
+					t.Error("revoked from the first")
+				}
+				told, err := lock(t, srv, zklock.Options{}).Revoke(t.Context())
+				if err != nil || len(told) != 1 || told[0].Data != "" {
+					t.Fatalf("%+v, %v", told, err)
+				}
+				owner := told[0].Owner
+				if name == "custom layout" && owner.Layout != layout || name != "custom layout" && owner.Version != "zklock" {
+					t.Errorf("the owner is %+v", owner)
+				}
+				if owner.Host+owner.User+owner.Command != "" || owner.PID != 0 || !owner.Since.IsZero() {
+					t.Errorf("the owner is not anonymous: %+v", owner)
+				}
+				if !asked(h) {
+					t.Error("not told")
+				}
+				release(t, h)
+			})
+		})
+	}
 }
 
 // TestRevokedDowngraded checks that the release request reaches a hold whose znode has

@@ -177,7 +177,7 @@ func (c *Client) encodeData(o Owner, value string) ([]byte, error) {
 		return c.encodeOwner(o)
 	}
 	if c.opts.Anonymous {
-		o = Owner{Token: o.Token}
+		o = o.anonymous()
 	}
 	if !strings.HasPrefix(o.Version, versionPrefix) {
 		o.Version = strings.TrimSpace(versionPrefix + Version + " " + o.Version)

@@ -194,7 +194,7 @@ func TestWatchReadsReplacedEntry(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond) // the Watch handles the second state
 		o.yields(t, "acquired", "old+0")
 		release(t, h)
-		data := []byte(`{"host":"h","pid":1,"version":"zklock","value":"new"}`)
+		data := []byte(`{"host":"h","pid":1,"version":"zklock 9","value":"new"}`)
 		if _, _, err := op.Create(t.Context(), h.Node(), data, nil, zk.ModeEphemeral); err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +254,7 @@ func TestWatchEnds(t *testing.T) {
 		if _, _, err := op.Create(t.Context(), "/hidden", nil, nil, zk.ModePersistent); err != nil {
 			t.Fatal(err)
 		}
-		node, _, err := op.Create(t.Context(), "/hidden/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", []byte(`{"value":"secret"}`), hidden, zk.ModeEphemeralSequential)
+		node, _, err := op.Create(t.Context(), "/hidden/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", []byte(`{"version":"zklock 9","value":"secret"}`), hidden, zk.ModeEphemeralSequential)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -363,7 +363,7 @@ func TestWatchRefusedRead(t *testing.T) {
 		if _, _, err := op.Create(t.Context(), "/a", nil, nil, zk.ModePersistent); err != nil {
 			t.Fatal(err)
 		}
-		holder := create(`{"value":"a"}`)
+		holder := create(`{"version":"zklock 9","value":"a"}`)
 		o := observe(t, watcher, "/a", 0)
 		o.yields(t, "at first", "a+0")
 
@@ -374,11 +374,11 @@ func TestWatchRefusedRead(t *testing.T) {
 			create("") // a waiter, so that Watch lists the queue
 			time.Sleep(time.Second)
 		}
-		next(func() { set(holder, `{"value":"b"}`) }, true)
+		next(func() { set(holder, `{"version":"zklock 9","value":"b"}`) }, true)
 		if o.yields(t, "after a throttled read", "b+1"); throttle {
 			t.Error("no read was throttled: this tests nothing")
 		}
-		next(func() { set(holder, `{"value":"c"}`); setACL(holder, zk.PermAll&^zk.PermRead) }, false)
+		next(func() { set(holder, `{"version":"zklock 9","value":"c"}`); setACL(holder, zk.PermAll&^zk.PermRead) }, false)
 		o.yields(t, "after a change that may not be read", "+2")
 		setACL(holder, zk.PermAll)
 		next(nil, false)
@@ -523,7 +523,7 @@ func TestWatchTakesTwoWatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		entry := func() string {
-			return foreign(t, op, "/q/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", `{"value":"x"}`)
+			return foreign(t, op, "/q/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", `{"version":"zklock 9","value":"x"}`)
 		}
 		first := entry()
 		watcher := zklock.New(z, nil)
@@ -545,7 +545,7 @@ func TestWatchTakesTwoWatches(t *testing.T) {
 		cost("a waiter", 1, func() { entry() })
 		cost("another waiter", 1, func() { entry() })
 		cost("a new value", 2, func() {
-			if _, err := op.Set(t.Context(), first, []byte(`{"value":"y"}`), -1); err != nil {
+			if _, err := op.Set(t.Context(), first, []byte(`{"version":"zklock 9","value":"y"}`), -1); err != nil {
 				t.Fatal(err)
 			}
 		})

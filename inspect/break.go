@@ -47,7 +47,7 @@ const (
 func Break(ctx context.Context, z *zk.Client, entries []zklock.Entry, token int64) ([]zklock.Entry, error) {
 	held := holdEntries(entries, token)
 	if len(held) == 0 {
-		return nil, ErrNotHeld
+		return nil, notHeld(entries, token)
 	}
 	for range maxAttempts {
 		err := breakOnce(ctx, z, held)
@@ -95,6 +95,17 @@ func holdEntries(entries []zklock.Entry, token int64) []zklock.Entry {
 		return own
 	}
 	return claimed
+}
+
+// notHeld returns the error for a token that is not that of a hold with a session. Only a
+// person can know whether the client of an entry without a session still exists.
+func notHeld(entries []zklock.Entry, token int64) error {
+	for _, e := range entries {
+		if e.Holder && e.Token == token && e.Session == 0 {
+			return fmt.Errorf("%w: %s belongs to no session; delete it if its client no longer needs it", ErrNotHeld, legible.Path(e.Node))
+		}
+	}
+	return ErrNotHeld
 }
 
 // tokenFromData reports whether an entry's token is from its data.

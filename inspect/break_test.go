@@ -153,7 +153,7 @@ func TestBreakDowngraded(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	honest, stat := s.create("/x/_c_"+guid+"-__READ__", "honest", zk.ModeEphemeralSequential)
-	s.create("/x/_c_1"+guid[1:]+"-__READ__", `{"host":"liar","token":`+num(stat.Czxid)+`}`, zk.ModeEphemeralSequential)
+	s.create("/x/_c_1"+guid[1:]+"-__READ__", `{"host":"liar","version":"zklock 9","token":`+num(stat.Czxid)+`}`, zk.ModeEphemeralSequential)
 	got, err := Break(t.Context(), s.z, s.entries("/x"), stat.Czxid)
 	if err != nil || len(got) != 1 || got[0].Node != honest {
 		t.Errorf("%v, %v", got, err)
@@ -166,6 +166,20 @@ func num(n int64) string {
 		digits = append([]byte{byte('0' + n%10)}, digits...)
 	}
 	return string(digits)
+}
+
+// TestBreakNamesEntryWithoutSession checks that Break does not delete the znode of a holder
+// that belongs to no session, as of kazoo's Lock.acquire(ephemeral=False), and names it.
+func TestBreakNamesEntryWithoutSession(t *testing.T) {
+	s := newScene(t)
+	node, stat := s.create("/x/0123456789abcdef0123456789abcdef__lock__", "worker-3", zk.ModePersistentSequential)
+	_, err := Break(t.Context(), s.z, s.entries("/x"), stat.Czxid)
+	if !errors.Is(err, ErrNotHeld) || !strings.Contains(err.Error(), node+" belongs to no session") {
+		t.Errorf("Break = %v", err)
+	}
+	if len(s.entries("/x")) != 1 {
+		t.Error("the znode was deleted")
+	}
 }
 
 // TestBreakLate: what was looked at a while ago is compared again. A znode that was

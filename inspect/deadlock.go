@@ -189,6 +189,7 @@ func newGraph(locks []*Lock) *graph {
 // for all entries ahead of it, and a shared one for the exclusive ones. It is enough to add
 // those up to the nearest exclusive entry, which waits for the others.
 func (g *graph) queue(entries []Entry) {
+	downgrading := curatorDowngrade(entries)
 	var ahead []Entry // from the last exclusive entry on
 	for _, e := range entries {
 		switch e.Mode {
@@ -196,7 +197,7 @@ func (g *graph) queue(entries []Entry) {
 			g.add(e, ahead)
 			ahead = []Entry{e}
 		case zklock.Shared:
-			if len(ahead) > 0 && ahead[0].Mode == zklock.Exclusive {
+			if len(ahead) > 0 && ahead[0].Mode == zklock.Exclusive && !downgrading(e) {
 				g.add(e, ahead[:1])
 			}
 			ahead = append(ahead, e)

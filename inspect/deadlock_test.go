@@ -60,6 +60,24 @@ func TestKazooPermitsDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
+// TestReaderUnderItsOwnWriterDoesNotWait checks that a Curator client that holds the writer
+// does not wait for the clients between its writer and its reader. A client of zklock does.
+func TestReaderUnderItsOwnWriterDoesNotWait(t *testing.T) {
+	for library, want := range map[string]int{libCurator: 0, libZklock: 1} {
+		l := place("/a", 0, "1!", "2", "1r")
+		for i := range l.Entries {
+			kind := kindWriter
+			if l.Entries[i].Mode == zklock.Shared {
+				kind = kindReader
+			}
+			l.Entries[i].Recipe = Recipe{library, kind}
+		}
+		if found := Deadlocks([]*Lock{l}); len(found) != want {
+			t.Errorf("%s: %+v, want %d", library, found, want)
+		}
+	}
+}
+
 func TestDeadlocks(t *testing.T) {
 	tests := []struct {
 		name  string

@@ -29,12 +29,15 @@ func declaresLayout(e zklock.Entry) bool {
 	return class == queue.Contender
 }
 
+// isApart reports whether an entry's data declare a custom layout in which the lock has a
+// parent of its own.
+func isApart(e zklock.Entry) bool { return declaresLayout(e) && !e.Owner.Layout.InParent }
+
 // arrange arranges the entries of a lock that are strays in the reader's layout. It uses
 // the layout that the first of them declares, and returns that layout. The result is for
 // display only.
 func arrange(entries []zklock.Entry) ([]zklock.Entry, zklock.Layout) {
-	apart := func(e zklock.Entry) bool { return declaresLayout(e) && !e.Owner.Layout.InParent }
-	i := slices.IndexFunc(entries, apart)
+	i := slices.IndexFunc(entries, isApart)
 	contends := func(e zklock.Entry) bool { return e.Mode != zklock.Stray }
 	if i < 0 || slices.ContainsFunc(entries, contends) {
 		return entries, zklock.Layout{}

@@ -74,6 +74,30 @@ func TestOwnersTellTheirLayout(t *testing.T) {
 	})
 }
 
+// TestWatcherFindsCustomLayout checks that a watcher that was not told of a custom layout
+// shows a lock that is acquired after its listing, and follows its queue.
+func TestWatcherFindsCustomLayout(t *testing.T) {
+	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+		owner := zklock.New(sc.srv.Dial(t), &zklock.Options{Layout: zklock.Layout{Exclusive: "-W-", Shared: "-R-"}})
+		defer owner.Close()
+		shows := func(want ...string) {
+			t.Helper()
+			sc.await(fmt.Sprint(want), func() bool { return slices.Equal(outlines(sc.s.Snapshot().Locks), want) })
+		}
+		lock := owner.Mutex("catalog")
+		for range 2 {
+			hold := sc.take(lock)
+			shows("/zklock/catalog queue 1+0")
+			waits := sc.queue(lock)
+			shows("/zklock/catalog queue 1+1")
+			sc.release(hold)
+			shows("/zklock/catalog queue 1+0")
+			sc.release(<-waits)
+			shows()
+		}
+	})
+}
+
 // TestFalseLayouts: what strangers write into a znode as its layout makes neither a lock
 // of another znode nor a layout that can't be.
 func TestFalseLayouts(t *testing.T) {

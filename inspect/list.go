@@ -388,7 +388,7 @@ func (w *lister) otherLayout(ctx context.Context, path string, children []string
 	if errors.Is(err, zklock.ErrInvalidName) || errors.Is(err, zk.ErrNoAuth) {
 		return false, nil
 	}
-	return len(found) == 1 && declaresLayout(found[0]) && !found[0].Owner.Layout.InParent, err
+	return len(found) == 1 && isApart(found[0]), err
 }
 
 // permitsBelow counts the znodes of the semaphore at path, and reports whether one of them

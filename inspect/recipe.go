@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/zklock/zklock"
@@ -30,6 +31,7 @@ const (
 	kindWrite  = "WriteLock" // ZooKeeper's
 	kindNode   = "node"      // the znode of a node lock
 	kindCustom = "entry"     // in a custom layout
+	kindParent = "parent"    // the znode of another lock, below this one
 )
 
 // A Recipe tells which library and recipe created an entry, as far as its name and data
@@ -64,7 +66,10 @@ func RecipeOf(e zklock.Entry) Recipe {
 	case e.Mode == zklock.Stray && declaresLayout(e):
 		r.Kind = kindCustom
 	case e.Mode == zklock.Stray:
-		return r
+		r.Kind = otherLock(e)
+		if r.Kind != kindNode {
+			return r
+		}
 	case e.Node == e.Path:
 		r.Kind = kindNode
 	default:
@@ -77,6 +82,21 @@ func RecipeOf(e zklock.Entry) Recipe {
 		r.Library = libZklock
 	}
 	return r
+}
+
+// otherLock returns the kind of a stray that belongs to a lock below its path: kindNode for
+// zklock's node lock, kindParent for the znode of another lock. It is empty for other strays.
+func otherLock(e zklock.Entry) string {
+	_, class := queue.ParseName(e.Name)
+	switch {
+	case class != queue.Foreign:
+		return ""
+	case e.Session != 0 && e.Owner != (zklock.Owner{}):
+		return kindNode
+	case e.Session == 0 && e.Parent && e.Data == "":
+		return kindParent
+	}
+	return ""
 }
 
 // recipeOfName returns the recipe that an entry's name shows. zklock writes the names of
@@ -116,6 +136,22 @@ func (r Recipe) readWrite() bool { return r.Kind == kindReader || r.Kind == kind
 
 // CuratorName reports whether the entry has the name of a Curator lock.
 func (r Recipe) CuratorName() bool { return r.Kind == kindMutex || r.readWrite() }
+
+// curatorDowngrade returns a function that reports whether an entry of a queue is the reader of
+// a Curator client that holds the writer. Before Curator 5.5.0, the reader of the writer's
+// thread has a sequence number of its own, and holds whatever is between the two. Later, it has
+// that of the writer.
+func curatorDowngrade(entries []Entry) func(Entry) bool {
+	i := slices.IndexFunc(entries, func(e Entry) bool { return e.Holder && e.Recipe == Recipe{libCurator, kindWriter} })
+	if i < 0 {
+		return func(Entry) bool { return false }
+	}
+	writer := entries[i]
+	number := writer.Name[max(0, len(writer.Name)-sequenceDigits):]
+	return func(e Entry) bool {
+		return e.Session == writer.Session && e.Recipe == Recipe{libCurator, kindReader} && !strings.HasSuffix(e.Name, number)
+	}
+}
 
 // shared reports whether the entry is a reader's, of any library.
 func (r Recipe) shared() bool { return r.Kind == kindReader || r.Kind == kindRead }

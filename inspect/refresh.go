@@ -108,6 +108,7 @@ func (s *Watcher) refresh(ctx context.Context, at string) {
 	switch {
 	case err == nil:
 		s.update(at, l, since)
+		s.readParent(l)
 	case errors.Is(err, zklock.ErrInvalidName):
 		s.update(at, &Lock{Path: at}, since)
 	case errors.Is(err, zk.ErrNoAuth):
@@ -119,6 +120,22 @@ func (s *Watcher) refresh(ctx context.Context, at string) {
 		s.markDirty(at, t)
 		s.mu.Unlock()
 	}
+}
+
+// readParent makes the watcher read the parent of a new znode that is no node lock, but the entry
+// of a lock in a custom layout.
+func (s *Watcher) readParent(l *Lock) {
+	if len(l.Entries) != 1 || l.Entries[0].Node != l.Path || l.Path == s.opts.Prefix || !isApart(l.Entries[0].Entry) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	parent := path.Dir(l.Path)
+	if !s.hasRoom(parent) {
+		s.missEvent()
+		return
+	}
+	s.markDirty(parent, s.trackOf(parent))
 }
 
 // hide removes a lock that the client cannot read, for this reason, from the list, as a listing

@@ -32,7 +32,7 @@ func whole(locks []*inspect.Lock) string {
 // things behind.
 func player(t *testing.T, sc *scene, n int, until time.Time) {
 	rnd := rand.New(rand.NewPCG(uint64(n), 7))
-	layouts := []zklock.Layout{{}, {}, {}, zklock.KazooLayout(), zklock.MixedLayout(), zklock.LatchLayout()}
+	layouts := []zklock.Layout{{}, {}, {}, zklock.KazooLayout(), zklock.MixedLayout(), zklock.LatchLayout(), {Exclusive: "-W-", Shared: "-R-"}}
 	z := sc.srv.Dial(t)
 	c := zklock.New(z, &zklock.Options{Layout: layouts[n%len(layouts)]})
 	defer c.Close()
@@ -83,7 +83,7 @@ func TestStorm(t *testing.T) {
 				rnd := rand.New(rand.NewPCG(uint64(seed), 11))
 				until := time.Now().Add(time.Minute)
 				var all sync.WaitGroup // ended before the test
-				for n := range 6 {
+				for n := range 7 {
 					all.Go(func() { player(t, sc, n, until) })
 				}
 				for checks := 0; time.Now().Before(until); checks++ {

@@ -30,6 +30,8 @@ func (l *Lock) warnings() []string {
 		"Curator does not wait for entries with kazoo's names: both can hold at once; %s", advice)
 	add(all.any(isCurator, Recipe.readWrite) && all.any(isMutex) || all.any(isCurator, isMutex) && all.any(Recipe.readWrite),
 		"Curator's mutex and its read-write lock do not see each other's entries: both can hold at once; zklock --write writes a writer's entry")
+	add(slices.ContainsFunc(l.Entries, curatorDowngrade(l.Entries)),
+		"a Curator client has an entry of a reader next to its writer's: before Curator 5.5.0, this reader can hold at once, and together with a client that is queued between the two")
 	add(all.any(isLatch) && all.any(isCurator) && all.any(notLatch),
 		"Curator's LeaderLatch does not exclude other recipes; use --layout latch to exclude with it")
 	add(all.any(isWrite) && (all.any(isCurator) || all.any(isKazoo) || all.any(isGoZookeeper)),
@@ -40,7 +42,9 @@ func (l *Lock) warnings() []string {
 	add(l.Crashed > 0, "%s with a lock-delay ended without a release: the next client waits for its --lock-delay", count(l.Crashed, "client"))
 	others := len(l.filter(func(e Entry) bool { return e.Position < 0 && declaresLayout(e.Entry) }))
 	add(others > 0, "%s in a custom layout that only the data declare: only clients with that layout exclude with it", countOf(others, "entry", "entries"))
-	strays := len(l.Entries) - len(l.Contenders()) - others
+	below := len(l.filter(func(e Entry) bool { return e.Position < 0 && otherLock(e.Entry) != "" && !declaresLayout(e.Entry) }))
+	add(below > 0 && all.any(notZklock), "%s of other locks are below this lock: Curator may wait for them forever, and go-zookeeper fails; give the other locks names outside of this one", count(below, "znode"))
+	strays := len(l.Entries) - len(l.Contenders()) - others - below
 	add(strays > 0, "%s, not an entry of a lock: zklock ignores strays, Curator may wait for them forever, and go-zookeeper fails", count(strays, "stray"))
 	return found
 }
@@ -170,6 +174,7 @@ func isCurator(r Recipe) bool     { return r.Library == libCurator }
 func isGoZookeeper(r Recipe) bool { return r.Library == libGo }
 func isZooKeeper(r Recipe) bool   { return r.Library == libApache }
 func isZklock(r Recipe) bool      { return r.Library == libZklock }
+func notZklock(r Recipe) bool     { return !isZklock(r) }
 func isWrite(r Recipe) bool       { return r.Kind == kindWrite }
 func zklockAsKazoo(r Recipe) bool { return isZklock(r) && r.KazooName() }
 func isMutex(r Recipe) bool       { return r.Kind == kindMutex }

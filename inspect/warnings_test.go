@@ -83,6 +83,9 @@ func TestRecipeOf(t *testing.T) {
 		{znode("x-72057594037927936-0000000001", "", 0), "zklock WriteLock"},
 		{znode("host-W-0000000001", "x", 0), "entry"},
 		{znode("stray", "x", 0), "-"},
+		{znode("stray", "", 0), "zklock node"},
+		{zklock.Entry{Path: "/q", Node: "/q/b", Name: "b", Mode: zklock.Stray, Parent: true}, "parent"},
+		{zklock.Entry{Path: "/q", Node: "/q/b", Name: "b", Mode: zklock.Stray, Parent: true, Data: "x"}, "-"},
 		{gate, "zklock gate"},
 		{node, "node"},
 	}
@@ -116,6 +119,14 @@ func TestWarnings(t *testing.T) {
 	}
 	mixed := ours(mutex, kazoo)
 	mixed[1].Session, mixed[1].Token = mixed[0].Session, mixed[0].Token
+	under := theirs(writer, mutex, reader)
+	under[0].Holder, under[2].Session = true, under[0].Session
+	under[1] = ours(writer)[0]
+	nested := []zklock.Entry{ // another lock's znode, and a node lock
+		{Path: "/q", Node: "/q/b", Name: "b", Mode: zklock.Stray, Parent: true},
+		{Path: "/q", Node: "/q/n", Name: "n", Mode: zklock.Stray, Session: 7, Owner: zklock.Owner{Host: "h", PID: 1}},
+	}
+	later := []zklock.Entry{under[0], znode(reader+"0000000000", "10.0.0.7", 0)} // since 5.5.0
 	kazoosPermit := znode(hex32, "x", 3)
 	kazoosPermit.Mode = zklock.Stray
 	tests := []struct {
@@ -140,6 +151,8 @@ func TestWarnings(t *testing.T) {
 		{"Curator's read-write locks beside our mutex", append(theirs(reader), ours(mutex)...), []string{bothKinds}},
 		{"Curator's mutex beside our reader", append(theirs(mutex), ours(reader)...), []string{bothKinds}},
 		{"Curator's two recipes", theirs(mutex, writer), []string{bothKinds}},
+		{"Curator's reader under its own writer", under, []string{"a Curator client has an entry of a reader next to its writer's"}},
+		{"Curator's reader with the number of its writer", later, nil},
 		{"go-zookeeper's beside our reader, for which it waits", append(theirs(goMutex), ours(reader)...), nil},
 		{"kazoo's Lock and ReadLock", theirs(kazoo, kazooRead), nil},
 		{"a latch alone", theirs(latch, latch), nil},
@@ -155,7 +168,9 @@ func TestWarnings(t *testing.T) {
 		{"ZooKeeper's WriteLock beside Curator's mutex", theirs(apache, mutex), []string{notForApache}},
 		{"ZooKeeper's WriteLock beside kazoo's lock", theirs(apache, kazoo), []string{notForApache}},
 		{"ours with WriteLock's names beside Curator's", append(theirs(mutex), ours(apache)...), []string{notForApache}},
-		{"a stray", append(ours(mutex), znode("stray", "", 9)), []string{"1 stray, not an entry of a lock"}},
+		{"other locks below ours", append(ours(mutex), nested...), nil},
+		{"other locks below Curator's", append(theirs(mutex), nested...), []string{"2 znodes of other locks are below this lock"}},
+		{"a stray", append(ours(mutex), znode("stray", "x", 9)), []string{"1 stray, not an entry of a lock"}},
 		{"kazoo's semaphore", append(ours(mutex), kazoosPermit), []string{"kazoo's Semaphore is another recipe", "1 stray"}},
 	}
 	for _, tt := range tests {

@@ -254,7 +254,7 @@ func (s *Watcher) Break(ctx context.Context, name, node string, token int64) ([]
 		nodes = append(nodes, e.Node)
 	}
 	if !slices.Contains(nodes, node) {
-		return nil, ErrNotHeld
+		return nil, notHeld(entries, token)
 	}
 	// Before the delete, because the events may arrive before the answer.
 	s.markBroken(nodes, true)

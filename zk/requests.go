@@ -191,6 +191,11 @@ func (c *Client) AddWatch(ctx context.Context, path string, mode AddWatchMode) e
 // RemoveWatches removes all of the session's watches of a kind on a path. Their
 // channels and the listeners receive an event that says so. If there is no such
 // watch, it fails with [ErrNoWatcher].
+//
+// Before ZooKeeper 3.9, servers do not know [WatchKindPersistent] and [WatchKindRecursive], for
+// which RemoveWatches fails with [ErrUnimplemented]. With [WatchKindData] or
+// [WatchKindChildren], they also end a part of the watch of [Client.AddWatch] on the path,
+// without an event (ZOOKEEPER-4471). Use [WatchKindAny] there.
 func (c *Client) RemoveWatches(ctx context.Context, path string, kind WatchKind) error {
 	op := RemoveWatchesOp(path, kind)
 	_, err := c.do(ctx, &op, nil, nil)

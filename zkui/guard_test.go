@@ -288,7 +288,7 @@ func TestOtherClaims(t *testing.T) {
 	s := serve(t, &zkui.Options{Token: secret})
 	hold := s.take(s.locks.RWMutex("m").Reader())
 	liar, _, err := s.srv.Dial(t).Create(t.Context(), "/zklock/m/_c_0f8fad5b-d9cb-469f-a165-70867728950e-__READ__",
-		fmt.Appendf(nil, `{"host":"liar","token":%d}`, hold.Token()), zk.OpenACL(), zk.ModeEphemeralSequential)
+		fmt.Appendf(nil, `{"host":"liar","version":"zklock 9","token":%d}`, hold.Token()), zk.OpenACL(), zk.ModeEphemeralSequential)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func populate(t *testing.T, z *zk.Client) {
 		t.Fatal(err)
 	}
 	// Two in one transaction have the same token, and say the same.
-	owner := []byte(`{"host":"h ({touch,owner1});$({touch,owner2})","pid":7,"command":"x\t$({touch,owner3})\n{touch,owner4}\u001b[2J"}`)
+	owner := []byte(`{"host":"h ({touch,owner1});$({touch,owner2})","pid":7,"version":"zklock 9","command":"x\t$({touch,owner3})\n{touch,owner4}\u001b[2J"}`)
 	var ops []zk.Op
 	for i := range 2 {
 		path := fmt.Sprintf("%s/_c_0000000%d-0000-4000-8000-000000000000-lock-000000000%d", lock, i, i)

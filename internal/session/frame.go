@@ -152,6 +152,9 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 		c.learn(call.Op.since() - 1)
 		res.Code = wire.ErrUnimplemented
 	}
+	if h.Err == wire.ErrMarshalling && call.Op.Code == wire.OpRemoveWatches && call.Op.Type >= wire.WatcherPersistent {
+		res.Code = wire.ErrUnimplemented // before 3.9, servers cannot decode these types
+	}
 	if res.Code != wire.ErrUnimplemented && c.leader.endings > 0 && call.Op.newWrite() {
 		c.leader = leader{}
 	}

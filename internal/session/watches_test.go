@@ -139,6 +139,20 @@ func TestPersistentWatchesStay(t *testing.T) {
 	}
 }
 
+func TestRemoveWatchesOfKindUnknownToServer(t *testing.T) {
+	for kind, want := range map[wire.WatcherType]wire.ErrCode{
+		wire.WatcherPersistent: wire.ErrUnimplemented, wire.WatcherPersistentRecursive: wire.ErrUnimplemented, wire.WatcherData: wire.ErrMarshalling,
+	} {
+		r := newRig(t, nil)
+		r.connect(7)
+		call := r.submit(Op{Code: wire.OpRemoveWatches, Path: "/p", Type: kind})
+		r.reply(r.requests()[0].Xid, 0, wire.ErrMarshalling, nil)
+		if res := call.Result; res.Code != want || res.Applied != No {
+			t.Errorf("type %d: %v, applied %v, want %v", kind, res.Code, res.Applied, want)
+		}
+	}
+}
+
 func TestRemoveWatchesReportsEachKind(t *testing.T) {
 	r := watching(t)
 	call := r.submit(Op{Code: wire.OpRemoveWatches, Path: "/data", Type: wire.WatcherAny})

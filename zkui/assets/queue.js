@@ -74,7 +74,7 @@ export class Queue {
     put(p.link, brief(e.who));
     put(p.sub, brief([e.revoked && `release ${request(e)}`, e.owner?.user, e.owner?.command, recipe(e)].filter(Boolean).join(" · ")));
     p.badges.replaceChildren(...badges(e));
-    attr(p.link, "aria-label", `${e.holder ? "holds" : e.position > 0 ? `position ${e.position}` : "stray"}: ${e.who}`);
+    attr(p.link, "aria-label", `${e.holder ? "holds" : e.position > 0 ? `position ${e.position}` : stray(e)}: ${e.who}`);
     this.tickRow(row, e);
   }
 
@@ -123,12 +123,15 @@ function recipe(e) {
   return library && library !== "zklock" ? `${library} ${kind ?? ""}`.trim() : "";
 }
 
+// stray names an entry without a position: other entries belong to another lock.
+const stray = (e) => e.recipe?.kind ? "other" : "stray";
+
 // badges are what an entry is besides exclusive.
 export function badges(e) {
   const all = [];
   if (e.revoked) all.push(el("span", { class: "badge wait", text: "release requested" }));
   if (e.mode === "shared") all.push(el("span", { class: "badge share", text: "shared" }));
   if (e.mode === "permit") all.push(el("span", { class: "badge share", text: "permit" }));
-  if (e.position === -1) all.push(el("span", { class: "badge", text: "stray" }));
+  if (e.position === -1) all.push(el("span", { class: "badge", text: stray(e) }));
   return all;
 }

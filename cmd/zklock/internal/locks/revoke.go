@@ -189,14 +189,18 @@ func notAsked(s *inspect.Lock, token int64, asked []inspect.Entry) []inspect.Ent
 // ignoreError returns the error for holders that ignore requests.
 func ignoreError(name string, ignoring []inspect.Entry) error {
 	var texts []string
+	do := "zklock break takes the lock away"
 	for _, e := range ignoring {
+		if e.Session == 0 { // break refuses it
+			do = "delete " + legible.Path(e.Node) + " if its client no longer needs it: it belongs to no session"
+		}
 		by := "its library"
 		if e.Recipe.Library != "" {
 			by = e.Recipe.String()
 		}
 		texts = append(texts, fmt.Sprintf("%s (%s ignores release requests)", cli.OwnerName(e.Entry), by))
 	}
-	return &cli.ExitError{Code: cli.ExitNo, Err: fmt.Errorf("%s: did not ask %s; zklock break takes the lock away", name, strings.Join(texts, ", "))}
+	return &cli.ExitError{Code: cli.ExitNo, Err: fmt.Errorf("%s: did not ask %s; %s", name, strings.Join(texts, ", "), do)}
 }
 
 // printAsked prints one line for each holder that was asked.

@@ -136,6 +136,9 @@ func (m *Model) entryLine(e inspect.Entry, side string, selected bool) Line {
 	switch {
 	case e.Mode == zklock.Stray:
 		position, when, style = "stray", m.ago(e.Since), Yellow
+		if e.Recipe.Kind != "" {
+			position = "other"
+		}
 	case e.Holder:
 		position, when, style = "holds", m.heldFor(e.Granted, e.Since), Green
 	default:

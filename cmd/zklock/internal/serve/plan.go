@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
@@ -147,6 +148,9 @@ func (p *plan) take(cfg *config.ServerConfig, listenGiven bool) error {
 	case flags.wanted():
 		return nil
 	case secure == "" && (!cfg.Unify || p.listen == ""):
+		if slices.Equal(cfg.Server.EnforceAuthSchemes, []string{"x509"}) {
+			return cli.UsageError("--config: enforce.auth.schemes is only x509, and no port serves TLS, so no client can authenticate with x509: set secureClientPort, or add a scheme")
+		}
 		if inFile {
 			p.note(config.Note{Warning: true, Text: "no port serves TLS, so the file's settings for TLS have no effect: set secureClientPort, or client.portUnification with clientPort"})
 		}

@@ -293,6 +293,21 @@ func TestCutOfTheFile(t *testing.T) {
 	}
 }
 
+// TestOnlyX509NeedsTLS checks that the server does not start with settings that admit no client.
+func TestOnlyX509NeedsTLS(t *testing.T) {
+	const only = "clientPort=1\nenforce.auth.enabled=true\nenforce.auth.schemes=x509"
+	for cfg, want := range map[string]string{
+		only:             "no port serves TLS, so no client can authenticate with x509",
+		only + ",digest": "",
+		only + "\nsecureClientPort=2\nssl.keyStore.location=/k.pem\nssl.trustStore.location=/c.pem": "",
+	} {
+		_, err := planned(t, "--memory", cfg)
+		if want == "" && err != nil || want != "" && (cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", cfg, err, want)
+		}
+	}
+}
+
 // TestSettingsWithoutEffect: the log names settings for TLS and authentication that have
 // no effect.
 func TestSettingsWithoutEffect(t *testing.T) {
