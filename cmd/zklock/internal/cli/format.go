@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"os/user"
 	"runtime"
@@ -72,6 +73,14 @@ func Truncate(text string, n int) string {
 		return text
 	}
 	return string(runes[:n])
+}
+
+// Count returns a number with its noun.
+func Count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // OrDash returns s, or a dash if s is empty.

@@ -154,10 +154,8 @@ func (f Finding) at(servers ...Server) Finding {
 	return f
 }
 
-// count formats a number and its noun.
-func count(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
+// about returns the finding with the paths that it is about.
+func (f Finding) about(locks ...string) Finding {
+	f.Locks = locks
+	return f
 }

@@ -33,7 +33,7 @@ func member(n int, role string) Server {
 
 // ensemble are the facts of a good ensemble of three, with nothing on it.
 func ensemble() *Facts {
-	f := &Facts{Config: Config{}.filled(), Now: time.Now(), At: "/zklock", Parents: map[string]Parent{}}
+	f := &Facts{Config: testConfig(), Now: time.Now(), At: "/zklock", Parents: map[string]Parent{}}
 	f.Servers = []Server{member(1, "follower"), member(2, "leader"), member(3, "follower")}
 	return f
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 )
 
 // narrowest is the smallest width to which text is wrapped.
@@ -60,7 +62,7 @@ func (r Report) sum() string {
 		switch {
 		case n[l] == 0:
 		case l == Warning:
-			parts = append(parts, count(n[l], "warning"))
+			parts = append(parts, cli.Count(n[l], "warning"))
 		default:
 			parts = append(parts, fmt.Sprintf("%d %s", n[l], l))
 		}

@@ -28,7 +28,11 @@ var errNotServing = errors.New("the server does not serve requests")
 // ask sends a four-letter word to the server at address and returns its answer. It uses
 // TLS if the sessions do.
 func (c Config) ask(ctx context.Context, network, address, word string) (string, error) {
-	conn, err := c.dial(ctx, network, address)
+	dial := c.Zk.DialContext
+	if dial == nil {
+		dial = netutil.Dial
+	}
+	conn, err := dial(ctx, network, address)
 	if err != nil {
 		return "", err
 	}
