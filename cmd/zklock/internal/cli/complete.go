@@ -233,7 +233,7 @@ func (a *App) CompleteTokens(c *cobra.Command, args []string, _ string) ([]cobra
 		for _, e := range inspect.FirstPerAcquire(l.Holders()) {
 			if !seen[e.Token] {
 				seen[e.Token] = true
-				tokens = append(tokens, completionWithDesc(strconv.FormatInt(e.Token, 10), OwnerName(e.Entry)+" "+OwnerCommand(e.Entry)))
+				tokens = append(tokens, completionWithDesc(strconv.FormatInt(e.Token, 10), inspect.OwnerName(e.Entry)+" "+OwnerCommand(e.Entry)))
 			}
 		}
 	})

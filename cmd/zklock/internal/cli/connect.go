@@ -8,7 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
@@ -24,22 +24,7 @@ import (
 type target struct {
 	Servers string // connection string
 	dialer  *local.Dialer
-	first   probeConn
-}
-
-// probeConn is a connection that checked whether the local server can be reached.
-type probeConn struct {
-	mu   sync.Mutex
-	conn net.Conn
-}
-
-// take returns the connection at the first call, then nil.
-func (f *probeConn) take() net.Conn {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	conn := f.conn
-	f.conn = nil
-	return conn
+	first   atomic.Pointer[net.Conn] // checked whether the local server can be reached; nil once it is used
 }
 
 // Target returns the servers: those of the settings, otherwise the local server. It starts
@@ -58,12 +43,14 @@ func (s *Settings) Target(ctx context.Context) (*target, error) {
 		return nil, err
 	}
 	t := &target{dialer: &local.Dialer{Place: place, Exe: Executable, Idle: idleTime()}}
-	if t.first.conn, err = t.dialer.DialContext(ctx, "", ""); err != nil {
+	first, err := t.dialer.DialContext(ctx, "", "")
+	if err != nil {
 		return nil, err
 	}
+	t.first.Store(&first)
 	socket := place.Socket()
 	if socket == "" { // the server just wrote the file: reading it fails, for example for lack of descriptors
-		_ = t.first.take().Close()
+		_ = first.Close()
 		return nil, fmt.Errorf("%w (in %s): cannot read the path of its socket; the limit of open files may be too low (ulimit -n)", local.ErrUnavailable, place.Dir)
 	}
 	t.Servers = "unix:" + socket
@@ -92,8 +79,8 @@ func (t *target) Dial() dialFunc {
 		return nil
 	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if conn := t.first.take(); conn != nil {
-			return conn, nil
+		if conn := t.first.Swap(nil); conn != nil {
+			return *conn, nil
 		}
 		return t.dialer.DialContext(ctx, network, address)
 	}
@@ -249,8 +236,7 @@ func (s *Settings) explainDial(t *target, err error) error {
 
 // Explain adds to a dial error what the user can do.
 func (s *Settings) Explain(err error) error {
-	var dial *zklock.Error
-	if errors.As(err, &dial) && dial.Op == "dial" {
+	if dial, ok := errors.AsType[*zklock.Error](err); ok && dial.Op == "dial" {
 		err = dial.Err // its text already names the dial
 	}
 	if errors.Is(err, context.DeadlineExceeded) && s.Servers != "" {

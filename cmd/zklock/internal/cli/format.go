@@ -22,8 +22,13 @@ func ObeysSequences(fd int) bool {
 	return term.IsTerminal(fd) && kind != "dumb" && (kind != "" || runtime.GOOS == "windows")
 }
 
-// OwnerName returns the name of the client that created an entry, as far as it is known.
-func OwnerName(e zklock.Entry) string { return inspect.OwnerName(e) }
+// DescribeOwner names the client that created an entry, and its command if it is known.
+func DescribeOwner(e zklock.Entry) string {
+	if e.Owner.Command == "" {
+		return inspect.OwnerName(e)
+	}
+	return inspect.OwnerName(e) + " (" + OwnerCommand(e) + ")"
+}
 
 // ProcessOwner returns the host, the process, and the user of this process.
 func ProcessOwner() zklock.Owner {

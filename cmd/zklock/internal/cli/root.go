@@ -88,8 +88,8 @@ type App struct {
 }
 
 func isExit(err error) bool {
-	var e *ExitError
-	return errors.As(err, &e)
+	_, ok := errors.AsType[*ExitError](err)
+	return ok
 }
 
 // Group is a titled group of commands in the help.

@@ -190,8 +190,7 @@ const sourceOf = "source"
 // does not name the flag.
 func setFlag(f *pflag.FlagSet, flag *pflag.Flag, value, source string) error {
 	err := f.Set(flag.Name, value)
-	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return valueError(invalid)
 	}
 	if flag.Annotations == nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -20,9 +21,7 @@ type setter func(c *ServerConfig, line int, value string) error
 func knownKeys() map[string]setter {
 	keys := map[string]setter{}
 	for _, group := range []map[string]setter{placeKeys(), limitKeys(), storageKeys(), authKeys(), otherKeys()} {
-		for key, set := range group {
-			keys[key] = set
-		}
+		maps.Copy(keys, group)
 	}
 	return keys
 }

@@ -84,8 +84,8 @@ func Command(a *cli.App) *cobra.Command {
 		Long:    doctorHelp,
 		Example: doctorExample,
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return unknown(cli.UsageError("zklock doctor takes one prefix, got %d arguments", len(args)))
+			if err := cli.AtMostOnePrefix(c, args); err != nil {
+				return unknown(err)
 			}
 			return nil
 		},
@@ -177,7 +177,7 @@ func watchReports(s *cli.Settings, cfg Config, f *doctorFlags) error {
 				if _, err := fmt.Fprintf(out, "-- %s\n", r.At.Local().Format(time.DateTime)); err != nil {
 					return err
 				}
-				return r.Write(out, cli.TerminalColumns(), colored())
+				return r.Write(out, cli.OutputWidth(), colored())
 			}
 			if err := cli.UntilInterrupted(ctx, func() error { return f.out.Write(os.Stdout, shows) }); err != nil {
 				return cli.Interrupted(ctx, err)
@@ -257,7 +257,7 @@ func patient(s *cli.Settings, prefix string, f *doctorFlags) (Config, error) {
 // shownReport returns a report in all output formats.
 func shownReport(r Report) cli.Result {
 	return cli.Result{
-		Table: func(out io.Writer) error { return r.Write(out, cli.TerminalColumns(), colored()) },
+		Table: func(out io.Writer) error { return r.Write(out, cli.OutputWidth(), colored()) },
 		Names: func() (subjects []string) {
 			seen := map[string]bool{}
 			for _, f := range r.Findings {

@@ -227,9 +227,8 @@ func (f *lockFlags) print(out io.Writer, hold *zklock.Hold, servers string) erro
 			}
 			return paths
 		},
-		Data: func() []any { return []any{grant{f.spec.mode(), sessionID(hold.Session()), locks, servers}} },
+		Data: func() []any {
+			return []any{grant{f.spec.mode(), inspect.FormatSession(hold.Session()), locks, servers}}
+		},
 	})
 }
-
-// sessionID formats a session id as ZooKeeper's own tools do.
-func sessionID(id int64) string { return inspect.FormatSession(id) }

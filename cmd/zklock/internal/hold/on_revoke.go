@@ -9,6 +9,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/config"
 	"github.com/zklock/zklock/inspect"
 )
 
@@ -41,7 +42,7 @@ func (v *onRevoke) String() string {
 // Set parses the argument.
 func (v *onRevoke) Set(s string) error {
 	if s != onRevokeNotice && s != onRevokeTerm {
-		return fmt.Errorf("%q is neither notice nor term%s", s, cli.DidYouMean(s, []string{onRevokeNotice, onRevokeTerm}))
+		return fmt.Errorf("%q is neither notice nor term%s", s, config.DidYouMean(s, []string{onRevokeNotice, onRevokeTerm}))
 	}
 	v.term = s == onRevokeTerm
 	return nil

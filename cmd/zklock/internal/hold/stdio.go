@@ -79,7 +79,7 @@ func lockStdio(a *cli.App, f *lockFlags) error {
 		}
 		locks := f.spec.states(hold)
 		return acquired{hold: hold, held: event{
-			Path: locks[0].Path, Token: locks[0].Token, Mode: f.spec.mode(), Session: sessionID(hold.Session()),
+			Path: locks[0].Path, Token: locks[0].Token, Mode: f.spec.mode(), Session: inspect.FormatSession(hold.Session()),
 			Locks: locks, Servers: a.Settings.ServersText(),
 		}}
 	})
@@ -122,11 +122,8 @@ func waitingEvent(entries []zklock.Entry, me zklock.Owner) event {
 		return e
 	}
 	e.Path, e.Position = queue[0].Path, position
-	for _, other := range queue {
-		if other.Holder {
-			e.Holder = cli.OwnerName(other)
-			break
-		}
+	if holder := firstHolder(queue); holder != nil {
+		e.Holder = inspect.OwnerName(*holder)
 	}
 	return e
 }

@@ -142,7 +142,7 @@ func listRow(s *inspect.Lock, now time.Time) []string {
 	holder, command, since := "-", "-", "-"
 	if all := s.Holders(); len(all) > 0 {
 		first := all[0]
-		holder, command, since = cli.OwnerName(first.Entry), cli.OwnerCommand(first.Entry), cli.ShortDuration(now.Sub(first.Since))
+		holder, command, since = inspect.OwnerName(first.Entry), cli.OwnerCommand(first.Entry), cli.ShortDuration(now.Sub(first.Since))
 		if others := inspect.CountSessions(all) - 1; others > 0 {
 			holder += fmt.Sprintf(" +%d", others)
 		}
@@ -168,7 +168,7 @@ func modeText(s *inspect.Lock) string {
 	case s.Permits > 0:
 		return fmt.Sprintf("%d of %d", s.HeldPermits(), s.Permits)
 	case s.Kind == inspect.KindSemaphore:
-		return count(s.HeldPermits(), "permit")
+		return cli.Count(s.HeldPermits(), "permit")
 	case len(held) > 0:
 		return string(held[0].Mode)
 	}

@@ -90,7 +90,7 @@ func checkSemaphore(ctx context.Context, l *oneLock) error {
 	if i < 0 {
 		return nil
 	}
-	who, recipe := describeOwner(entries[i].Entry), entries[i].Recipe
+	who, recipe := cli.DescribeOwner(entries[i].Entry), entries[i].Recipe
 	if _, stored, err := l.z.Exists(ctx, l.path+"/size"); err != nil || !stored {
 		return fmt.Errorf("resize %s: not a semaphore: %s uses it as %s; give the name of a semaphore, or a new name", l.name, who, recipe)
 	}
@@ -122,7 +122,7 @@ func resize(a *cli.App, ctx context.Context, l *oneLock, n int) error {
 	}
 	return l.out.Write(os.Stdout, cli.Result{
 		Table: func(out io.Writer) error {
-			_, err := fmt.Fprintf(out, "%s has %s\n", l.name, count(n, "permit"))
+			_, err := fmt.Fprintf(out, "%s has %s\n", l.name, cli.Count(n, "permit"))
 			return err
 		},
 		Names: func() []string { return []string{l.path} },

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/config"
 	"github.com/zklock/zklock/inspect"
 )
 
@@ -50,7 +51,7 @@ func Top(a *cli.App) *cobra.Command {
 				return err
 			}
 			if !slices.Contains(Orders(), order) {
-				return cli.UsageError("--sort is %q: give one of %s%s", order, strings.Join(Orders(), ", "), cli.DidYouMean(order, Orders()))
+				return cli.UsageError("--sort is %q: give one of %s%s", order, strings.Join(Orders(), ", "), config.DidYouMean(order, Orders()))
 			}
 			prefix, err := cli.PrefixOf(c, args)
 			if err != nil {
@@ -92,22 +93,10 @@ func top(a *cli.App, layout cli.LayoutValue, prefix, order string) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	defer signal.Stop(signals)
-	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	// This goroutine ends with ctx.
-	go func() {
-		select {
-		case sig := <-signals:
-			cancel(&cli.ExitError{Code: cli.ExitSignal + int(sig.(syscall.Signal))})
-		case <-ctx.Done():
-		}
-	}()
+	ctx, stop := cli.Interruptible(signals, nil)
+	defer stop()
 	m := &Model{Sort: order, ASCII: !cli.UTF8(os.Getenv), Strip: cli.NamesRoot + "/", History: s.History}
-	err = showTop(ctx, s, scr, m)
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
+	return cli.Interrupted(ctx, showTop(ctx, s, scr, m))
 }
 
 // showTop calls runTop and restores the terminal. If ctx ends, it does not wait for a terminal

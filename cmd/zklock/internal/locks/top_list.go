@@ -72,7 +72,7 @@ func (m *Model) title() Line {
 	if m.filter != "" {
 		left += " filter " + m.filter
 	}
-	right := fmt.Sprintf("%s, %d held, %d waiting  %s", countOf(len(m.rows), "lock"), held, waiting, m.now.Format("15:04:05"))
+	right := fmt.Sprintf("%s, %d held, %d waiting  %s", cli.Count(len(m.rows), "lock"), held, waiting, m.now.Format("15:04:05"))
 	room := m.width - 1 - cli.Columns(right) - 2
 	return Line{{Text: cli.Fit(left, max(0, room), m.dots()), Style: Bold}, {Text: "  " + right}}
 }
@@ -97,7 +97,7 @@ func (m *Model) state() Line {
 	case !s.Complete:
 		return Plain("not all locks: "+s.Reason, Yellow)
 	case s.Pending > 0:
-		return Plain(fmt.Sprintf("%s changed but not read yet: the limit is %d reads per second", countOf(s.Pending, "lock"), s.MaxReadRate), Yellow)
+		return Plain(fmt.Sprintf("%s changed but not read yet: the limit is %d reads per second", cli.Count(s.Pending, "lock"), s.MaxReadRate), Yellow)
 	case !s.Watching:
 		return Plain("the servers do not report changes: zklock polls them", Dim)
 	}
@@ -207,7 +207,7 @@ func howHeld(s inspect.Summary) string {
 	case s.Permits > 0:
 		return fmt.Sprintf("%d of %d", s.Holders, s.Permits)
 	case s.Kind == inspect.KindSemaphore:
-		return countOf(s.Holders, "permit")
+		return cli.Count(s.Holders, "permit")
 	case s.Holders > 0:
 		return string(s.Mode)
 	}
@@ -242,12 +242,4 @@ func (m *Model) ago(t time.Time) string {
 		return "-"
 	}
 	return cli.ShortDuration(m.now.Sub(t))
-}
-
-// countOf formats a number and its noun.
-func countOf(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }
