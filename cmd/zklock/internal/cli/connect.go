@@ -31,8 +31,7 @@ type target struct {
 // the local server at once, because an error that prevents the start does not go away by
 // retries.
 func (s *Settings) Target(ctx context.Context) (*target, error) {
-	dir, err := local.Dir(local.Mine())
-	place := local.Place{Dir: dir}
+	place, err := local.Own()
 	if s.Servers != "" && (err != nil || !place.Owns(s.Servers)) {
 		return &target{Servers: s.Servers}, nil
 	}

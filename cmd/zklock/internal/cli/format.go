@@ -71,15 +71,6 @@ func OwnerCommand(e zklock.Entry) string {
 	return OrDash(inspect.Truncate(e.Owner.Command, inspect.MaxOwnerName))
 }
 
-// Truncate returns the first n characters of text. With n < 1 it returns all of text.
-func Truncate(text string, n int) string {
-	runes := []rune(text)
-	if n < 1 || len(runes) <= n {
-		return text
-	}
-	return string(runes[:n])
-}
-
 // Count returns a number with its noun.
 func Count(n int, thing string) string {
 	if n != 1 {

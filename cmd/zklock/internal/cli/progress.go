@@ -70,7 +70,7 @@ func (p *Progress) run() {
 		}
 		// In the background, another job has the terminal, and its user may be typing.
 		if p.foreground() {
-			fmt.Fprint(p.out, EraseLine, Truncate("zklock: "+p.describe(), ErrorWidth()-1))
+			fmt.Fprint(p.out, EraseLine, Cut("zklock: "+p.describe(), ErrorWidth()-1))
 			shown = true
 		}
 		timer.Reset(progressRefresh)

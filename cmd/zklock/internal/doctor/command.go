@@ -218,14 +218,14 @@ func zxidFile(s *cli.Settings) (string, error) {
 	if name == "" {
 		return "", nil
 	}
-	dir, err := local.Dir(local.Mine())
+	own, err := local.Own()
 	if err == nil {
-		err = local.Prepare(dir)
+		err = local.Prepare(own.Dir)
 	}
 	if err != nil {
 		return "", err
 	}
-	return config.ZxidFile(dir, name), nil
+	return config.ZxidFile(own.Dir, name), nil
 }
 
 // patient is what to look at.

@@ -126,7 +126,7 @@ func (w *waitLine) run(ctx context.Context, c *zklock.Client, l *zklock.Lock, na
 			text += " (no answer from the servers)"
 		}
 		if w.terminal {
-			fmt.Fprint(w.out, cli.EraseLine, cli.Truncate("zklock: "+text, w.width()-1))
+			fmt.Fprint(w.out, cli.EraseLine, cli.Cut("zklock: "+text, w.width()-1))
 		} else if !w.quiet {
 			fmt.Fprintf(w.out, "zklock: %s%s\n", text, w.servers)
 		}

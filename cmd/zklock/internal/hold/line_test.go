@@ -118,18 +118,6 @@ func TestWaitingLineWarnsOnceOfLaterKazoo(t *testing.T) {
 	})
 }
 
-func TestCut(t *testing.T) {
-	for _, tt := range []struct {
-		in   string
-		n    int
-		want string
-	}{{"abc", 5, "abc"}, {"abc", 2, "ab"}, {"äöü", 2, "äö"}, {"abc", 0, "abc"}} {
-		if got := cli.Truncate(tt.in, tt.n); got != tt.want {
-			t.Errorf("cut(%q, %d) = %q, want %q", tt.in, tt.n, got, tt.want)
-		}
-	}
-}
-
 // waitEntry is an entry of a queue for the tests below.
 func waitEntry(host string, pid int, holder bool, now time.Time, age time.Duration) zklock.Entry {
 	return zklock.Entry{Mode: zklock.Exclusive, Holder: holder, Token: 9, Session: int64(pid), Since: now.Add(-age),

@@ -54,9 +54,6 @@ type readFlags struct {
 	watch  bool
 }
 
-// check returns an error if the flags are invalid.
-func (r *readFlags) check(c *cobra.Command) error { return r.out.Check(c.Flags()) }
-
 // Show returns zklock show.
 func Show(a *cli.App) *cobra.Command {
 	var f readFlags
@@ -97,7 +94,7 @@ func checkArguments(a *cli.App, c *cobra.Command, f *readFlags, name string) (st
 	if err := a.Begin(c); err != nil {
 		return "", err
 	}
-	if err := errors.Join(a.Settings.Check(c.Flags()), f.check(c)); err != nil {
+	if err := errors.Join(a.Settings.Check(c.Flags()), f.out.Check(c.Flags())); err != nil {
 		return "", err
 	}
 	return zklock.PathOf(name)

@@ -112,10 +112,10 @@ func TestPrintToAFullDisk(t *testing.T) {
 	if err := printLock(full{}, lockOf(inspect.KindQueue, 0, nil), "demo", now); err == nil {
 		t.Error("that a lock is free is lost in silence")
 	}
-	if err := printLocks(full{}, []*inspect.Lock{s}, now); err == nil {
+	if err := new(lockTable).print(full{}, []*inspect.Lock{s}, now); err == nil {
 		t.Error("what ls could not write is lost in silence")
 	}
-	if err := (&cli.Output{Form: cli.OutJSON}).Write(full{}, lockList([]*inspect.Lock{s})); err == nil {
+	if err := (&cli.Output{Form: cli.OutJSON}).Write(full{}, lockList([]*inspect.Lock{s}, nil, now)); err == nil {
 		t.Error("what ls --json could not write is lost in silence")
 	}
 	if err := printAsked(full{}, "demo", s.Entries, true, now); err == nil {
@@ -132,7 +132,7 @@ func TestPrintWhatOthersWrote(t *testing.T) {
 	s := lockOf(inspect.KindQueue, 0, nil, e, entry("w", 2, false, now, 0))
 	s.Path = "/zklock/a\u202eb"
 	var shown, listed, asked bytes.Buffer
-	if err := errors.Join(printLock(&shown, s, "a", now), printLocks(&listed, []*inspect.Lock{s}, now), printAsked(&asked, "a", s.Entries, true, now)); err != nil {
+	if err := errors.Join(printLock(&shown, s, "a", now), new(lockTable).print(&listed, []*inspect.Lock{s}, now), printAsked(&asked, "a", s.Entries, true, now)); err != nil {
 		t.Fatal(err)
 	}
 	for what, out := range map[string]*bytes.Buffer{"show": &shown, "ls": &listed, "revoke": &asked} {
@@ -148,7 +148,7 @@ func TestPrintWhatOthersWrote(t *testing.T) {
 	e.Owner.Command = "x  shared  1  0s"
 	odd := []*inspect.Lock{onPath("/zklock/--yes", lockOf(inspect.KindQueue, 0, nil, e)), onPath("/zklock/a  exclusive  root:1", lockOf(inspect.KindQueue, 0, nil, e))}
 	parents := []inspect.EmptyParent{{Path: "/zklock/a  3d  in use"}}
-	if err := errors.Join((&cli.Output{Form: cli.OutName}).Write(&named, lockList(odd)), printLocks(&forged, odd, now), new(gcFlags).printTable(&gone, "/", parents)); err != nil {
+	if err := errors.Join((&cli.Output{Form: cli.OutName}).Write(&named, lockList(odd, nil, now)), new(lockTable).print(&forged, odd, now), new(gcFlags).printTable(&gone, "/", parents)); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := named.String(), "/zklock/--yes\na  exclusive  root:1\n"; got != want {
@@ -181,7 +181,7 @@ func TestPrintLocks(t *testing.T) {
 		onPath("/n", lockOf(inspect.KindNode, 0, nil, node)),
 		onPath("/apps/x", lockOf(inspect.KindQueue, 0, nil, entry("w", 2, false, now, time.Second))),
 	}
-	if err := printLocks(&out, found, now); err != nil {
+	if err := new(lockTable).print(&out, found, now); err != nil {
 		t.Fatal(err)
 	}
 	want := `LOCK     MODE       HOLDER  COMMAND  SINCE  WAITING

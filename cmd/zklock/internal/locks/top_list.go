@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -44,12 +45,7 @@ func (m *Model) Lines() []Line {
 }
 
 // order returns the name of the list's order.
-func (m *Model) order() string {
-	if m.Sort == "" {
-		return byPath
-	}
-	return m.Sort
-}
+func (m *Model) order() string { return cmp.Or(m.Sort, byPath) }
 
 // dots returns the mark for text that was cut.
 func (m *Model) dots() string {
@@ -126,10 +122,7 @@ func (m *Model) deadlock() Line {
 
 // short returns a readable path without the prefix in Strip.
 func (m *Model) short(path string) string {
-	if m.Strip != "" {
-		path = strings.TrimPrefix(path, m.Strip)
-	}
-	return legible.Path(path)
+	return legible.Path(strings.TrimPrefix(path, m.Strip))
 }
 
 // columns holds the widths of the list's columns.

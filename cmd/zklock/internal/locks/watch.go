@@ -182,22 +182,10 @@ func watchPrefix(l cli.LayoutValue, lock string) string {
 
 // watchList watches the locks below prefix, and prints one line per change.
 func watchList(a *cli.App, f *readFlags, prefix string) error {
-	cols := cli.NewTable(shrinkable()...)
-	cols.Widths = []int{20, 9, 16, 12, 5} // later rows are seldom wider
-	headed := false
+	table := lockTable{lines: cli.NewTable(shrinkable()...)}
+	table.lines.Widths = []int{20, 9, 16, 12, 5} // later rows are seldom wider
 	return follow(a, f, prefix, &watcher{out: os.Stdout, form: &f.out, result: func(changed []*inspect.Lock, now time.Time) cli.Result {
-		s := lockList(changed)
-		s.Table = func(out io.Writer) error {
-			if !headed {
-				cols.Add(listHeader())
-				headed = true
-			}
-			for _, l := range changed {
-				cols.Add(listRow(l, now))
-			}
-			return cols.Flush(out)
-		}
-		return s
+		return lockList(changed, &table, now)
 	}})
 }
 

@@ -2,7 +2,7 @@ package serve
 
 import (
 	"bytes"
-	"errors"
+	"cmp"
 	"log/slog"
 	"maps"
 	"net"
@@ -169,10 +169,8 @@ func (p *plan) take(cfg *config.ServerConfig, listenGiven bool) error {
 // handedTLS returns the address of the socket for TLS that systemd passed, or "".
 func (p *plan) handedTLS() string {
 	for _, s := range p.sockets {
-		if s.Name == socketTLS && s.Addr().Network() == "unix" {
-			return "unix:" + s.Addr().String()
-		} else if s.Name == socketTLS {
-			return s.Addr().String()
+		if s.Name == socketTLS {
+			return addressOf(s)
 		}
 	}
 	return ""
@@ -213,21 +211,20 @@ func (p *plan) users(cfg *config.ServerConfig) error {
 	return nil
 }
 
-// metricsAddress completes an address for metrics. The default host is the loopback,
-// because the page has no password.
+// metricsAddress completes an address for metrics.
 func metricsAddress(value string) (string, error) {
 	if !strings.Contains(value, ":") {
 		value = ":" + value
 	}
+	return loopbackAddress("--metrics", value, "PORT or HOST:PORT")
+}
+
+// loopbackAddress completes the address of a page. The default host is the loopback, because
+// the page has no password. forms are the forms of a valid address.
+func loopbackAddress(flag, value, forms string) (string, error) {
 	host, port, err := net.SplitHostPort(value)
-	if err == nil && port == "" {
-		err = errors.New("no port")
+	if err != nil || port == "" {
+		return "", cli.UsageError("%s is %q: give %s", flag, value, forms)
 	}
-	if err != nil {
-		return "", cli.UsageError("--metrics is %q: give PORT or HOST:PORT", value)
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port), nil
+	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }

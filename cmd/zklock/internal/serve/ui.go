@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -86,7 +85,7 @@ func UI(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if f.listen, err = loopbackAddress(f.listen); err != nil {
+			if f.listen, err = loopbackAddress("--listen", f.listen, "HOST:PORT, or :PORT"); err != nil {
 				return err
 			}
 			read, err := f.readToken(token)
@@ -166,22 +165,6 @@ func checkToken(token, from string) (string, error) {
 		return "", cli.UsageError("%s: the token must be one word of at least 16 characters; openssl rand -hex 16 generates one", from)
 	}
 	return token, nil
-}
-
-// loopbackAddress completes an address. The default host is the loopback, because the page
-// has no password.
-func loopbackAddress(value string) (string, error) {
-	host, port, err := net.SplitHostPort(value)
-	if err == nil && port == "" {
-		err = errors.New("no port")
-	}
-	if err != nil {
-		return "", cli.UsageError("--listen is %q: give HOST:PORT, or :PORT", value)
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port), nil
 }
 
 // uiLogger returns the logger of the page.
