@@ -41,7 +41,7 @@ func parseTextfile(text string) (*Textfile, error) {
 
 // addMetric adds a metric of a family.
 func (s *Textfile) addMetric(f family, m *dto.Metric) error {
-	k := series{name: f.name + f.suffixes[0]}
+	k := series{name: f.series()}
 	for _, l := range m.GetLabel() {
 		switch l.GetName() {
 		case "lock":
