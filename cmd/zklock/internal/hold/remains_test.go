@@ -72,7 +72,7 @@ func TestRemainsEndBeforeTheRelease(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
 				cmd.left, cmd.lasts = tt.left, tt.lasts
-				s, _, signals := rig(t, hold, cmd)
+				s, _, signals := rig(hold, cmd)
 				began := time.Now()
 				go tt.play(hold, cmd, signals)
 				_, ended := s.run()
@@ -111,7 +111,7 @@ func TestRemainsThatCannotBeKilled(t *testing.T) {
 			lost := tt.lost
 			hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
 			cmd.left, cmd.listErr = leftBeyond, tt.listErr
-			s, _, _ := rig(t, hold, cmd)
+			s, _, _ := rig(hold, cmd)
 			s.servers = ", on zk1:2181"
 			began := time.Now()
 			go func() {
@@ -157,7 +157,7 @@ func TestRemainsGetKillAfterALateLoss(t *testing.T) {
 		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
 		cmd.left = leftIgnore
 		cmd.lasts = 100 * time.Millisecond
-		s, _, signals := rig(t, hold, cmd)
+		s, _, signals := rig(hold, cmd)
 		var suspended atomic.Int64
 		clock := s.now
 		s.now = func() time.Duration { return clock() + time.Duration(suspended.Load()) }

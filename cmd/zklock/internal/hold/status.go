@@ -64,8 +64,7 @@ func newStatusLine(name string, spec *lockSpec) *statusLine {
 // outcome that is already set stays.
 func (s *statusLine) finish(err error) {
 	s.Exit = cli.ExitCode(err)
-	var e *cli.ExitError
-	if err != nil && (!errors.As(err, &e) || e.Err != nil) {
+	if e, ok := errors.AsType[*cli.ExitError](err); err != nil && (!ok || e.Err != nil) {
 		s.Error = err.Error()
 	}
 	if s.Outcome != "" {

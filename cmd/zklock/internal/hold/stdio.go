@@ -262,8 +262,7 @@ func (s *stdio) end(e event, err error) error {
 	e.Exit = &code
 	if e.Event == eventFailed {
 		e.Error = legibleError(err)
-		var exit *cli.ExitError
-		if errors.As(err, &exit) && exit.Err == nil {
+		if exit, ok := errors.AsType[*cli.ExitError](err); ok && exit.Err == nil {
 			e.Error = "interrupted by a signal"
 		}
 	}

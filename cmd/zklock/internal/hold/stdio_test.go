@@ -61,10 +61,6 @@ type program struct {
 // newProgram starts a stdio with a hold that is safe for d.
 func newProgram(t *testing.T, d time.Duration) *program {
 	t.Helper()
-	plan, err := newPlan(20*time.Second, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	in, stdin := io.Pipe()
 	stdout, out := io.Pipe()
 	p := &program{
@@ -74,7 +70,7 @@ func newProgram(t *testing.T, d time.Duration) *program {
 	}
 	began := time.Now()
 	p.s = &stdio{out: newEventLines(out), releases: readReleases(in), orphaned: p.orphaned, signals: p.signals, events: p.events,
-		plan: plan, timeout: func() time.Duration { return 20 * time.Second }, now: func() time.Duration { return time.Since(began) }}
+		plan: defaultPlan(20 * time.Second), timeout: func() time.Duration { return 20 * time.Second }, now: func() time.Duration { return time.Since(began) }}
 	t.Cleanup(func() {
 		stdin.Close()
 		stdout.Close()

@@ -156,7 +156,7 @@ func (s *supervisor) killDue(core *Core) time.Duration {
 	if core.Ending() {
 		due = min(due, core.killAt)
 	}
-	if s.maxHold.ended {
+	if s.maxHold.phase != Wait {
 		due = min(due, s.maxHold.killAt)
 	}
 	if s.remains != nil {
@@ -234,8 +234,7 @@ func (s *supervisor) danger() string {
 // lossReason returns why a hold was lost, without the name of the lock and that it was lost,
 // which the messages around it say.
 func lossReason(err error) string {
-	var e *zklock.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*zklock.Error](err); ok {
 		err = e.Err
 	}
 	text := strings.TrimPrefix(err.Error(), zklock.ErrLost.Error()+": ")
