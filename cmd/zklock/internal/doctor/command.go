@@ -91,8 +91,7 @@ func Command(a *cli.App) *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			err := checkup(a, c, &f, args)
-			var e *cli.ExitError
-			if err == nil || errors.As(err, &e) && e.Err == nil { // the report already says so
+			if e, ok := errors.AsType[*cli.ExitError](err); err == nil || ok && e.Err == nil { // the report already says so
 				return err
 			}
 			return unknown(err)
