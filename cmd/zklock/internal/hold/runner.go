@@ -36,13 +36,8 @@ func (r *runner) run() error {
 	set.ReportServers(term.IsTerminal(2))
 	r.status.Servers = set.ServersText()
 	// The supervisor prints the events, because it knows whether the command is ending.
-	events := make(chan zklock.Event, 16)
-	c, t, err := set.Locks(ctx, r.flags.spec.options(zklock.Options{Owner: &me, OnJeopardy: func(e zklock.Event) {
-		select {
-		case events <- e:
-		default: // the supervisor is late; these events only inform the user
-		}
-	}}))
+	events, onJeopardy := jeopardyEvents()
+	c, t, err := set.Locks(ctx, r.flags.spec.options(zklock.Options{Owner: &me, OnJeopardy: onJeopardy}))
 	if err != nil {
 		defer stop()
 		if ctx.Err() != nil {

@@ -48,7 +48,7 @@ type acquired struct {
 // lockStdio acquires the lock and holds it for the program at standard input and output.
 func lockStdio(a *cli.App, f *lockFlags) error {
 	signals := catchSignals()
-	events := make(chan zklock.Event, 16)
+	events, onJeopardy := jeopardyEvents()
 	s := &stdio{
 		out: newEventLines(os.Stdout), releases: readReleases(os.Stdin), orphaned: process.ParentEnded(defaultPlan(a.Settings.Session.D).Interval),
 		signals: signals, events: events, now: process.BootTime,
@@ -62,12 +62,7 @@ func lockStdio(a *cli.App, f *lockFlags) error {
 		me := owner("lock") // it has no command
 		a.Settings.ReportServers(false)
 		var err error
-		c, _, err = a.Settings.Locks(ctx, f.spec.options(zklock.Options{Owner: &me, OnJeopardy: func(e zklock.Event) {
-			select {
-			case events <- e:
-			default: // the program does not read
-			}
-		}}))
+		c, _, err = a.Settings.Locks(ctx, f.spec.options(zklock.Options{Owner: &me, OnJeopardy: onJeopardy}))
 		if err != nil {
 			return acquired{err: cli.Interrupted(ctx, err)}
 		}

@@ -209,6 +209,18 @@ func startHook(hook lossHook, reason string) {
 	}
 }
 
+// jeopardyEvents returns a channel, and a hook that sends to it. The events only inform the user
+// or the program, so the hook drops them while the channel is full.
+func jeopardyEvents() (<-chan zklock.Event, func(zklock.Event)) {
+	events := make(chan zklock.Event, 16)
+	return events, func(e zklock.Event) {
+		select {
+		case events <- e:
+		default:
+		}
+	}
+}
+
 // warnJeopardy prints that no server answers while a lock is held, or that one answers
 // again. safe is how long the lock is still safe, 0 if that is not known. servers is a
 // suffix that names the servers.
