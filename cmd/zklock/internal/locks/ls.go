@@ -151,30 +151,29 @@ func (t *lockTable) print(out io.Writer, found []*inspect.Lock, now time.Time) e
 func shrinkable() []int { return []int{0, 2, 3} }
 
 // listRow returns the row of a lock in a list.
-func listRow(s *inspect.Lock, now time.Time) []string {
-	holder, command, since := "-", "-", "-"
-	if all := s.Holders(); len(all) > 0 {
-		first := all[0]
-		holder, command, since = inspect.OwnerName(first.Entry), cli.OwnerCommand(first.Entry), cli.ShortDuration(now.Sub(first.Since))
-		if others := inspect.CountSessions(all) - 1; others > 0 {
-			holder += fmt.Sprintf(" +%d", others)
-		}
+func listRow(l *inspect.Lock, now time.Time) []string {
+	s := l.Summary()
+	holder, since := cli.OrDash(s.OwnerName), "-"
+	if s.OwnerName != "" {
+		since = cli.ShortDuration(now.Sub(s.Since))
 	}
-	return []string{legible.Name(cli.NameOf(s.Path)), modeText(s), holder, command, since, strconv.Itoa(s.Waiting())}
+	if s.Others > 0 {
+		holder += fmt.Sprintf(" +%d", s.Others)
+	}
+	return []string{legible.Name(cli.NameOf(s.Path)), howHeld(s), holder, cli.OrDash(s.Command), since, strconv.Itoa(s.Waiting)}
 }
 
-// modeText returns how a lock is held.
-func modeText(s *inspect.Lock) string {
-	held := s.Holders()
+// howHeld returns the mode of a lock, or how many of its permits are held.
+func howHeld(s inspect.Summary) string {
 	switch {
 	case s.Kind == inspect.KindNode:
 		return "node"
 	case s.Permits > 0:
-		return fmt.Sprintf("%d of %d", s.HeldPermits(), s.Permits)
+		return fmt.Sprintf("%d of %d", s.Holders, s.Permits)
 	case s.Kind == inspect.KindSemaphore:
-		return cli.Count(s.HeldPermits(), "permit")
-	case len(held) > 0:
-		return string(held[0].Mode)
+		return cli.Count(s.Holders, "permit")
+	case s.Holders > 0:
+		return string(s.Mode)
 	}
 	return "-"
 }

@@ -68,12 +68,7 @@ func Resize(a *cli.App) *cobra.Command {
 	}
 	a.ServerFlags(c)
 	f.out.Flag(c)
-	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return a.CompleteLocks(c, args, begun)
-	}
+	c.ValidArgsFunction = a.CompleteLocks
 	return c
 }
 

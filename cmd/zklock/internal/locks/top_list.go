@@ -192,21 +192,6 @@ func (m *Model) row(c columns, s inspect.Summary, selected bool) Line {
 	return Plain(m.cells(c, mark, m.short(s.Path), howHeld(s), holder, held, queue, wait), style)
 }
 
-// howHeld returns the mode of a lock, or how many of its permits are held.
-func howHeld(s inspect.Summary) string {
-	switch {
-	case s.Kind == inspect.KindNode:
-		return "node"
-	case s.Permits > 0:
-		return fmt.Sprintf("%d of %d", s.Holders, s.Permits)
-	case s.Kind == inspect.KindSemaphore:
-		return cli.Count(s.Holders, "permit")
-	case s.Holders > 0:
-		return string(s.Mode)
-	}
-	return "-"
-}
-
 // cells joins the cells of a row. Numbers are right-aligned.
 func (m *Model) cells(c columns, mark, lock, mode, holder, held, queue, wait string) string {
 	fit := func(text string, width int) string { return cli.Fit(text, width, m.dots()) }
