@@ -111,7 +111,7 @@ func TestFromEnvironment(t *testing.T) {
 			if err := f.Parse(tt.args); err != nil {
 				t.Fatal(err)
 			}
-			err := FromEnvironment(f, func(k string) (string, bool) { v, ok := tt.env[k]; return v, ok })
+			err := FromEnvironment(f, func(key string) string { return tt.env[key] })
 			if err == nil {
 				err = s.Check(f)
 			}

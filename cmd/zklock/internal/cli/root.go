@@ -39,14 +39,15 @@ const rootExample = `  zklock run nightly -- ./report    # on one machine at a t
 // Main runs the command line args and returns the exit code. commands returns the groups of
 // commands.
 func Main(args []string, commands func(*App) []Group) int {
-	if len(args) > 0 && args[0] == process.WatchdogArgument {
-		return process.WatchdogMain()
-	}
-	if len(args) > 0 && args[0] == process.ChildArgument {
-		return process.ChildMain(args[1:])
-	}
-	if len(args) > 0 && args[0] == process.HookArgument {
-		return process.HookMain(args[1:])
+	if len(args) > 0 {
+		switch args[0] {
+		case process.WatchdogArgument:
+			return process.WatchdogMain()
+		case process.ChildArgument:
+			return process.ChildMain(args[1:])
+		case process.HookArgument:
+			return process.HookMain(args[1:])
+		}
 	}
 	app := &App{}
 	if len(args) > 1 && args[0] == process.KeeperArgument {

@@ -76,15 +76,15 @@ func (a *App) LoadSettings(c *cobra.Command) error {
 		return err
 	}
 	if f.Lookup("context") == nil {
-		return FromEnvironment(f, os.LookupEnv)
+		return FromEnvironment(f, os.Getenv)
 	}
 	if a.Settings.context != "" {
 		if err := a.Settings.named(f); err != nil {
 			return err
 		}
-		return FromEnvironment(f, os.LookupEnv)
+		return FromEnvironment(f, os.Getenv)
 	}
-	if err := FromEnvironment(f, os.LookupEnv); err != nil || a.Settings.Servers != "" {
+	if err := FromEnvironment(f, os.Getenv); err != nil || a.Settings.Servers != "" {
 		return err
 	}
 	return a.Settings.inUse(f, c.Annotations[ignoreCurrentContext] != "")

@@ -160,7 +160,7 @@ func (s *Settings) WaitFlags(f *pflag.FlagSet) {
 
 // FromEnvironment sets the flags that were not given from the environment. It ignores empty
 // variables.
-func FromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error {
+func FromEnvironment(f *pflag.FlagSet, getenv func(string) string) error {
 	var failed error
 	names, login := Environment(), choosesKerberosLogin(f)
 	f.VisitAll(func(flag *pflag.Flag) {
@@ -168,11 +168,8 @@ func FromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error
 		if !ok || flag.Changed || failed != nil || login && isKerberosLogin(flag.Name) {
 			return
 		}
-		value, ok := lookup(key)
-		if !ok || value == "" {
-			return
-		}
-		if ignoresVariable(f, flag.Name) || contextOverrides(f, flag.Name) {
+		value := getenv(key)
+		if value == "" || ignoresVariable(f, flag.Name) || contextOverrides(f, flag.Name) {
 			return
 		}
 		if err := setFlag(f, flag, value, key); err != nil {

@@ -25,7 +25,7 @@ func parsed(t *testing.T, env map[string]string, args ...string) (*lockSpec, *cl
 	if err := f.Parse(args); err != nil {
 		return k, s, err
 	}
-	err := cli.FromEnvironment(f, func(key string) (string, bool) { v, ok := env[key]; return v, ok })
+	err := cli.FromEnvironment(f, func(key string) string { return env[key] })
 	if err == nil {
 		err = k.check(f, "demo")
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
 )
 
@@ -127,7 +128,7 @@ func TestRemainsThatCannotBeKilled(t *testing.T) {
 					cmd.gone()
 				}
 			}()
-			said := captureStderr(t, func() { s.run() })
+			said := clitest.Stderr(t, func() { s.run() })
 			want := 110 * time.Second
 			if lost {
 				want = 115 * time.Second // the deadline that was seen last
@@ -168,7 +169,7 @@ func TestRemainsGetKillAfterALateLoss(t *testing.T) {
 			suspended.Store(int64(time.Hour))
 			hold.lose(errors.New("the session expired"))
 		}()
-		if said := captureStderr(t, func() { s.run() }); strings.Contains(said, "still run after KILL") {
+		if said := clitest.Stderr(t, func() { s.run() }); strings.Contains(said, "still run after KILL") {
 			t.Errorf("what ends at KILL is reported: %s", said)
 		}
 		if cmd.Left() {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -573,26 +572,6 @@ func TestRespawnForgivesTheLongLived(t *testing.T) {
 	}
 }
 
-// captureStderr returns what f writes to standard error.
-func captureStderr(t *testing.T, f func()) string {
-	t.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	old := os.Stderr
-	os.Stderr = w
-	f()
-	os.Stderr = old
-	w.Close()
-	text, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // TestKilledByTheWatchdog: this process did not run when its command was due, and
 // the watchdog did its work. That is no signal from elsewhere, whatever the hold
 // has become since.
@@ -668,7 +647,7 @@ func TestNoWordOfHoldingOnceItEnds(t *testing.T) {
 				events <- zklock.Event{Err: at.err}
 			}
 		}()
-		got := captureStderr(t, func() { s.run() })
+		got := clitest.Stderr(t, func() { s.run() })
 		want := "zklock: reconnecting: no answer from the servers; the lock is still held, safe for 11s\n" +
 			"zklock: the servers answer again; the lock was held throughout\n" +
 			"zklock: the lock is about to be lost (no answer from the servers): ending the command\n"
@@ -695,7 +674,7 @@ func TestReleaseRequestEndsCommandOnlyWithTerm(t *testing.T) {
 				}
 			}()
 			ended := false
-			printed := captureStderr(t, func() { _, ended = s.run() })
+			printed := clitest.Stderr(t, func() { _, ended = s.run() })
 			want, notice := []string(nil), "zklock: ann@web-3:4 asks to release demo (a; b); the command continues (--on-revoke term releases it)\n"
 			if term {
 				want, notice = []string{"TERM@1s"}, "zklock: ann@web-3:4 asks to release demo (a; b): ending the command\n"
