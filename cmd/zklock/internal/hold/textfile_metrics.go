@@ -48,49 +48,38 @@ type series struct {
 	outcome string // only of zklock_runs_total
 }
 
-// Textfile is the content of a file. The zero value is that of a missing file.
-type Textfile struct{ values map[series]float64 }
-
-// put sets the value of a series.
-func (s *Textfile) put(k series, v float64) {
-	if s.values == nil {
-		s.values = map[series]float64{}
-	}
-	s.values[k] = v
-}
+// Textfile is the content of a file.
+type Textfile map[series]float64
 
 // Put sets a metric of a lock.
-func (s *Textfile) Put(name, lock string, v float64) { s.put(series{name: name, lock: lock}, v) }
+func (s Textfile) Put(name, lock string, v float64) { s[series{name: name, lock: lock}] = v }
 
 // Add adds to a metric of a lock.
-func (s *Textfile) Add(name, lock string, v float64) {
-	k := series{name: name, lock: lock}
-	s.put(k, s.values[k]+v)
+func (s Textfile) Add(name, lock string, v float64) {
+	s[series{name: name, lock: lock}] += v
 }
 
 // Count counts a run with this outcome. The counters of all other outcomes start at 0,
 // because Prometheus computes a rate only for a series that existed before.
-func (s *Textfile) Count(lock, outcome string, all []string) {
+func (s Textfile) Count(lock, outcome string, all []string) {
 	for _, o := range append(slices.Clone(all), outcome) {
-		k := series{"zklock_runs_total", lock, o}
-		s.put(k, s.values[k])
+		s[series{"zklock_runs_total", lock, o}] += 0
 	}
-	k := series{"zklock_runs_total", lock, outcome}
-	s.put(k, s.values[k]+1)
+	s[series{"zklock_runs_total", lock, outcome}]++
 }
 
 // countLocks returns the number of locks that have metrics.
-func (s *Textfile) countLocks() int {
+func (s Textfile) countLocks() int {
 	seen := map[string]bool{}
-	for k := range s.values {
+	for k := range s {
 		seen[k.lock] = true
 	}
 	return len(seen)
 }
 
 // text returns the content in the format of the exporter.
-func (s *Textfile) text() (string, error) {
-	keys := slices.SortedFunc(maps.Keys(s.values), func(a, b series) int {
+func (s Textfile) text() (string, error) {
+	keys := slices.SortedFunc(maps.Keys(s), func(a, b series) int {
 		return cmp.Or(cmp.Compare(a.lock, b.lock), cmp.Compare(a.outcome, b.outcome), cmp.Compare(a.name, b.name))
 	})
 	var b strings.Builder
@@ -112,8 +101,8 @@ func (s *Textfile) text() (string, error) {
 }
 
 // metric returns one metric of a family. Two series form a summary.
-func (s *Textfile) metric(f family, k series) *dto.Metric {
-	v := s.values[k]
+func (s Textfile) metric(f family, k series) *dto.Metric {
+	v := s[k]
 	m := &dto.Metric{Label: []*dto.LabelPair{{Name: new("lock"), Value: &k.lock}}}
 	if k.outcome != "" {
 		m.Label = append(m.Label, &dto.LabelPair{Name: new("outcome"), Value: &k.outcome})
@@ -125,7 +114,7 @@ func (s *Textfile) metric(f family, k series) *dto.Metric {
 		m.Counter = &dto.Counter{Value: &v}
 	case dto.MetricType_SUMMARY:
 		k.name = f.name + "_count"
-		m.Summary = &dto.Summary{SampleSum: &v, SampleCount: new(uint64(max(0, s.values[k])))}
+		m.Summary = &dto.Summary{SampleSum: &v, SampleCount: new(uint64(max(0, s[k])))}
 	}
 	return m
 }
