@@ -159,7 +159,7 @@ func authKeys() map[string]setter {
 		"DigestAuthenticationProvider.enabled":     only("true", "this server cannot disable the scheme digest"),
 		"superUser":                                (*ServerConfig).superUser,
 		"X509AuthenticationProvider.superUser":     into(text, func(c *ServerConfig) *string { return &c.Server.X509SuperUser }),
-		"SASLAuthenticationProvider.superPassword": into(text, func(c *ServerConfig) *string { return &c.superSecret }),
+		"SASLAuthenticationProvider.superPassword": into(text, func(c *ServerConfig) *string { return &c.SuperPassword }),
 		"java.security.auth.login.config":          path("java.security.auth.login.config", func(c *ServerConfig) *string { return &c.JAAS }),
 		"sasl.serverconfig":                        into(text, func(c *ServerConfig) *string { return &c.Section }),
 		"sessionRequireClientSASLAuth":             into(boolean, func(c *ServerConfig) *bool { return &c.Server.RequireSASL }),

@@ -116,7 +116,7 @@ func readConfig(name string) (*config.ServerConfig, error) {
 	if err != nil {
 		return nil, cli.UsageError("--config: %w", err)
 	}
-	if info.Mode().IsRegular() && info.Mode().Perm()&0o007 != 0 && cfg.Confidential() {
+	if info.Mode().IsRegular() && info.Mode().Perm()&0o007 != 0 && cfg.Confidential {
 		cfg.Notes = append(cfg.Notes, config.Note{Warning: true, Text: "the file contains passwords or their digests, and all users of this machine can read it: chmod o= it"})
 	}
 	return cfg, nil
@@ -201,7 +201,7 @@ func (p *plan) users(cfg *config.ServerConfig) error {
 		}
 		p.opts.SASLUsers = users
 	}
-	if secret := cfg.SuperPassword(); secret != "" {
+	if secret := cfg.SuperPassword; secret != "" {
 		p.opts.SASLUsers = maps.Clone(p.opts.SASLUsers)
 		if p.opts.SASLUsers == nil {
 			return cli.UsageError("SASLAuthenticationProvider.superPassword needs users: name a JAAS file by java.security.auth.login.config or --jaas")
