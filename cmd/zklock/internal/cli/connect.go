@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -198,13 +199,35 @@ func (s *Settings) ReadClient(ctx context.Context, layout LayoutValue) (*zk.Clie
 	return z, zklock.New(z, &zklock.Options{Anonymous: true, Layout: layout.Layout}), nil
 }
 
+// defaultPort is the port of ZooKeeper.
+const defaultPort = "2181"
+
+// Addresses splits a connection string into one connection string per server.
+func Addresses(servers string) (network string, hosts []string, chroot string) {
+	if strings.HasPrefix(servers, "unix:") {
+		return "unix", []string{servers}, ""
+	}
+	if i := strings.IndexByte(servers, '/'); i >= 0 {
+		servers, chroot = servers[:i], servers[i:]
+	}
+	for host := range strings.SplitSeq(servers, ",") {
+		if host = strings.TrimSpace(host); host == "" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			host = net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
+		}
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return "tcp", hosts, chroot
+}
+
 // Chroot returns the path at the end of the connection string, or "".
 func (s *Settings) Chroot() string {
-	i := strings.IndexByte(s.Servers, '/')
-	if i < 0 || strings.HasPrefix(s.Servers, "unix:") {
-		return ""
-	}
-	return s.Servers[i:]
+	_, _, chroot := Addresses(s.Servers)
+	return chroot
 }
 
 // MissingChroot returns the error for a chroot that does not exist.

@@ -136,7 +136,7 @@ func checkup(a *cli.App, c *cobra.Command, f *doctorFlags, args []string) error 
 	if err != nil {
 		return err
 	}
-	cfg, err := patient(&a.Settings, prefix, f)
+	cfg, err := newConfig(&a.Settings, prefix, f)
 	if err != nil {
 		return err
 	}
@@ -227,8 +227,8 @@ func zxidFile(s *cli.Settings) (string, error) {
 	return config.ZxidFile(own.Dir, name), nil
 }
 
-// patient is what to look at.
-func patient(s *cli.Settings, prefix string, f *doctorFlags) (Config, error) {
+// newConfig returns the configuration of the checks.
+func newConfig(s *cli.Settings, prefix string, f *doctorFlags) (Config, error) {
 	ctx, cancel := s.ConnectContext(context.Background())
 	defer cancel()
 	t, err := s.Target(ctx)

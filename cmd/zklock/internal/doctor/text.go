@@ -13,7 +13,7 @@ import (
 // narrowest is the smallest width to which text is wrapped.
 const narrowest = 40
 
-// label is the width of the columns in front of the text.
+// The widths of the columns in front of the text.
 const (
 	levelWidth = 10
 	checkWidth = 11
