@@ -273,7 +273,9 @@ func run(a *cli.App, c *cobra.Command, f *runFlags, name string, argv []string) 
 			return &cli.ExitError{Code: n}
 		}
 	}
-	closeOnExec(out, f.statusFD)
+	if out != nil && f.statusFD > 2 { // the command must not inherit it and keep it open
+		process.CloseOnExec(f.statusFD)
+	}
 	if err == nil {
 		r.exe = process.RunningProgram(exe)
 		defer func() { r.hook.Close() }() // after the status line, because a hook can take long

@@ -101,14 +101,6 @@ func statusFile(fd int) (*os.File, error) {
 	return nil, cli.UsageError("--status-fd %d: this descriptor is not open; write %d>FILE after the command", fd, fd)
 }
 
-// closeOnExec prevents that the command inherits f and keeps it open. A front process must
-// not call it, because its keeper writes the line.
-func closeOnExec(f *os.File, fd int) {
-	if f != nil && fd > 2 {
-		process.CloseOnExec(fd)
-	}
-}
-
 // statusTime is how long the end of a run waits until the status line is written. A full
 // pipe that no process reads must not delay the exit.
 const statusTime = 5 * time.Second

@@ -167,7 +167,7 @@ func (s *stdio) wait(ctx context.Context, cancel context.CancelCauseFunc, waits 
 // reports a loss before it releases the lock, so before the next client can hold it.
 func (s *stdio) hold(got acquired, limit time.Duration, servers string) error {
 	got.held.Event = eventHeld
-	s.promise = s.plan.promise(s.now(), s.read(got.hold))
+	s.promise = s.plan.promise(s.now(), readHold(got.hold))
 	s.out.add(got.held)
 	reason, lost := s.keep(got.hold)
 	var failed error
@@ -188,11 +188,6 @@ func (s *stdio) hold(got acquired, limit time.Duration, servers string) error {
 	return s.end(event{Event: eventReleased, Reason: reason}, nil)
 }
 
-// read returns the current state of the hold.
-func (s *stdio) read(hold holding) Hold {
-	return Hold{Lost: hold.Err() != nil, Remaining: hold.Remaining()} // as in [supervisor.readHold]
-}
-
 // keep tells the program what happens to its hold. It returns why the lock must be
 // released, or why it is lost.
 func (s *stdio) keep(hold stdioHold) (reason, lost string) {
@@ -200,7 +195,7 @@ func (s *stdio) keep(hold stdioHold) (reason, lost string) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		now, state := s.now(), s.read(hold)
+		now, state := s.now(), readHold(hold)
 		s.promise.plan = s.promise.plan.within(s.timeout()) // read last, as in [supervisor.step]
 		told, next := s.promise.step(now, state, s.out.ready())
 		switch told {

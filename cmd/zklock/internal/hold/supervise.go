@@ -69,17 +69,17 @@ type supervisor struct {
 	maxHold       maxHold
 }
 
-// readHold returns the current state of the hold.
-func (s *supervisor) readHold() Hold {
+// readHold returns the current state of a hold.
+func readHold(h holding) Hold {
 	// Err comes first: a hold that ends between the two calls then has no time
 	// remaining, and the next call reports the loss.
-	return Hold{Lost: s.hold.Err() != nil, Remaining: s.hold.Remaining()}
+	return Hold{Lost: h.Err() != nil, Remaining: h.Remaining()}
 }
 
 // run follows the command until it has ended. It returns how it ended, and reports
 // whether the supervisor ended it because of its lock.
 func (s *supervisor) run() (process.Exit, bool) {
-	core := s.plan.Begin(s.now(), s.readHold())
+	core := s.plan.Begin(s.now(), readHold(s.hold))
 	done := s.hold.Done()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -168,7 +168,7 @@ func (s *supervisor) killDue(core *Core) time.Duration {
 // step does what the core decides now and returns when to check again.
 func (s *supervisor) step(core *Core) time.Duration {
 	s.overdue = s.overdue || s.watchdogUntil != 0 && s.now() >= s.watchdogUntil
-	now, hold := s.now(), s.readHold()
+	now, hold := s.now(), readHold(s.hold)
 	// The timeout is read last: the remaining time of a shorter one needs the plan of that one.
 	s.plan = s.plan.within(s.timeout())
 	core.plan = s.plan
