@@ -96,6 +96,6 @@ func TerminationSignals() chan os.Signal {
 	if !ignored {
 		signal.Notify(signals, syscall.SIGHUP)
 	}
-	ignoreBrokenPipes()
+	signal.Ignore(syscall.SIGPIPE) // by default, a write to a closed pipe ends a Go program
 	return signals
 }

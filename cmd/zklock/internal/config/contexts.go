@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -42,6 +43,9 @@ const (
 	maxContexts = 1 << 20
 	maxName     = 64
 )
+
+// permissions reports whether the mode of a file shows which users may write it.
+const permissions = runtime.GOOS != "windows"
 
 // ErrContexts is wrapped by errors about the file and its contents.
 var ErrContexts = errors.New("contexts")
