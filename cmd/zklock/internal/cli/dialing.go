@@ -130,7 +130,7 @@ func (s *Settings) connect(ctx context.Context, t *target, dial func(context.Con
 	}
 	if term.IsTerminal(2) {
 		deadline, _ := ctx.Deadline()
-		line := startProgress(Stderr, s.link.Foreground, func() string { return d.describe(time.Until(deadline)) })
+		line := startProgress(Stderr, s.Link.Foreground, func() string { return d.describe(time.Until(deadline)) })
 		defer line.Stop()
 	}
 	err := dial(ctx, d.DialContext)

@@ -40,7 +40,7 @@ func (s *Settings) Progress(format string, args ...any) *Progress {
 		return nil
 	}
 	what, began := fmt.Sprintf(format, args...), time.Now()
-	return startProgress(Stderr, s.link.Foreground, func() string {
+	return startProgress(Stderr, s.Link.Foreground, func() string {
 		return fmt.Sprintf("%s (%s), on %s", what, ShortDuration(time.Since(began)), s.ServersText())
 	})
 }

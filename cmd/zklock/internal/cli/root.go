@@ -55,9 +55,7 @@ func Main(args []string, commands func(*App) []Group) int {
 		if err != nil || fd < 3 {
 			return ExitUsage
 		}
-		app.Link = process.AttachFront(fd)
-		app.Keeper = true
-		app.Settings.link = app.Link
+		app.Settings.Link = process.AttachFront(fd)
 		args = args[2:]
 	}
 	app.Args = args
@@ -80,11 +78,9 @@ func Main(args []string, commands func(*App) []Group) int {
 
 // App is one run of the program.
 type App struct {
-	Args     []string      // the command line
-	Link     *process.Link // to the front process, nil without one
-	Keeper   bool          // a front process started this process
-	began    bool          // the command line was accepted
-	helpErr  error         // of writing a help screen
+	Args     []string // the command line
+	began    bool     // the command line was accepted
+	helpErr  error    // of writing a help screen
 	Settings Settings
 }
 

@@ -29,7 +29,7 @@ type Settings struct {
 	Connect  Duration
 	Verbose  bool
 	reported bool          // whether the servers were reported
-	link     *process.Link // to the front process, nil without one
+	Link     *process.Link // to the front process that started this process, nil without one
 	Identity identity
 
 	syncHeartbeat bool

@@ -266,7 +266,7 @@ func run(a *cli.App, c *cobra.Command, f *runFlags, name string, argv []string) 
 	if err == nil {
 		exe, err = cli.Executable()
 	}
-	if err == nil && !a.Keeper && process.FrontWanted() {
+	if err == nil && a.Settings.Link == nil && process.FrontWanted() {
 		var n int
 		if n, err = process.RunFront(exe, a.Args); err == nil {
 			runtime.KeepAlive(out) // its finalizer closes it

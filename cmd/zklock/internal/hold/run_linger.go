@@ -13,7 +13,7 @@ import (
 // of the lock ends it early. On a terminal, linger returns at once.
 func (r *runner) linger(hold revocable, began time.Time, signals <-chan os.Signal) {
 	left := r.flags.atLeast.D - time.Since(began)
-	if left <= 0 || r.app.Link != nil {
+	if left <= 0 || r.app.Settings.Link != nil {
 		return
 	}
 	timer := time.NewTimer(left)

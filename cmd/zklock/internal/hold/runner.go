@@ -29,7 +29,7 @@ type runner struct {
 // run connects, acquires the lock, runs the command, and releases the lock.
 func (r *runner) run() error {
 	signals := catchSignals()
-	ctx, stop := cli.Interruptible(signals, r.app.Link)
+	ctx, stop := cli.Interruptible(signals, r.app.Settings.Link)
 	set := &r.app.Settings
 	me := owner(r.cmd.Args[0])
 	began := time.Now()
@@ -51,7 +51,7 @@ func (r *runner) run() error {
 		stop()
 		return err
 	}
-	hold, err := acquire(ctx, set, c, &r.flags.spec, newWaitLine(r.app.Link, me, set), began)
+	hold, err := acquire(ctx, set, c, &r.flags.spec, newWaitLine(r.app.Settings.Link, me, set), began)
 	if err != nil {
 		defer stop()
 		r.notAcquired(ctx, err)
@@ -114,7 +114,7 @@ func (r *runner) notAcquired(ctx context.Context, err error) {
 // runUnder runs the command while the lock is held, then releases the lock.
 func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-chan zklock.Event) error {
 	began := time.Now()
-	s, err := newSupervisor(hold, r.plan, r.timeout, r.cmd, r.exe, r.app.Link)
+	s, err := newSupervisor(hold, r.plan, r.timeout, r.cmd, r.exe, r.app.Settings.Link)
 	if err != nil {
 		return r.notStarted(err, r.release(hold))
 	}

@@ -31,8 +31,7 @@ type stdio struct {
 	releases <-chan struct{} // readReleases
 	orphaned <-chan struct{} // closed when the parent process has ended
 	signals  <-chan os.Signal
-	events   <-chan zklock.Event // jeopardy begins or ends
-	plan     Plan
+	events   <-chan zklock.Event  // jeopardy begins or ends
 	timeout  func() time.Duration // returns the session timeout that the servers granted
 	now      func() time.Duration
 	promise  *promise // nil while the lock is not held
@@ -90,7 +89,6 @@ func lockStdio(a *cli.App, f *lockFlags) error {
 		return s.end(event{Event: eventFailed}, got.err)
 	}
 	s.timeout = func() time.Duration { return c.Health().Timeout }
-	s.plan = defaultPlan(s.timeout())
 	return s.hold(got, releaseTimeout(&a.Settings), a.Settings.ServersSuffix())
 }
 
@@ -167,7 +165,7 @@ func (s *stdio) wait(ctx context.Context, cancel context.CancelCauseFunc, waits 
 // reports a loss before it releases the lock, so before the next client can hold it.
 func (s *stdio) hold(got acquired, limit time.Duration, servers string) error {
 	got.held.Event = eventHeld
-	s.promise = s.plan.promise(s.now(), readHold(got.hold))
+	s.promise = defaultPlan(s.timeout()).promise(s.now(), readHold(got.hold))
 	s.out.add(got.held)
 	reason, lost := s.keep(got.hold)
 	var failed error

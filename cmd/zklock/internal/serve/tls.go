@@ -171,7 +171,7 @@ func printLine(format string, args ...any) {
 	out, written := os.Stdout, make(chan struct{})
 	go func() {
 		defer close(written)
-		_, _ = fmt.Fprintf(out, format+"\n", args...) // nobody could be told of an error
+		_, _ = fmt.Fprintf(out, format+"\n", args...) // a failed write must not stop the server
 	}()
 	select {
 	case <-written:
