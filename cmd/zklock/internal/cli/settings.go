@@ -237,6 +237,10 @@ func ignoresVariable(f *pflag.FlagSet, name string) bool {
 	return false
 }
 
+// MaxPermits is the largest size of a semaphore. It is the library's own limit, checked before
+// a command connects.
+const MaxPermits = 1 << 20
+
 // isSemaphore reports whether a flag asks for a semaphore.
 func isSemaphore(f *pflag.FlagSet) bool { return f.Changed("count") || Given(f, "resizable") }
 

@@ -45,10 +45,6 @@ const resizeExample = `  zklock resize api 5
   zklock run --resizable api -- ./call
   zklock resize api 8 && zklock show api`
 
-// maxPermits is the largest size of a semaphore. It is the limit of the library, checked
-// before the command connects.
-const maxPermits = 1 << 20
-
 // Resize returns zklock resize.
 func Resize(a *cli.App) *cobra.Command {
 	var f readFlags
@@ -60,8 +56,8 @@ func Resize(a *cli.App) *cobra.Command {
 		Args:    cli.Exactly(2, "a semaphore and its number of permits"),
 		RunE: func(c *cobra.Command, args []string) error {
 			n, err := strconv.Atoi(args[1])
-			if err != nil || n < 1 || n > maxPermits {
-				return cli.UsageError("%s: a semaphore has at least 1 permit, and at most %d", legible.Word(args[1]), maxPermits)
+			if err != nil || n < 1 || n > cli.MaxPermits {
+				return cli.UsageError("%s: a semaphore has at least 1 permit, and at most %d", legible.Word(args[1]), cli.MaxPermits)
 			}
 			return withLock(a, c, &f, args[0], func(ctx context.Context, l *oneLock) error { return resize(a, ctx, l, n) })
 		},
