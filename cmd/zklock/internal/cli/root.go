@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/zklock/zklock"
@@ -127,13 +128,18 @@ func (a *App) Root(commands func(*App) []Group) *cobra.Command {
 	return root
 }
 
-// Begin loads the settings and marks the command line as accepted.
-func (a *App) Begin(c *cobra.Command) error {
+// Begin loads the settings, marks the command line as accepted, and returns the errors of the
+// checks.
+func (a *App) Begin(c *cobra.Command, checks ...func(*pflag.FlagSet) error) error {
 	if err := a.LoadSettings(c); err != nil {
 		return err
 	}
 	a.began = true
-	return nil
+	var err error
+	for _, check := range checks {
+		err = errors.Join(err, check(c.Flags()))
+	}
+	return err
 }
 
 // Exactly returns a check for exactly n arguments. what describes them.

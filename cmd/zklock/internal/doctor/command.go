@@ -115,13 +115,7 @@ func unknown(err error) error { return &cli.ExitError{Code: exitUnknown, Err: er
 
 // checkup checks the command line, runs the checks, and prints the report.
 func checkup(a *cli.App, c *cobra.Command, f *doctorFlags, args []string) error {
-	if err := a.Begin(c); err != nil {
-		return err
-	}
-	if err := a.Settings.Check(c.Flags()); err != nil {
-		return err
-	}
-	if err := f.out.Check(c.Flags()); err != nil {
+	if err := a.Begin(c, a.Settings.Check, f.out.Check); err != nil {
 		return err
 	}
 	switch {

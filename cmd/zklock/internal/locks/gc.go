@@ -79,10 +79,7 @@ func GC(a *cli.App) *cobra.Command {
 			if err := f.check(c, ask); err != nil {
 				return err
 			}
-			if err := a.Begin(c); err != nil {
-				return err
-			}
-			if err := a.Settings.Check(c.Flags()); err != nil {
+			if err := a.Begin(c, a.Settings.Check); err != nil {
 				return err
 			}
 			if args[0] == "/" {

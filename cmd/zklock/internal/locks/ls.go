@@ -2,7 +2,6 @@ package locks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -50,10 +49,7 @@ func List(a *cli.App) *cobra.Command {
 		Example: lsExample,
 		Args:    cli.AtMostOnePrefix,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.Begin(c); err != nil {
-				return err
-			}
-			if err := errors.Join(a.Settings.Check(c.Flags()), f.out.Check(c.Flags())); err != nil {
+			if err := a.Begin(c, a.Settings.Check, f.out.Check); err != nil {
 				return err
 			}
 			prefix, err := cli.PrefixOf(c, args)

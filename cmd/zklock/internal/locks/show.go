@@ -3,7 +3,6 @@ package locks
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -91,10 +90,7 @@ func lockReadFlags(a *cli.App, c *cobra.Command, f *readFlags) {
 // checkArguments checks the command line of a command that reads the lock called name, and
 // returns the path of the lock.
 func checkArguments(a *cli.App, c *cobra.Command, f *readFlags, name string) (string, error) {
-	if err := a.Begin(c); err != nil {
-		return "", err
-	}
-	if err := errors.Join(a.Settings.Check(c.Flags()), f.out.Check(c.Flags())); err != nil {
+	if err := a.Begin(c, a.Settings.Check, f.out.Check); err != nil {
 		return "", err
 	}
 	return zklock.PathOf(name)

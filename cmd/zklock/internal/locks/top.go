@@ -44,10 +44,7 @@ func Top(a *cli.App) *cobra.Command {
 		Example: topExample,
 		Args:    cli.AtMostOnePrefix,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.Begin(c); err != nil {
-				return err
-			}
-			if err := a.Settings.Check(c.Flags()); err != nil {
+			if err := a.Begin(c, a.Settings.Check); err != nil {
 				return err
 			}
 			if !slices.Contains(Orders(), order) {

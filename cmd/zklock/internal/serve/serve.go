@@ -83,10 +83,7 @@ func Serve(a *cli.App) *cobra.Command {
 		Example: serveExample,
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := a.Begin(c); err != nil {
-				return err
-			}
-			if err := f.out.Check(c.Flags()); err != nil {
+			if err := a.Begin(c, f.out.Check); err != nil {
 				return err
 			}
 			if given := c.Flags().Changed; (given("output") || given("json")) && !f.status {

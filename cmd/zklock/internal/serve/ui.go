@@ -71,10 +71,7 @@ func UI(a *cli.App) *cobra.Command {
 		Example: uiExample,
 		Args:    cli.AtMostOnePrefix,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.Begin(c); err != nil {
-				return err
-			}
-			if err := a.Settings.Check(c.Flags()); err != nil {
+			if err := a.Begin(c, a.Settings.Check); err != nil {
 				return err
 			}
 			prefix, err := cli.PrefixOf(c, args)
