@@ -166,16 +166,16 @@ func (s *Settings) readOptions(o *zk.Options) { o.ReadOnly, o.KeepOrder = s.read
 const readReply = 8 << 20
 
 // ReadClient connects a client that only reads.
-func (s *Settings) ReadClient(ctx context.Context, layout LayoutValue) (*zk.Client, *zklock.Client, error) {
+func (s *Settings) ReadClient(ctx context.Context) (*zk.Client, error) {
 	ctx, cancel := s.ConnectContext(ctx)
 	defer cancel()
 	t, err := s.Target(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	proof, err := s.Identity.Authentication()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	opts := zk.Options{SessionTimeout: s.Session.D, Logger: s.Logger(),
 		TLS: proof.TLS, Auth: proof.Auth, SASL: proof.SASL, MaxReply: readReply}
@@ -187,16 +187,16 @@ func (s *Settings) ReadClient(ctx context.Context, layout LayoutValue) (*zk.Clie
 		return err
 	})
 	if err != nil {
-		return nil, nil, s.explainDial(t, err)
+		return nil, s.explainDial(t, err)
 	}
 	// Without this check, a mistyped chroot looks like servers without locks.
 	if s.Chroot() != "" {
 		if _, exists, err := z.Exists(ctx, "/"); err == nil && !exists {
 			_ = z.Close()
-			return nil, nil, s.MissingChroot()
+			return nil, s.MissingChroot()
 		}
 	}
-	return z, zklock.New(z, &zklock.Options{Anonymous: true, Layout: layout.Layout}), nil
+	return z, nil
 }
 
 // defaultPort is the port of ZooKeeper.
@@ -238,11 +238,10 @@ func (s *Settings) MissingChroot() error {
 
 // Reader connects a reader for locks of all kinds.
 func (s *Settings) Reader(ctx context.Context, layout LayoutValue) (*zk.Client, *inspect.Reader, error) {
-	z, c, err := s.ReadClient(ctx, layout)
+	z, err := s.ReadClient(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	_ = c.Close() // the reader has its own client
 	return z, inspect.NewReader(z, layout.Layout), nil
 }
 

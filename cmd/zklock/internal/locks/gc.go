@@ -121,12 +121,11 @@ func (f *gcFlags) check(c *cobra.Command, ask cli.Confirmer) error {
 // gc lists the empty parents, and removes them with --delete.
 func gc(a *cli.App, f *gcFlags, prefix string, ask cli.Confirmer) error {
 	ctx := context.Background()
-	z, own, err := a.Settings.ReadClient(ctx, cli.LayoutValue{})
+	z, err := a.Settings.ReadClient(ctx)
 	if err != nil {
 		return err
 	}
 	defer z.Close()
-	defer own.Close()
 	s := inspect.Collector{Client: z, Prefix: prefix, MinUnused: f.unused.D}
 	finding, cancel := context.WithTimeout(ctx, gcTime)
 	defer cancel()

@@ -75,12 +75,11 @@ func top(a *cli.App, layout cli.LayoutValue, prefix, order string) error {
 	if !cli.ObeysSequences(1) {
 		return cli.UsageError("zklock top needs a terminal that can move its cursor, and TERM is %q; zklock ls --watch does not", os.Getenv("TERM"))
 	}
-	z, c, err := a.Settings.ReadClient(context.Background(), layout)
+	z, err := a.Settings.ReadClient(context.Background())
 	if err != nil {
 		return err
 	}
 	defer z.Close()
-	_ = c.Close() // the watcher uses its own
 	s := inspect.NewWatcher(z, &inspect.WatchOptions{Prefix: prefix, Layout: layout.Layout})
 	defer s.Close()
 	scr, err := Open(os.Stdin, os.Stdout, os.Getenv("NO_COLOR") == "")

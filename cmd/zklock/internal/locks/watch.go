@@ -50,12 +50,11 @@ func follow(a *cli.App, f *readFlags, prefix string, w *watcher) error {
 	defer signal.Stop(signals)
 	ctx, stop := cli.Interruptible(signals, nil)
 	defer stop()
-	z, own, err := a.Settings.ReadClient(ctx, f.layout)
+	z, err := a.Settings.ReadClient(ctx)
 	if err != nil {
 		return cli.Interrupted(ctx, err)
 	}
 	defer z.Close()
-	_ = own.Close() // the watcher has its own client
 	w.line = a.Settings.Progress("reading %s", legible.Name(prefix))
 	defer w.line.Stop()
 	s := inspect.NewWatcher(z, &inspect.WatchOptions{Prefix: prefix, Layout: f.layout.Layout})

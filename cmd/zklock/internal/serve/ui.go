@@ -172,13 +172,12 @@ func ui(a *cli.App, f *uiFlags, prefix, token, read string) error {
 	signals := cli.TerminationSignals()
 	defer signal.Stop(signals)
 	ctx, stop := cli.Interruptible(signals, nil)
-	z, own, err := a.Settings.ReadClient(ctx, f.layout)
+	z, err := a.Settings.ReadClient(ctx)
 	stop() // from here on servePage reads the signals
 	if err != nil {
 		return cli.Interrupted(ctx, err)
 	}
 	defer z.Close()
-	_ = own.Close() // the page has its own client
 	if err := cli.Interrupted(ctx, nil); err != nil {
 		return err
 	}
