@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
@@ -55,10 +55,7 @@ func Command(a *cli.App) *cobra.Command {
 		Long:    benchHelp,
 		Example: benchExample,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := a.Begin(c); err != nil {
-				return err
-			}
-			if err := errors.Join(a.Settings.Check(c.Flags()), f.check(c)); err != nil {
+			if err := a.Begin(c, a.Settings.Check, f.check); err != nil {
 				return err
 			}
 			return bench(a, &f)
@@ -77,14 +74,14 @@ func Command(a *cli.App) *cobra.Command {
 }
 
 // check returns an error if the flags are invalid.
-func (f *benchFlags) check(c *cobra.Command) error {
+func (f *benchFlags) check(flags *pflag.FlagSet) error {
 	switch {
 	case f.budget.D < 100*time.Millisecond:
 		return cli.UsageError("--budget is %v: give a time of 100ms at least", f.budget.D)
 	case f.contenders < 2 || f.contenders > politeSessions:
 		return cli.UsageError("--contenders is %d: give a number from 2 to %d", f.contenders, politeSessions)
 	}
-	return f.out.Check(c.Flags())
+	return f.out.Check(flags)
 }
 
 // bench measures and prints the results.

@@ -66,10 +66,7 @@ func benchHerdCommand(a *cli.App) *cobra.Command {
 		Example: herdExample,
 		Args:    cli.Exactly(0, "no argument"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := a.Begin(c); err != nil {
-				return err
-			}
-			if err := errors.Join(a.Settings.Check(c.Flags()), f.out.Check(c.Flags())); err != nil {
+			if err := a.Begin(c, a.Settings.Check, f.out.Check); err != nil {
 				return err
 			}
 			return benchHerd(a, &f)

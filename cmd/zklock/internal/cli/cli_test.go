@@ -41,14 +41,6 @@ func TestCode(t *testing.T) {
 	}
 }
 
-func TestInterruptedStatus(t *testing.T) {
-	for sig, want := range map[os.Signal]int{os.Interrupt: 130, syscall.SIGTERM: 143} {
-		if got := (ErrInterrupted{sig}).status(); got != want {
-			t.Errorf("%v gives %d, want %d", sig, got, want)
-		}
-	}
-}
-
 func TestInterruptible(t *testing.T) {
 	signals := make(chan os.Signal)
 	ctx, stop := Interruptible(signals, nil)
@@ -119,7 +111,7 @@ func TestFromEnvironment(t *testing.T) {
 			if err := f.Parse(tt.args); err != nil {
 				t.Fatal(err)
 			}
-			err := FromEnvironment(f, func(k string) (string, bool) { v, ok := tt.env[k]; return v, ok })
+			err := FromEnvironment(f, func(key string) string { return tt.env[key] })
 			if err == nil {
 				err = s.Check(f)
 			}

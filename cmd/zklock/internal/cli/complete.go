@@ -55,7 +55,7 @@ func completionWithDesc(word, description string) cobra.Completion {
 			return r
 		}
 		return '_'
-	}, Truncate(description, maxCompletionBytes)))
+	}, Cut(description, maxCompletionBytes)))
 }
 
 // CompleteFlagWords completes the value of a flag from words. The flag must exist: the only
@@ -182,11 +182,11 @@ func hasNamesBelow(ctx context.Context, z *zk.Client, path string) bool {
 
 // localServerRuns reports whether this user's local server answers.
 func localServerRuns(ctx context.Context) bool {
-	dir, err := local.Dir(local.Mine())
+	place, err := local.Own()
 	if err != nil {
 		return false
 	}
-	conn, err := local.Place{Dir: dir}.Connect(ctx)
+	conn, err := place.Connect(ctx)
 	if err != nil {
 		return false
 	}
@@ -233,7 +233,7 @@ func (a *App) CompleteTokens(c *cobra.Command, args []string, _ string) ([]cobra
 		for _, e := range inspect.FirstPerAcquire(l.Holders()) {
 			if !seen[e.Token] {
 				seen[e.Token] = true
-				tokens = append(tokens, completionWithDesc(strconv.FormatInt(e.Token, 10), OwnerName(e.Entry)+" "+OwnerCommand(e.Entry)))
+				tokens = append(tokens, completionWithDesc(strconv.FormatInt(e.Token, 10), inspect.OwnerName(e.Entry)+" "+OwnerCommand(e.Entry)))
 			}
 		}
 	})

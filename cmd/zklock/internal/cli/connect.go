@@ -7,8 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
@@ -24,30 +25,14 @@ import (
 type target struct {
 	Servers string // connection string
 	dialer  *local.Dialer
-	first   probeConn
-}
-
-// probeConn is a connection that checked whether the local server can be reached.
-type probeConn struct {
-	mu   sync.Mutex
-	conn net.Conn
-}
-
-// take returns the connection at the first call, then nil.
-func (f *probeConn) take() net.Conn {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	conn := f.conn
-	f.conn = nil
-	return conn
+	first   atomic.Pointer[net.Conn] // checked whether the local server can be reached; nil once it is used
 }
 
 // Target returns the servers: those of the settings, otherwise the local server. It starts
 // the local server at once, because an error that prevents the start does not go away by
 // retries.
 func (s *Settings) Target(ctx context.Context) (*target, error) {
-	dir, err := local.Dir(local.Mine())
-	place := local.Place{Dir: dir}
+	place, err := local.Own()
 	if s.Servers != "" && (err != nil || !place.Owns(s.Servers)) {
 		return &target{Servers: s.Servers}, nil
 	}
@@ -58,12 +43,14 @@ func (s *Settings) Target(ctx context.Context) (*target, error) {
 		return nil, err
 	}
 	t := &target{dialer: &local.Dialer{Place: place, Exe: Executable, Idle: idleTime()}}
-	if t.first.conn, err = t.dialer.DialContext(ctx, "", ""); err != nil {
+	first, err := t.dialer.DialContext(ctx, "", "")
+	if err != nil {
 		return nil, err
 	}
+	t.first.Store(&first)
 	socket := place.Socket()
 	if socket == "" { // the server just wrote the file: reading it fails, for example for lack of descriptors
-		_ = t.first.take().Close()
+		_ = first.Close()
 		return nil, fmt.Errorf("%w (in %s): cannot read the path of its socket; the limit of open files may be too low (ulimit -n)", local.ErrUnavailable, place.Dir)
 	}
 	t.Servers = "unix:" + socket
@@ -92,8 +79,8 @@ func (t *target) Dial() dialFunc {
 		return nil
 	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if conn := t.first.take(); conn != nil {
-			return conn, nil
+		if conn := t.first.Swap(nil); conn != nil {
+			return *conn, nil
 		}
 		return t.dialer.DialContext(ctx, network, address)
 	}
@@ -179,16 +166,16 @@ func (s *Settings) readOptions(o *zk.Options) { o.ReadOnly, o.KeepOrder = s.read
 const readReply = 8 << 20
 
 // ReadClient connects a client that only reads.
-func (s *Settings) ReadClient(ctx context.Context, layout LayoutValue) (*zk.Client, *zklock.Client, error) {
+func (s *Settings) ReadClient(ctx context.Context) (*zk.Client, error) {
 	ctx, cancel := s.ConnectContext(ctx)
 	defer cancel()
 	t, err := s.Target(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	proof, err := s.Identity.Authentication()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	opts := zk.Options{SessionTimeout: s.Session.D, Logger: s.Logger(),
 		TLS: proof.TLS, Auth: proof.Auth, SASL: proof.SASL, MaxReply: readReply}
@@ -200,25 +187,47 @@ func (s *Settings) ReadClient(ctx context.Context, layout LayoutValue) (*zk.Clie
 		return err
 	})
 	if err != nil {
-		return nil, nil, s.explainDial(t, err)
+		return nil, s.explainDial(t, err)
 	}
 	// Without this check, a mistyped chroot looks like servers without locks.
 	if s.Chroot() != "" {
 		if _, exists, err := z.Exists(ctx, "/"); err == nil && !exists {
 			_ = z.Close()
-			return nil, nil, s.MissingChroot()
+			return nil, s.MissingChroot()
 		}
 	}
-	return z, zklock.New(z, &zklock.Options{Anonymous: true, Layout: layout.Layout}), nil
+	return z, nil
+}
+
+// defaultPort is the port of ZooKeeper.
+const defaultPort = "2181"
+
+// Addresses splits a connection string into one connection string per server.
+func Addresses(servers string) (network string, hosts []string, chroot string) {
+	if strings.HasPrefix(servers, "unix:") {
+		return "unix", []string{servers}, ""
+	}
+	if i := strings.IndexByte(servers, '/'); i >= 0 {
+		servers, chroot = servers[:i], servers[i:]
+	}
+	for host := range strings.SplitSeq(servers, ",") {
+		if host = strings.TrimSpace(host); host == "" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			host = net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
+		}
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return "tcp", hosts, chroot
 }
 
 // Chroot returns the path at the end of the connection string, or "".
 func (s *Settings) Chroot() string {
-	i := strings.IndexByte(s.Servers, '/')
-	if i < 0 || strings.HasPrefix(s.Servers, "unix:") {
-		return ""
-	}
-	return s.Servers[i:]
+	_, _, chroot := Addresses(s.Servers)
+	return chroot
 }
 
 // MissingChroot returns the error for a chroot that does not exist.
@@ -229,11 +238,10 @@ func (s *Settings) MissingChroot() error {
 
 // Reader connects a reader for locks of all kinds.
 func (s *Settings) Reader(ctx context.Context, layout LayoutValue) (*zk.Client, *inspect.Reader, error) {
-	z, c, err := s.ReadClient(ctx, layout)
+	z, err := s.ReadClient(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	_ = c.Close() // the reader has its own client
 	return z, inspect.NewReader(z, layout.Layout), nil
 }
 
@@ -249,8 +257,7 @@ func (s *Settings) explainDial(t *target, err error) error {
 
 // Explain adds to a dial error what the user can do.
 func (s *Settings) Explain(err error) error {
-	var dial *zklock.Error
-	if errors.As(err, &dial) && dial.Op == "dial" {
+	if dial, ok := errors.AsType[*zklock.Error](err); ok && dial.Op == "dial" {
 		err = dial.Err // its text already names the dial
 	}
 	if errors.Is(err, context.DeadlineExceeded) && s.Servers != "" {

@@ -222,11 +222,11 @@ func (a *App) contextRmCommand() *cobra.Command {
 // forgetZxid removes the transaction id that doctor stored for a context. A new context of
 // that name can have other servers.
 func forgetZxid(name string) error {
-	dir, err := local.Dir(local.Mine())
+	own, err := local.Own()
 	if err != nil {
 		return nil // without the directory there is no file
 	}
-	if err := os.Remove(config.ZxidFile(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(config.ZxidFile(own.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

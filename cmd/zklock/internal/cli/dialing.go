@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -121,7 +120,8 @@ func (d *dialing) describe(left time.Duration) string {
 func (s *Settings) connect(ctx context.Context, t *target, dial func(context.Context, dialFunc) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	d := &dialing{dial: t.Dial(), servers: countServers(t.Servers)}
+	_, hosts, _ := Addresses(t.Servers)
+	d := &dialing{dial: t.Dial(), servers: len(hosts)}
 	if d.dial == nil {
 		d.dial = netutil.Dial
 	}
@@ -130,7 +130,7 @@ func (s *Settings) connect(ctx context.Context, t *target, dial func(context.Con
 	}
 	if term.IsTerminal(2) {
 		deadline, _ := ctx.Deadline()
-		line := startProgress(Stderr, s.link.Foreground, func() string { return d.describe(time.Until(deadline)) })
+		line := startProgress(Stderr, s.Link.Foreground, func() string { return d.describe(time.Until(deadline)) })
 		defer line.Stop()
 	}
 	err := dial(ctx, d.DialContext)
@@ -138,19 +138,4 @@ func (s *Settings) connect(ctx context.Context, t *target, dial func(context.Con
 		return fmt.Errorf("connect to %s: refused %d times; start the servers, or correct --servers", s.ServersText(), refusedRounds)
 	}
 	return err
-}
-
-// countServers returns the number of servers in a connection string.
-func countServers(servers string) int {
-	if strings.HasPrefix(servers, "unix:") {
-		return 1
-	}
-	hosts, _, _ := strings.Cut(servers, "/")
-	seen := map[string]bool{}
-	for host := range strings.SplitSeq(hosts, ",") {
-		if host = strings.TrimSpace(host); host != "" {
-			seen[host] = true
-		}
-	}
-	return len(seen)
 }

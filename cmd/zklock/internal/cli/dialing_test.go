@@ -7,6 +7,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
 )
 
 // TestDialingDescribesLastAttempt: a new attempt does not hide why the last one failed.
@@ -53,5 +56,17 @@ func TestDialingReportsRefusalByAllServers(t *testing.T) {
 	}
 	if try(syscall.ECONNREFUSED, "b:1"); refused != 1 {
 		t.Errorf("reported %d times, want once", refused)
+	}
+}
+
+// TestExplainNamesDialOnce: package zk names the dial too.
+func TestExplainNamesDialOnce(t *testing.T) {
+	s := Settings{Servers: "x:1"}
+	inner := errors.New("zk: dial x:1: refused")
+	if got := s.Explain(&zklock.Error{Op: "dial", Err: inner}); got.Error() != inner.Error() {
+		t.Errorf("%v", got)
+	}
+	if got := s.Explain(zk.ErrClosed); !errors.Is(got, zk.ErrClosed) {
+		t.Errorf("%v", got)
 	}
 }

@@ -26,7 +26,6 @@ const (
 	ExitFailed        = 125
 	ExitNotExecutable = 126
 	exitNotFound      = 127
-	ExitSignal        = 128 // plus the number of the signal
 )
 
 // ExitError is an error with an exit code. If Err is nil, the command prints no message.
@@ -69,15 +68,14 @@ func ExitCode(err error) int {
 	case errors.Is(err, zklock.ErrLost):
 		return ExitLost
 	case outputClosed(err):
-		return ExitSignal + int(syscall.SIGPIPE)
+		return SignalExit(syscall.SIGPIPE)
 	}
 	return ExitFailed
 }
 
 // outputError returns the error of a write to standard output, or nil if err is another error.
 func outputError(err error) error {
-	var write *fs.PathError
-	if errors.As(err, &write) && write.Path == os.Stdout.Name() {
+	if write, ok := errors.AsType[*fs.PathError](err); ok && write.Path == os.Stdout.Name() {
 		return write
 	}
 	return nil

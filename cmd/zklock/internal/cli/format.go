@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"os/user"
 	"runtime"
@@ -21,8 +22,13 @@ func ObeysSequences(fd int) bool {
 	return term.IsTerminal(fd) && kind != "dumb" && (kind != "" || runtime.GOOS == "windows")
 }
 
-// OwnerName returns the name of the client that created an entry, as far as it is known.
-func OwnerName(e zklock.Entry) string { return inspect.OwnerName(e) }
+// DescribeOwner names the client that created an entry, and its command if it is known.
+func DescribeOwner(e zklock.Entry) string {
+	if e.Owner.Command == "" {
+		return inspect.OwnerName(e)
+	}
+	return inspect.OwnerName(e) + " (" + OwnerCommand(e) + ")"
+}
 
 // ProcessOwner returns the host, the process, and the user of this process.
 func ProcessOwner() zklock.Owner {
@@ -65,13 +71,12 @@ func OwnerCommand(e zklock.Entry) string {
 	return OrDash(inspect.Truncate(e.Owner.Command, inspect.MaxOwnerName))
 }
 
-// Truncate returns the first n characters of text. With n < 1 it returns all of text.
-func Truncate(text string, n int) string {
-	runes := []rune(text)
-	if n < 1 || len(runes) <= n {
-		return text
+// Count returns a number with its noun.
+func Count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
 	}
-	return string(runes[:n])
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // OrDash returns s, or a dash if s is empty.

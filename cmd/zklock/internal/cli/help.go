@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/config"
 )
 
 // helpCommand is zklock help. Cobra's own exits with 0 for an unknown command, which a
@@ -30,7 +32,7 @@ variables, as in the manual page.`,
 				if len(rest) == 0 {
 					rest = args
 				}
-				return UsageError("unknown command %q%s", rest[0], DidYouMean(rest[0], commandNames(of)))
+				return UsageError("unknown command %q%s", rest[0], config.DidYouMean(rest[0], commandNames(of)))
 			}
 			return WriteHelp(c.OutOrStdout(), of, long)
 		},

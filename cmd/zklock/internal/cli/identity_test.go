@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 	"github.com/zklock/zklock/cmd/zklock/internal/config"
 	"github.com/zklock/zklock/internal/testcert"
 	"github.com/zklock/zklock/zk"
@@ -107,7 +107,7 @@ func TestReadableKeyIsWarnedAbout(t *testing.T) {
 				t.Fatal(err)
 			}
 			i := identity{TLS: c}
-			said := stderrOf(t, func() {
+			said := clitest.Stderr(t, func() {
 				if _, err := i.Authentication(); err != nil {
 					t.Error(err)
 				}
@@ -164,23 +164,4 @@ func TestAdvice(t *testing.T) {
 			t.Errorf("%v: %q, want %q", row.err, got, row.want)
 		}
 	}
-}
-
-// stderrOf returns what f writes to standard error: less than a pipe holds.
-func stderrOf(t *testing.T, f func()) string {
-	t.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := os.Stderr
-	os.Stderr = w
-	f()
-	os.Stderr = old
-	w.Close()
-	b, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }

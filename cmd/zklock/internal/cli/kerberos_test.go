@@ -76,9 +76,8 @@ func TestKerberosLoginOfFlagCounts(t *testing.T) {
 			return apply(f, "prod", config.Context{"kerberos-keytab": "app.keytab", "kerberos-principal": "app"})
 		},
 		"environment": func(f *pflag.FlagSet) error {
-			return FromEnvironment(f, func(key string) (string, bool) {
-				value, ok := map[string]string{"ZKLOCK_KERBEROS_KEYTAB": "app.keytab", "ZKLOCK_KERBEROS_PRINCIPAL": "app"}[key]
-				return value, ok
+			return FromEnvironment(f, func(key string) string {
+				return map[string]string{"ZKLOCK_KERBEROS_KEYTAB": "app.keytab", "ZKLOCK_KERBEROS_PRINCIPAL": "app"}[key]
 			})
 		},
 	} {
@@ -96,7 +95,7 @@ func TestKerberosLoginOfFlagCounts(t *testing.T) {
 	var k kerberos
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	k.flags(f)
-	if err := FromEnvironment(f, func(key string) (string, bool) { value, ok := both[key]; return value, ok }); err != nil || k.check() == nil {
+	if err := FromEnvironment(f, func(key string) string { return both[key] }); err != nil || k.check() == nil {
 		t.Errorf("both in the environment: %+v, %v", k, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/config"
 )
 
 // The names of layouts on the command line.
@@ -100,7 +101,7 @@ func (v *LayoutValue) Set(s string) error {
 	case s == LayoutWrite:
 		got.Layout = zklock.WriteLockLayout()
 	default:
-		return fmt.Errorf("unknown layout %q: give curator, kazoo, mixed, latch, writelock, or %s%s", s, customSyntax, DidYouMean(s, LayoutNames()))
+		return fmt.Errorf("unknown layout %q: give curator, kazoo, mixed, latch, writelock, or %s%s", s, customSyntax, config.DidYouMean(s, LayoutNames()))
 	}
 	*v = got
 	return nil

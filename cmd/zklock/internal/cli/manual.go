@@ -60,30 +60,24 @@ type HelpGroup struct {
 }
 
 // Commands returns the visible commands below c, in their groups.
-func Commands(c *cobra.Command) []CommandGroup {
-	groups := make([]CommandGroup, 0, len(c.Groups())+1)
+func Commands(c *cobra.Command) []Group {
+	groups := make([]Group, 0, len(c.Groups())+1)
 	for _, g := range c.Groups() {
-		groups = append(groups, CommandGroup{ID: g.ID, Title: strings.TrimSuffix(g.Title, ":")})
+		groups = append(groups, Group{ID: g.ID, Title: strings.TrimSuffix(g.Title, ":")})
 	}
 	title := "Commands"
 	if len(groups) > 0 {
 		title = "Other commands"
 	}
-	groups = append(groups, CommandGroup{Title: title})
+	groups = append(groups, Group{Title: title})
 	for _, sub := range c.Commands() {
 		if !sub.IsAvailableCommand() && sub.Name() != "help" {
 			continue
 		}
-		i := slices.IndexFunc(groups, func(g CommandGroup) bool { return g.ID == sub.GroupID })
+		i := slices.IndexFunc(groups, func(g Group) bool { return g.ID == sub.GroupID })
 		groups[i].Commands = append(groups[i].Commands, sub)
 	}
-	return slices.DeleteFunc(groups, func(g CommandGroup) bool { return len(g.Commands) == 0 })
-}
-
-// A CommandGroup is a titled list of commands.
-type CommandGroup struct {
-	ID, Title string
-	Commands  []*cobra.Command
+	return slices.DeleteFunc(groups, func(g Group) bool { return len(g.Commands) == 0 })
 }
 
 // FlagUsage returns the usage lines of c. groups are its flags. A command with subcommands and

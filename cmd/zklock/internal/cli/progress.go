@@ -40,7 +40,7 @@ func (s *Settings) Progress(format string, args ...any) *Progress {
 		return nil
 	}
 	what, began := fmt.Sprintf(format, args...), time.Now()
-	return startProgress(Stderr, s.link.Foreground, func() string {
+	return startProgress(Stderr, s.Link.Foreground, func() string {
 		return fmt.Sprintf("%s (%s), on %s", what, ShortDuration(time.Since(began)), s.ServersText())
 	})
 }
@@ -70,7 +70,7 @@ func (p *Progress) run() {
 		}
 		// In the background, another job has the terminal, and its user may be typing.
 		if p.foreground() {
-			fmt.Fprint(p.out, EraseLine, Truncate("zklock: "+p.describe(), ErrorWidth()-1))
+			fmt.Fprint(p.out, EraseLine, Cut("zklock: "+p.describe(), ErrorWidth()-1))
 			shown = true
 		}
 		timer.Reset(progressRefresh)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/zklock/zklock"
@@ -39,14 +40,15 @@ const rootExample = `  zklock run nightly -- ./report    # on one machine at a t
 // Main runs the command line args and returns the exit code. commands returns the groups of
 // commands.
 func Main(args []string, commands func(*App) []Group) int {
-	if len(args) > 0 && args[0] == process.WatchdogArgument {
-		return process.WatchdogMain()
-	}
-	if len(args) > 0 && args[0] == process.ChildArgument {
-		return process.ChildMain(args[1:])
-	}
-	if len(args) > 0 && args[0] == process.HookArgument {
-		return process.HookMain(args[1:])
+	if len(args) > 0 {
+		switch args[0] {
+		case process.WatchdogArgument:
+			return process.WatchdogMain()
+		case process.ChildArgument:
+			return process.ChildMain(args[1:])
+		case process.HookArgument:
+			return process.HookMain(args[1:])
+		}
 	}
 	app := &App{}
 	if len(args) > 1 && args[0] == process.KeeperArgument {
@@ -54,9 +56,7 @@ func Main(args []string, commands func(*App) []Group) int {
 		if err != nil || fd < 3 {
 			return ExitUsage
 		}
-		app.Link = process.AttachFront(fd)
-		app.Keeper = true
-		app.Settings.link = app.Link
+		app.Settings.Link = process.AttachFront(fd)
 		args = args[2:]
 	}
 	app.Args = args
@@ -79,17 +79,15 @@ func Main(args []string, commands func(*App) []Group) int {
 
 // App is one run of the program.
 type App struct {
-	Args     []string      // the command line
-	Link     *process.Link // to the front process, nil without one
-	Keeper   bool          // a front process started this process
-	began    bool          // the command line was accepted
-	helpErr  error         // of writing a help screen
+	Args     []string // the command line
+	began    bool     // the command line was accepted
+	helpErr  error    // of writing a help screen
 	Settings Settings
 }
 
 func isExit(err error) bool {
-	var e *ExitError
-	return errors.As(err, &e)
+	_, ok := errors.AsType[*ExitError](err)
+	return ok
 }
 
 // Group is a titled group of commands in the help.
@@ -130,13 +128,18 @@ func (a *App) Root(commands func(*App) []Group) *cobra.Command {
 	return root
 }
 
-// Begin loads the settings and marks the command line as accepted.
-func (a *App) Begin(c *cobra.Command) error {
+// Begin loads the settings, marks the command line as accepted, and returns the errors of the
+// checks.
+func (a *App) Begin(c *cobra.Command, checks ...func(*pflag.FlagSet) error) error {
 	if err := a.LoadSettings(c); err != nil {
 		return err
 	}
 	a.began = true
-	return nil
+	var err error
+	for _, check := range checks {
+		err = errors.Join(err, check(c.Flags()))
+	}
+	return err
 }
 
 // Exactly returns a check for exactly n arguments. what describes them.

@@ -76,18 +76,18 @@ func (a *App) LoadSettings(c *cobra.Command) error {
 		return err
 	}
 	if f.Lookup("context") == nil {
-		return FromEnvironment(f, os.LookupEnv)
+		return FromEnvironment(f, os.Getenv)
 	}
 	if a.Settings.context != "" {
-		if err := a.Settings.named(f); err != nil {
+		if err := a.Settings.applyNamed(f); err != nil {
 			return err
 		}
-		return FromEnvironment(f, os.LookupEnv)
+		return FromEnvironment(f, os.Getenv)
 	}
-	if err := FromEnvironment(f, os.LookupEnv); err != nil || a.Settings.Servers != "" {
+	if err := FromEnvironment(f, os.Getenv); err != nil || a.Settings.Servers != "" {
 		return err
 	}
-	return a.Settings.inUse(f, c.Annotations[ignoreCurrentContext] != "")
+	return a.Settings.applyCurrent(f, c.Annotations[ignoreCurrentContext] != "")
 }
 
 // rejectEmptyFlags returns an error for a flag with an empty value. Otherwise an unset shell
@@ -103,11 +103,11 @@ func rejectEmptyFlags(c *cobra.Command) error {
 	return wrong
 }
 
-// named applies the context of --context. The context replaces the variables for servers and
+// applyNamed applies the context of --context. The context replaces the variables for servers and
 // TLS, so its servers never get a certificate that is meant for other servers. They do get
 // the credentials of the environment, unless the context names a file with credentials,
 // because some users store credentials only there.
-func (s *Settings) named(f *pflag.FlagSet) error {
+func (s *Settings) applyNamed(f *pflag.FlagSet) error {
 	if f.Changed("servers") {
 		return UsageError("--context %s and --servers both name servers: give one of them", s.context)
 	}
@@ -123,10 +123,11 @@ func (s *Settings) named(f *pflag.FlagSet) error {
 	return apply(f, s.context, chosen)
 }
 
-// inUse applies the current context. If the command ignores it, inUse only records that.
-func (s *Settings) inUse(f *pflag.FlagSet, works bool) error {
+// applyCurrent applies the current context. If the command ignores it, applyCurrent only
+// records that.
+func (s *Settings) applyCurrent(f *pflag.FlagSet, ignored bool) error {
 	file, err := s.contexts()
-	if works {
+	if ignored {
 		if err == nil && file.Current != config.LocalContext {
 			s.From.Ignored = file.Current
 		}

@@ -29,7 +29,7 @@ type Settings struct {
 	Connect  Duration
 	Verbose  bool
 	reported bool          // whether the servers were reported
-	link     *process.Link // to the front process, nil without one
+	Link     *process.Link // to the front process that started this process, nil without one
 	Identity identity
 
 	syncHeartbeat bool
@@ -160,7 +160,7 @@ func (s *Settings) WaitFlags(f *pflag.FlagSet) {
 
 // FromEnvironment sets the flags that were not given from the environment. It ignores empty
 // variables.
-func FromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error {
+func FromEnvironment(f *pflag.FlagSet, getenv func(string) string) error {
 	var failed error
 	names, login := Environment(), choosesKerberosLogin(f)
 	f.VisitAll(func(flag *pflag.Flag) {
@@ -168,11 +168,8 @@ func FromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error
 		if !ok || flag.Changed || failed != nil || login && isKerberosLogin(flag.Name) {
 			return
 		}
-		value, ok := lookup(key)
-		if !ok || value == "" {
-			return
-		}
-		if ignoresVariable(f, flag.Name) || contextOverrides(f, flag.Name) {
+		value := getenv(key)
+		if value == "" || ignoresVariable(f, flag.Name) || contextOverrides(f, flag.Name) {
 			return
 		}
 		if err := setFlag(f, flag, value, key); err != nil {
@@ -190,8 +187,7 @@ const sourceOf = "source"
 // does not name the flag.
 func setFlag(f *pflag.FlagSet, flag *pflag.Flag, value, source string) error {
 	err := f.Set(flag.Name, value)
-	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return valueError(invalid)
 	}
 	if flag.Annotations == nil {
@@ -240,6 +236,10 @@ func ignoresVariable(f *pflag.FlagSet, name string) bool {
 	}
 	return false
 }
+
+// MaxPermits is the largest size of a semaphore. It is the library's own limit, checked before
+// a command connects.
+const MaxPermits = 1 << 20
 
 // isSemaphore reports whether a flag asks for a semaphore.
 func isSemaphore(f *pflag.FlagSet) bool { return f.Changed("count") || Given(f, "resizable") }

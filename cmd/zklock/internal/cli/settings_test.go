@@ -20,9 +20,8 @@ func TestSessionSettingsReachOptions(t *testing.T) {
 			return c.ParseFlags([]string{"--server-tick", "2", "--sync-heartbeat", "--keep-order", "--read-only"})
 		},
 		"environment": func(c *cobra.Command) error {
-			return FromEnvironment(c.Flags(), func(key string) (string, bool) {
-				value, ok := values[strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(key, "ZKLOCK_"), "_", "-"))]
-				return value, ok
+			return FromEnvironment(c.Flags(), func(key string) string {
+				return values[strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(key, "ZKLOCK_"), "_", "-"))]
 			})
 		},
 		"context": func(c *cobra.Command) error { return apply(c.Flags(), "prod", config.Context(values)) },

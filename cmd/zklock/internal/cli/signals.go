@@ -11,19 +11,14 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
 )
 
-// ErrInterrupted is the cause of a context that a signal canceled.
-type ErrInterrupted struct{ sig os.Signal }
+// interruptedError is the cause of a context that a signal canceled.
+type interruptedError struct{ sig os.Signal }
 
 // Error names the signal.
-func (e ErrInterrupted) Error() string { return "interrupted by " + e.sig.String() }
+func (e interruptedError) Error() string { return "interrupted by " + e.sig.String() }
 
-// status returns the exit code for the signal.
-func (e ErrInterrupted) status() int {
-	if n, ok := e.sig.(syscall.Signal); ok {
-		return ExitSignal + int(n)
-	}
-	return ExitFailed
-}
+// SignalExit returns the exit code of a command that a signal ended.
+func SignalExit(sig os.Signal) int { return 128 + int(sig.(syscall.Signal)) }
 
 // Interruptible returns a context that the first termination signal cancels. If there is a
 // front process, its end cancels the context too. Later signals stay in the channel. The
@@ -38,11 +33,11 @@ func Interruptible(signals <-chan os.Signal, link *process.Link) (ctx context.Co
 			case <-done:
 				return
 			case <-link.Gone():
-				cancel(ErrInterrupted{syscall.SIGHUP}) // no process waits for this one any more
+				cancel(interruptedError{syscall.SIGHUP}) // no process waits for this one any more
 				return
 			case sig := <-signals:
 				if IsTermination(sig) {
-					cancel(ErrInterrupted{sig})
+					cancel(interruptedError{sig})
 					return
 				}
 			}
@@ -67,9 +62,8 @@ func IsTermination(sig os.Signal) bool {
 // Interrupted returns the error for a context that a signal canceled, and err for any other
 // context.
 func Interrupted(ctx context.Context, err error) error {
-	var sig ErrInterrupted
-	if errors.As(context.Cause(ctx), &sig) {
-		return &ExitError{Code: sig.status()}
+	if cause, ok := errors.AsType[interruptedError](context.Cause(ctx)); ok {
+		return &ExitError{Code: SignalExit(cause.sig)}
 	}
 	return err
 }
@@ -102,6 +96,6 @@ func TerminationSignals() chan os.Signal {
 	if !ignored {
 		signal.Notify(signals, syscall.SIGHUP)
 	}
-	ignoreBrokenPipes()
+	signal.Ignore(syscall.SIGPIPE) // by default, a write to a closed pipe ends a Go program
 	return signals
 }

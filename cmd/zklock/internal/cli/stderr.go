@@ -82,7 +82,7 @@ func writeLines(written chan struct{}) {
 		}
 		next := lines.waiting[0]
 		lines.Unlock()
-		_, _ = next.file.WriteString(next.text) // nobody could be told of an error
+		_, _ = next.file.WriteString(next.text) // an error could only be reported on standard error
 		lines.Lock()
 		lines.waiting = lines.waiting[1:]
 		if lines.dropped > 0 && len(lines.waiting) == 0 {

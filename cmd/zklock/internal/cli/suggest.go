@@ -13,18 +13,9 @@ import (
 	"github.com/zklock/zklock/internal/legible"
 )
 
-// DidYouMean returns the suffix of an error about an unknown word: the most similar known
-// word, or "" if none is similar.
-func DidYouMean(word string, known []string) string {
-	if similar := config.Similar(word, known); similar != "" {
-		return "; did you mean " + similar + "?"
-	}
-	return ""
-}
-
 // OneOf returns the error for a value that is none of the known words.
 func OneOf(value, what string, known []string) error {
-	return fmt.Errorf("unknown %s %q: give %s%s", what, value, alternatives(known), DidYouMean(value, known))
+	return fmt.Errorf("unknown %s %q: give %s%s", what, value, alternatives(known), config.DidYouMean(value, known))
 }
 
 // alternatives returns words as a list that ends with "or".
@@ -62,7 +53,7 @@ func (a *App) noSuchCommand(root *cobra.Command, args []string) error {
 func Subcommand(what, example string) (cobra.PositionalArgs, func(*cobra.Command, []string) error) {
 	args := func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			suggestion := DidYouMean(args[0], commandNames(c))
+			suggestion := config.DidYouMean(args[0], commandNames(c))
 			if suggestion == "" {
 				suggestion = ": give " + alternatives(commandNames(c))
 			}

@@ -25,7 +25,7 @@ type Table struct {
 func NewTable(soft ...int) Table {
 	c := Table{soft: soft, mark: "~"}
 	if term.IsTerminal(1) {
-		c.room = TerminalColumns()
+		c.room = OutputWidth()
 	}
 	if UTF8(os.Getenv) {
 		c.mark = "…"
@@ -100,12 +100,4 @@ func (c *Table) Flush(out io.Writer) error {
 	}
 	c.pending = nil
 	return nil
-}
-
-// TerminalColumns returns the width of standard output, or 80 if it is not a terminal.
-func TerminalColumns() int {
-	if w, _, err := term.GetSize(1); err == nil && w > 0 {
-		return w
-	}
-	return 80
 }

@@ -7,9 +7,14 @@ import (
 	"golang.org/x/term"
 )
 
-// ErrorWidth returns the width of the terminal on standard error, and 80 if there is none.
-func ErrorWidth() int {
-	if w, _, err := term.GetSize(2); err == nil && w > 0 {
+// OutputWidth returns the width of the terminal on standard output, or 80 if there is none.
+func OutputWidth() int { return terminalWidth(1) }
+
+// ErrorWidth returns the width of the terminal on standard error, or 80 if there is none.
+func ErrorWidth() int { return terminalWidth(2) }
+
+func terminalWidth(fd int) int {
+	if w, _, err := term.GetSize(fd); err == nil && w > 0 {
 		return w
 	}
 	return 80

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 )
 
 func TestUTF8(t *testing.T) {
@@ -20,6 +23,40 @@ func TestUTF8(t *testing.T) {
 		}
 		if got := UTF8(func(key string) string { return env[key] }); got != tt.want {
 			t.Errorf("%s: %v", tt.env, got)
+		}
+	}
+}
+
+func TestColumns(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "abc": 3, "ü": 1, "世界": 4, "e\u0301": 1, "😀": 2, "■▲": 2, "한": 2} {
+		if got := Columns(text); got != want {
+			t.Errorf("%q has %d columns, want %d", text, got, want)
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		width int
+		want  string
+	}{
+		{"abc", 5, "abc  "}, {"abc", 3, "abc"}, {"abcd", 3, "ab~"}, {"abc", 1, "~"}, {"abc", 0, ""},
+		{"世界", 3, "世~"}, {"世界", 4, "世界"}, {"世界人", 4, "世~ "},
+	} {
+		if got := Fit(tt.text, tt.width, "~"); got != tt.want {
+			t.Errorf("%q in %d: %q, want %q", tt.text, tt.width, got, tt.want)
+		}
+	}
+}
+
+// TestFitIsExact fits random texts.
+func TestFitIsExact(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		text, width := clitest.Text(r, "a", " ", "世", "e\u0301", "\u0301", "😀", "\x1b", "\xff", "\u202e"), r.IntN(12)
+		if got := Columns(Fit(text, width, "~")); got != width {
+			t.Fatalf("%q in %d has %d", text, width, got)
 		}
 	}
 }

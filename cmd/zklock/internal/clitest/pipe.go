@@ -2,10 +2,31 @@
 package clitest
 
 import (
+	"io"
 	"os"
 	"testing"
 	"time"
 )
+
+// Stderr returns what f writes to standard error, which must be less than a pipe holds.
+func Stderr(tb testing.TB, f func()) string {
+	tb.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer r.Close()
+	old := os.Stderr
+	os.Stderr = w
+	f()
+	os.Stderr = old
+	_ = w.Close() // the test reads what was written
+	text, err := io.ReadAll(r)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(text)
+}
 
 // BlockStderr replaces standard error with a full pipe, so that writes to it block until the
 // test reads from the pipe's other end, which it returns. restore closes both ends.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -42,6 +43,9 @@ const (
 	maxContexts = 1 << 20
 	maxName     = 64
 )
+
+// permissions reports whether the mode of a file shows which users may write it.
+const permissions = runtime.GOOS != "windows"
 
 // ErrContexts is wrapped by errors about the file and its contents.
 var ErrContexts = errors.New("contexts")
@@ -152,11 +156,7 @@ func CheckContext(name string, c Context) error {
 		if slices.Contains(ContextKeys(), key) {
 			continue
 		}
-		meant := ""
-		if near := Similar(key, ContextKeys()); near != "" {
-			meant = "; did you mean " + near + "?"
-		}
-		return fmt.Errorf("context %s: %q is not a setting of a context%s", name, key, meant)
+		return fmt.Errorf("context %s: %q is not a setting of a context%s", name, key, DidYouMean(key, ContextKeys()))
 	}
 	if c["servers"] == "" {
 		return fmt.Errorf("context %s names no servers", name)
@@ -187,11 +187,7 @@ func (f *ContextFile) Get(name string) (Context, error) {
 	if c, ok := f.Contexts[name]; ok {
 		return c, nil
 	}
-	meant := ""
-	if near := Similar(name, f.Names()); near != "" {
-		meant = "; did you mean " + near + "?"
-	}
-	return nil, fmt.Errorf("%w: no context %q in %s%s", ErrContexts, name, f.Path, meant)
+	return nil, fmt.Errorf("%w: no context %q in %s%s", ErrContexts, name, f.Path, DidYouMean(name, f.Names()))
 }
 
 // Names returns the names of all contexts, LocalContext first.
@@ -221,17 +217,15 @@ func ChangeContexts(path string, must bool, change func(*ContextFile) error) err
 	if err != nil {
 		return err
 	}
-	return f.Save()
+	return f.save()
 }
 
 // lockContexts locks the directory of a file until the result is closed. The result is nil if
 // there is no directory and the file must exist.
 func lockContexts(path string, must bool) (*os.File, error) {
-	if err := ownership.CheckLinks(path); err != nil {
+	path, err := withoutLinks(path)
+	if err != nil {
 		return nil, err
-	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
 	}
 	if _, err := os.Stat(filepath.Dir(path)); must && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -247,8 +241,20 @@ func lockContexts(path string, must bool) (*os.File, error) {
 	return ownership.Lock(dir, changeTime)
 }
 
-// Save replaces the file atomically.
-func (f *ContextFile) Save() error {
+// withoutLinks returns the path of the file to replace: a link to a file that the user keeps
+// elsewhere stays a link. It returns an error for a link of another user.
+func withoutLinks(path string) (string, error) {
+	if err := ownership.CheckLinks(path); err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real, nil
+	}
+	return path, nil
+}
+
+// save replaces the file atomically. Its directory exists.
+func (f *ContextFile) save() error {
 	if f.Path == "" {
 		return fmt.Errorf("%w: HOME is not set; name the file with --config-file", ErrContexts)
 	}
@@ -260,17 +266,11 @@ func (f *ContextFile) Save() error {
 	if err != nil {
 		return err
 	}
-	path := f.Path
-	if err := ownership.CheckLinks(path); err != nil {
-		return fmt.Errorf("%w: %w", ErrContexts, err)
+	path, err := withoutLinks(f.Path)
+	if err == nil {
+		err = replace(path, text)
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // a link to where somebody keeps such files stays one
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("%w: %w", ErrContexts, err)
-	}
-	if err := replace(path, text); err != nil {
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrContexts, err)
 	}
 	return nil

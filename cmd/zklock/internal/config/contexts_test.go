@@ -36,11 +36,15 @@ func TestSaveAndLoad(t *testing.T) {
 	if _, err := Load(path, true); !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, ErrContexts) {
 		t.Errorf("a file that must be there: %v", err)
 	}
-	f.Contexts["prod"] = Context{"servers": "zk1:2181,zk2:2181/locks", "session-timeout": "10s", "tls-ca": "/a b/ca.pem"}
-	f.Contexts["test.1"] = Context{"servers": "[::1]:2181"}
-	f.Current = "prod"
 	for range 2 { // anew, and over another one
-		if err := f.Save(); err != nil {
+		err := ChangeContexts(path, false, func(changed *ContextFile) error {
+			changed.Contexts["prod"] = Context{"servers": "zk1:2181,zk2:2181/locks", "session-timeout": "10s", "tls-ca": "/a b/ca.pem"}
+			changed.Contexts["test.1"] = Context{"servers": "[::1]:2181"}
+			changed.Current = "prod"
+			f = changed
+			return nil
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,14 +70,14 @@ func TestLink(t *testing.T) {
 	dir := t.TempDir()
 	real, link := filepath.Join(dir, "real.yaml"), filepath.Join(dir, "link.yaml")
 	f := &ContextFile{Path: real, Current: LocalContext, Contexts: map[string]Context{}}
-	if err := f.Save(); err != nil {
+	if err := f.save(); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(real, link); err != nil {
 		t.Skip(err)
 	}
 	f.Path, f.Contexts["a"] = link, Context{"servers": "h:1"}
-	if err := f.Save(); err != nil {
+	if err := f.save(); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := Load(real, true); err != nil || len(got.Contexts) != 1 {
@@ -149,7 +153,7 @@ func TestOtherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &ContextFile{Path: link, Current: LocalContext, Contexts: map[string]Context{"a": {"servers": "h:1"}}}
-	if err := f.Save(); !errors.Is(err, ErrContexts) || !strings.Contains(err.Error(), "symbolic link of user 12345") {
+	if err := f.save(); !errors.Is(err, ErrContexts) || !strings.Contains(err.Error(), "symbolic link of user 12345") {
 		t.Errorf("a link: %v", err)
 	}
 	if text, err := os.ReadFile(path); err != nil || len(text) > 0 {

@@ -1,6 +1,10 @@
 package config
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // Reasons why a key of ZooKeeper has no effect here.
 const (
@@ -67,16 +71,9 @@ func idleKeys() idle {
 
 // everyKey returns all known keys, as candidates for a misspelled one, in no order.
 func everyKey(keys map[string]setter, i idle) []string {
-	list := []string{
+	list := slices.AppendSeq(slices.Collect(maps.Keys(keys)), maps.Keys(i.exact))
+	return append(list,
 		"ssl.keyStore.location", "ssl.keyStore.password", "ssl.keyStore.type", "ssl.trustStore.location", "ssl.trustStore.password",
 		"ssl.trustStore.type", "ssl.clientAuth", "ssl.protocol", "ssl.enabledProtocols", "ssl.ciphersuites",
-		"metricsProvider.className", "metricsProvider.httpPort", "metricsProvider.httpHost",
-	}
-	for key := range keys {
-		list = append(list, key)
-	}
-	for key := range i.exact {
-		list = append(list, key)
-	}
-	return list
+		"metricsProvider.className", "metricsProvider.httpPort", "metricsProvider.httpHost")
 }

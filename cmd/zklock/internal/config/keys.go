@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -20,9 +21,7 @@ type setter func(c *ServerConfig, line int, value string) error
 func knownKeys() map[string]setter {
 	keys := map[string]setter{}
 	for _, group := range []map[string]setter{placeKeys(), limitKeys(), storageKeys(), authKeys(), otherKeys()} {
-		for key, set := range group {
-			keys[key] = set
-		}
+		maps.Copy(keys, group)
 	}
 	return keys
 }
@@ -160,7 +159,7 @@ func authKeys() map[string]setter {
 		"DigestAuthenticationProvider.enabled":     only("true", "this server cannot disable the scheme digest"),
 		"superUser":                                (*ServerConfig).superUser,
 		"X509AuthenticationProvider.superUser":     into(text, func(c *ServerConfig) *string { return &c.Server.X509SuperUser }),
-		"SASLAuthenticationProvider.superPassword": into(text, func(c *ServerConfig) *string { return &c.superSecret }),
+		"SASLAuthenticationProvider.superPassword": into(text, func(c *ServerConfig) *string { return &c.SuperPassword }),
 		"java.security.auth.login.config":          path("java.security.auth.login.config", func(c *ServerConfig) *string { return &c.JAAS }),
 		"sasl.serverconfig":                        into(text, func(c *ServerConfig) *string { return &c.Section }),
 		"sessionRequireClientSASLAuth":             into(boolean, func(c *ServerConfig) *bool { return &c.Server.RequireSASL }),

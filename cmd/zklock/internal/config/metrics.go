@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net"
 	"strconv"
 	"strings"
@@ -43,13 +44,7 @@ func (c *ServerConfig) finishMetrics() {
 	m := &c.metrics
 	switch m.class {
 	case "PrometheusMetricsProvider":
-		if m.host == "" {
-			m.host = metricsHost
-		}
-		if m.port == 0 {
-			m.port = metricsPort
-		}
-		c.Metrics = net.JoinHostPort(m.host, strconv.Itoa(m.port))
+		c.Metrics = net.JoinHostPort(cmp.Or(m.host, metricsHost), strconv.Itoa(cmp.Or(m.port, metricsPort)))
 	case "", "DefaultMetricsProvider", "NullMetricsProvider":
 		if m.port != 0 {
 			c.note(Note{Text: "metricsProvider.httpPort has no effect without metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"})

@@ -8,6 +8,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// DidYouMean returns the suffix of an error about an unknown word: the most similar known
+// word, or "" if none is similar.
+func DidYouMean(word string, known []string) string {
+	if similar := Similar(word, known); similar != "" {
+		return "; did you mean " + similar + "?"
+	}
+	return ""
+}
+
 // Similar returns the known word that is most similar to key, or "" if none is. Like in
 // cobra, at most two letters differ, or one in a short word, or key is a prefix of the
 // word.

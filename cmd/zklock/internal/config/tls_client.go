@@ -154,10 +154,7 @@ func verify(state tls.ConnectionState, roots *x509.CertPool) error {
 
 // pair reads the certificate and the key.
 func (c ClientTLS) pair() (*tls.Certificate, error) {
-	key := c.Key
-	if key == "" {
-		key = c.Cert
-	}
+	key := cmp.Or(c.Key, c.Cert)
 	keyPEM, err := readPEM(key)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTLSFiles, err)

@@ -50,11 +50,17 @@ type ServerConfig struct {
 	// Notes are remarks for the user, in the order of the lines.
 	Notes []Note
 
-	metrics      metrics
-	enforce      bool
-	schemes      []string
-	superSecret  string
-	confidential bool
+	// SuperPassword is the SASL password of the user super, which ZooKeeper reads from
+	// SASLAuthenticationProvider.superPassword.
+	SuperPassword string
+
+	// Confidential means that the file contains a secret: a password, or a digest, with
+	// which an attacker can test passwords.
+	Confidential bool
+
+	metrics metrics
+	enforce bool
+	schemes []string
 }
 
 // Note is a remark about a line of the file. Its text contains no control characters and
@@ -85,14 +91,6 @@ func (c *ServerConfig) Secure() string {
 	}
 	return net.JoinHostPort(c.SecureAddress, strconv.Itoa(c.SecurePort))
 }
-
-// SuperPassword returns the SASL password of the user super, which ZooKeeper reads from
-// SASLAuthenticationProvider.superPassword, or "".
-func (c *ServerConfig) SuperPassword() string { return c.superSecret }
-
-// Confidential reports whether the file contains a secret: a password, or a digest, with
-// which an attacker can test passwords.
-func (c *ServerConfig) Confidential() bool { return c.confidential }
 
 // ParseServerConfig parses a file. name is for messages only.
 func ParseServerConfig(name string, r io.Reader) (*ServerConfig, error) {
@@ -160,7 +158,7 @@ func (c *ServerConfig) set(k *known, p property) error {
 		return err
 	}
 	if isSecret(key) && value != "" {
-		c.confidential = true
+		c.Confidential = true
 	}
 	if set, ok := k.keys[key]; ok {
 		return set(c, p.line, value)

@@ -125,7 +125,7 @@ func TestMetrics(t *testing.T) {
 func TestUsersAndTLS(t *testing.T) {
 	c := parse(t, "zookeeper.java.security.auth.login.config=/etc/jaas.conf\nsasl.serverconfig=Mine\n"+
 		"SASLAuthenticationProvider.superPassword=geheim\nssl.keyStore.location=/k.pem\nssl.keyStore.password=x\nssl.clientAuth=none\nclient.portUnification=true")
-	if c.JAAS != "/etc/jaas.conf" || c.Section != "Mine" || c.SuperPassword() != "geheim" || !c.Unify {
+	if c.JAAS != "/etc/jaas.conf" || c.Section != "Mine" || c.SuperPassword != "geheim" || !c.Unify {
 		t.Errorf("%+v", c)
 	}
 	if files, _, err := c.TLS.Files(); err != nil || files.Cert != "/k.pem" {
@@ -203,7 +203,7 @@ func TestConfidential(t *testing.T) {
 		"ssl.keyStore.password=x": true, "zookeeper.ssl.trustStore.password=x": true, "ssl.quorum.keyStore.password=x": true,
 		"DigestAuthenticationProvider.superDigest=super:a=": true, "SASLAuthenticationProvider.superPassword=x": true,
 	} {
-		if got := parse(t, in).Confidential(); got != want {
+		if got := parse(t, in).Confidential; got != want {
 			t.Errorf("%q: %v", in, got)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"sync"
 
 	"github.com/zklock/zklock/inspect"
@@ -53,12 +54,7 @@ func answered(err error) bool { return err == nil || errors.Is(err, zk.ErrNoAuth
 
 // isLock reports whether a lock is at a path.
 func (f *Facts) isLock(path string) bool {
-	for _, l := range f.Locks {
-		if l.Path == path {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.Locks, func(l *inspect.Lock) bool { return l.Path == path })
 }
 
 // readers is the number of concurrent reads.

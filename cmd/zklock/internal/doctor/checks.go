@@ -15,7 +15,7 @@ var errNoSession = errors.New("no server opens a session")
 // Run gathers all facts and judges them. It fails only if ctx ends: servers that do not
 // answer are a finding.
 func Run(ctx context.Context, c Config) (Report, error) {
-	f := &Facts{Config: c.filled(), Now: time.Now()}
+	f := &Facts{Config: c, Now: time.Now()}
 	rate := measureRate()
 	f.Servers = f.Config.servers(ctx)
 	if f.Main = errNoSession; len(f.reached()) > 0 {

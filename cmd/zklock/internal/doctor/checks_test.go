@@ -17,10 +17,16 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
+// testConfig returns the configuration of the command's defaults.
+func testConfig() Config {
+	return Config{Prefix: "/zklock", Zk: zk.Options{SessionTimeout: 20 * time.Second}, Limit: 10 * time.Second, Apart: time.Millisecond}
+}
+
 // look runs a checkup of a server in this process.
 func look(t *testing.T, srv *zktest.Server, edit ...func(*Config)) Report {
 	t.Helper()
-	c := Config{Servers: srv.Servers(), Zk: zk.Options{DialContext: srv.DialContext}, Apart: time.Millisecond}
+	c := testConfig()
+	c.Servers, c.Zk.DialContext = srv.Servers(), srv.DialContext
 	for _, e := range edit {
 		e(&c)
 	}
@@ -368,7 +374,9 @@ func TestCanceled(t *testing.T) {
 	srv := zktest.Start(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Run(ctx, Config{Servers: srv.Servers(), Zk: zk.Options{DialContext: srv.DialContext}}); err == nil {
+	c := testConfig()
+	c.Servers, c.Zk.DialContext = srv.Servers(), srv.DialContext
+	if _, err := Run(ctx, c); err == nil {
 		t.Error("a report of nothing")
 	}
 }

@@ -84,15 +84,14 @@ func Command(a *cli.App) *cobra.Command {
 		Long:    doctorHelp,
 		Example: doctorExample,
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return unknown(cli.UsageError("zklock doctor takes one prefix, got %d arguments", len(args)))
+			if err := cli.AtMostOnePrefix(c, args); err != nil {
+				return unknown(err)
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			err := checkup(a, c, &f, args)
-			var e *cli.ExitError
-			if err == nil || errors.As(err, &e) && e.Err == nil { // the report already says so
+			if e, ok := errors.AsType[*cli.ExitError](err); err == nil || ok && e.Err == nil { // the report already says so
 				return err
 			}
 			return unknown(err)
@@ -116,13 +115,7 @@ func unknown(err error) error { return &cli.ExitError{Code: exitUnknown, Err: er
 
 // checkup checks the command line, runs the checks, and prints the report.
 func checkup(a *cli.App, c *cobra.Command, f *doctorFlags, args []string) error {
-	if err := a.Begin(c); err != nil {
-		return err
-	}
-	if err := a.Settings.Check(c.Flags()); err != nil {
-		return err
-	}
-	if err := f.out.Check(c.Flags()); err != nil {
+	if err := a.Begin(c, a.Settings.Check, f.out.Check); err != nil {
 		return err
 	}
 	switch {
@@ -137,7 +130,7 @@ func checkup(a *cli.App, c *cobra.Command, f *doctorFlags, args []string) error 
 	if err != nil {
 		return err
 	}
-	cfg, err := patient(&a.Settings, prefix, f)
+	cfg, err := newConfig(&a.Settings, prefix, f)
 	if err != nil {
 		return err
 	}
@@ -177,7 +170,7 @@ func watchReports(s *cli.Settings, cfg Config, f *doctorFlags) error {
 				if _, err := fmt.Fprintf(out, "-- %s\n", r.At.Local().Format(time.DateTime)); err != nil {
 					return err
 				}
-				return r.Write(out, cli.TerminalColumns(), colored())
+				return r.Write(out, cli.OutputWidth(), colored())
 			}
 			if err := cli.UntilInterrupted(ctx, func() error { return f.out.Write(os.Stdout, shows) }); err != nil {
 				return cli.Interrupted(ctx, err)
@@ -218,18 +211,18 @@ func zxidFile(s *cli.Settings) (string, error) {
 	if name == "" {
 		return "", nil
 	}
-	dir, err := local.Dir(local.Mine())
+	own, err := local.Own()
 	if err == nil {
-		err = local.Prepare(dir)
+		err = local.Prepare(own.Dir)
 	}
 	if err != nil {
 		return "", err
 	}
-	return config.ZxidFile(dir, name), nil
+	return config.ZxidFile(own.Dir, name), nil
 }
 
-// patient is what to look at.
-func patient(s *cli.Settings, prefix string, f *doctorFlags) (Config, error) {
+// newConfig returns the configuration of the checks.
+func newConfig(s *cli.Settings, prefix string, f *doctorFlags) (Config, error) {
 	ctx, cancel := s.ConnectContext(context.Background())
 	defer cancel()
 	t, err := s.Target(ctx)
@@ -257,7 +250,7 @@ func patient(s *cli.Settings, prefix string, f *doctorFlags) (Config, error) {
 // shownReport returns a report in all output formats.
 func shownReport(r Report) cli.Result {
 	return cli.Result{
-		Table: func(out io.Writer) error { return r.Write(out, cli.TerminalColumns(), colored()) },
+		Table: func(out io.Writer) error { return r.Write(out, cli.OutputWidth(), colored()) },
 		Names: func() (subjects []string) {
 			seen := map[string]bool{}
 			for _, f := range r.Findings {

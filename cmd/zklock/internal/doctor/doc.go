@@ -1,11 +1,11 @@
 // Package doctor checks ZooKeeper servers and the locks on them, and says what is
 // wrong and what to do about it.
 //
-// [Run] asks (probe.go, words.go, access.go, locks.go) and gathers [Facts]; what they
-// mean is decided by functions of the facts alone, one file a subject, named
-// judge_*.go. So every judgement can be tested without a server to match.
+// [Run] queries the servers (probe.go, words.go, access.go, silence.go) and gathers
+// [Facts]. The functions in judge_*.go, one file for each subject, decide what the facts
+// mean. They use only the facts, so tests need no server for them.
 //
-// It changes nothing, but for two things that leave no trace: sessions of its own,
-// and where it may one znode that is made and deleted in one transaction, which
-// nobody can see. That tells the leader's clock, and that one may write.
+// The package changes nothing, except that it opens its own sessions, and creates and
+// deletes one znode in one transaction, which no other client sees. That transaction shows
+// the leader's clock, and whether this client may create znodes.
 package doctor

@@ -1,8 +1,6 @@
 package doctor
 
 import (
-	"context"
-	"net"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -10,15 +8,13 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// Config says what to check, and how. Servers must be set.
+// Config says what to check, and how.
 type Config struct {
 	// Servers is the connection string, as for [zk.Dial].
 	Servers string
 	// Zk has the options of every session. SessionTimeout is the timeout that is judged.
-	// Zero fields have their meaning in zk.Options.
 	Zk zk.Options
 	// Prefix is the path below which locks are checked; "/" means all locks.
-	// Empty means /zklock.
 	Prefix string
 	// Layout is the custom layout of the locks, if they have one.
 	Layout zklock.Layout
@@ -33,36 +29,10 @@ type Config struct {
 	ZxidErr  error
 	// Private reports that only this user reaches the servers.
 	Private bool
-	// Limit is the time limit for connecting to one server, and for the requests to it; 0
-	// means 10 s.
+	// Limit is the time limit for connecting to one server, and for the requests to it.
 	Limit time.Duration
-	// Apart is the time between the two reads of a possible deadlock; 0 means 1 s.
+	// Apart is the time between the two reads of a possible deadlock.
 	Apart time.Duration
-}
-
-// filled returns the configuration with defaults for zero fields.
-func (c Config) filled() Config {
-	if c.Prefix == "" {
-		c.Prefix = "/zklock"
-	}
-	if c.Limit <= 0 {
-		c.Limit = 10 * time.Second
-	}
-	if c.Apart <= 0 {
-		c.Apart = time.Second
-	}
-	if c.Zk.SessionTimeout == 0 {
-		c.Zk.SessionTimeout = 20 * time.Second
-	}
-	return c
-}
-
-// dial makes a connection for requests outside of a session.
-func (c Config) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if c.Zk.DialContext != nil {
-		return c.Zk.DialContext(ctx, network, address)
-	}
-	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
 // A Server has the facts about one server.

@@ -36,17 +36,7 @@ func (l Level) Exit() int {
 
 // rank orders levels. A known problem ranks above an unknown result.
 func (l Level) rank() int {
-	switch l {
-	case Critical:
-		return 4
-	case Warning:
-		return 3
-	case Unknown:
-		return 2
-	case Note:
-		return 1
-	}
-	return 0
+	return slices.Index([]Level{OK, Note, Unknown, Warning, Critical}, l)
 }
 
 // The subjects of checks, in the order of the report.
@@ -95,8 +85,8 @@ type Report struct {
 	Zxid     int64     `json:"-"` // of the last transaction, 0 if unknown; for the next run
 }
 
-// Like reports whether two reports find the same things wrong, in the same locks and at
-// the same servers. What they measured, and how long things have been so, may differ.
+// Like reports whether two reports have the same findings about the same locks and servers.
+// Measured values and times may differ.
 func (r Report) Like(o Report) bool {
 	return slices.EqualFunc(r.Findings, o.Findings, func(a, b Finding) bool {
 		return a.Level == b.Level && a.Check == b.Check && slices.Equal(a.Locks, b.Locks) && slices.Equal(a.Servers, b.Servers)
@@ -125,7 +115,7 @@ func (s Span) MarshalJSON() ([]byte, error) {
 	return json.Marshal(time.Duration(s).Round(time.Microsecond).Seconds())
 }
 
-// String is the duration for people: three digits are enough of a latency.
+// String returns the duration with two or three digits, which are enough for a latency.
 func (s Span) String() string {
 	d := time.Duration(s)
 	switch {
@@ -154,10 +144,8 @@ func (f Finding) at(servers ...Server) Finding {
 	return f
 }
 
-// count formats a number and its noun.
-func count(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
+// about returns the finding with the paths that it is about.
+func (f Finding) about(locks ...string) Finding {
+	f.Locks = locks
+	return f
 }

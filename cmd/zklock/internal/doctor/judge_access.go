@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
@@ -50,12 +52,8 @@ func (f *Facts) judgePlain() []Finding {
 	if len(plain) == 0 {
 		return nil
 	}
-	one := finding(Warning, checkAccess, "use TLS (see --tls-ca): without TLS, an attacker on the network can read the password",
-		"a digest password is sent without TLS to %s", names(plain))
-	for _, s := range plain {
-		one.Servers = append(one.Servers, s.Address)
-	}
-	return []Finding{one}
+	return []Finding{finding(Warning, checkAccess, "use TLS (see --tls-ca): without TLS, an attacker on the network can read the password",
+		"a digest password is sent without TLS to %s", names(plain)).at(plain...)}
 }
 
 // remote reports whether an address is on another machine.
@@ -93,9 +91,7 @@ func (f *Facts) judgeParents() []Finding {
 	add := func(level Level, paths []string, do, format string) {
 		if len(paths) > 0 {
 			slices.Sort(paths)
-			one := finding(level, checkAccess, do, format, some(paths))
-			one.Locks = paths
-			found = append(found, one)
+			found = append(found, finding(level, checkAccess, do, format, some(paths)).about(paths...))
 		}
 	}
 	add(Critical, cannotLeave, "permit DELETE to every client that has CREATE: without it, a holder can release the lock only by ending its session",
@@ -113,25 +109,17 @@ func (f *Facts) judgeParents() []Finding {
 // judgeUnread finds entries that this client may not read.
 func (f *Facts) judgeUnread() []Finding {
 	var paths []string
-	n := 0
 	for _, l := range f.Locks {
-		for _, e := range l.Entries {
-			if e.Mode != zklock.Stray && e.Token == 0 {
-				n++
-				paths = append(paths, l.Path)
-			}
+		if slices.ContainsFunc(l.Entries, func(e inspect.Entry) bool { return e.Mode != zklock.Stray && e.Token == 0 }) {
+			paths = append(paths, l.Path)
 		}
 	}
-	if n == 0 {
+	if len(paths) == 0 {
 		return nil
 	}
 	slices.Sort(paths)
-	paths = slices.Compact(paths)
-	what := "you may not read some entries of %s"
-	one := finding(Warning, checkAccess, "give all clients of the lock READ on its entries (see --acl): a waiter watches the entry ahead of it, which needs READ",
-		what, some(paths))
-	one.Locks = paths
-	return []Finding{one}
+	return []Finding{finding(Warning, checkAccess, "give all clients of the lock READ on its entries (see --acl): a waiter watches the entry ahead of it, which needs READ",
+		"you may not read some entries of %s", some(paths)).about(paths...)}
 }
 
 // anybody returns the permissions that an ACL gives to every client.
@@ -181,7 +169,7 @@ func some(paths []string) string {
 	}
 	text := strings.Join(names, ", ")
 	if more := len(paths) - most; more > 0 {
-		text += " and " + count(more, "other")
+		text += " and " + cli.Count(more, "other")
 	}
 	return text
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -35,7 +36,7 @@ func (f *Facts) judgeLocks() []Finding {
 	case f.Walk != nil:
 		found = append(found, finding(Unknown, checkLocks, "run doctor for smaller prefixes, one at a time", "doctor did not read all locks: %v", f.Walk))
 	}
-	return append(found, finding(OK, checkLocks, "", "%s below %s: %d held, %d waiting", count(len(f.Locks), "lock"), legible.Path(f.Prefix), held, waiting))
+	return append(found, finding(OK, checkLocks, "", "%s below %s: %d held, %d waiting", cli.Count(len(f.Locks), "lock"), legible.Path(f.Prefix), held, waiting))
 }
 
 // judgeLayouts finds entries on one path that do not exclude each other, and strays. show
@@ -54,12 +55,11 @@ func (f *Facts) judgeLayouts() []Finding {
 	}
 	var found []Finding
 	for _, w := range texts {
-		one := finding(Warning, checkLayouts, "see zklock show for the owner of each entry; use a separate path for each recipe, or one layout for all clients (zklock run --layout)", "%s: %s", some(of[w]), w)
+		do := "see zklock show for the owner of each entry; use a separate path for each recipe, or one layout for all clients (zklock run --layout)"
 		if strings.Contains(w, "stray") {
-			one.Do = "find out which program created them (zklock show lists them), and delete them if no program needs them"
+			do = "find out which program created them (zklock show lists them), and delete them if no program needs them"
 		}
-		one.Locks = of[w]
-		found = append(found, one)
+		found = append(found, finding(Warning, checkLayouts, do, "%s: %s", some(of[w]), w).about(of[w]...))
 	}
 	found = append(found, f.judgeSessionless()...)
 	if len(found) == 0 && len(f.Locks) > 0 {
@@ -74,10 +74,8 @@ func (f *Facts) judgeSessionless() []Finding {
 	for _, l := range f.Locks {
 		for _, e := range l.Contenders() {
 			if e.Session == 0 && e.Token != 0 {
-				one := finding(Critical, checkLayouts, "if its client no longer needs it, delete it: it belongs to no session, so the servers never delete it",
-					"%s: the entry %s is not ephemeral: its successors wait until a client deletes it", legible.Path(l.Path), legible.Path(e.Name))
-				one.Locks = []string{l.Path}
-				found = append(found, one)
+				found = append(found, finding(Critical, checkLayouts, "if its client no longer needs it, delete it: it belongs to no session, so the servers never delete it",
+					"%s: the entry %s is not ephemeral: its successors wait until a client deletes it", legible.Path(l.Path), legible.Path(e.Name)).about(l.Path))
 			}
 		}
 	}
@@ -104,7 +102,7 @@ func (f *Facts) judgeSequence() []Finding {
 	}
 	var found []Finding
 	most, where := int64(0), ""
-	for _, at := range sorted(used) {
+	for _, at := range slices.Sorted(maps.Keys(used)) {
 		n := used[at]
 		if n > most {
 			most, where = n, at
@@ -124,10 +122,8 @@ func (f *Facts) judgeSequence() []Finding {
 		if n >= queue.SequenceLimit {
 			fails = "Until then, every acquire fails"
 		}
-		one := finding(level, checkSequence, "stop its clients, delete "+legible.Word(at)+" while it is empty, and start the clients again: a new znode counts from 0. "+fails,
-			"%s has used %d%% of its sequence numbers%s", legible.Path(at), n*100/lastSequence, f.lasts(at, n))
-		one.Locks = []string{at}
-		found = append(found, one)
+		found = append(found, finding(level, checkSequence, "stop its clients, delete "+legible.Word(at)+" while it is empty, and start the clients again: a new znode counts from 0. "+fails,
+			"%s has used %d%% of its sequence numbers%s", legible.Path(at), n*100/lastSequence, f.lasts(at, n)).about(at))
 	}
 	if len(found) == 0 && most > 0 {
 		found = append(found, finding(OK, checkSequence, "", "%s of the sequence numbers are used; most in %s", share(most), legible.Path(where)))
@@ -164,16 +160,6 @@ func sequenceOf(name string) (int64, bool) {
 	return n, true
 }
 
-// sorted returns the keys of a map in order.
-func sorted[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
 // manyLocks is the number of locks of one session above which doctor reports it.
 const manyLocks = 100
 
@@ -194,23 +180,17 @@ func (f *Facts) judgeSessions() []Finding {
 		}
 	}
 	var found []Finding
-	var sessions []int64
-	for id := range locks {
-		sessions = append(sessions, id)
-	}
-	slices.SortFunc(sessions, func(a, b int64) int {
+	sessions := slices.SortedFunc(maps.Keys(locks), func(a, b int64) int {
 		return cmp.Or(cmp.Compare(len(locks[b]), len(locks[a])), cmp.Compare(a, b))
 	})
 	for _, id := range sessions {
 		if n := len(locks[id]); n >= manyLocks {
-			one := finding(Warning, checkSessions, "spread the locks over several sessions: if this session ends, all its holds are lost, and their requests share one connection",
-				"%s (session %s) holds or waits for %d locks", who[id], inspect.FormatSession(id), n)
-			one.Locks = sorted(locks[id])
-			found = append(found, one)
+			found = append(found, finding(Warning, checkSessions, "spread the locks over several sessions: if this session ends, all its holds are lost, and their requests share one connection",
+				"%s (session %s) holds or waits for %d locks", who[id], inspect.FormatSession(id), n).about(slices.Sorted(maps.Keys(locks[id]))...))
 		}
 	}
 	if len(found) == 0 && len(sessions) > 0 {
-		found = append(found, finding(OK, checkSessions, "", "%s; none holds or waits for more than %s", count(len(sessions), "session"), count(len(locks[sessions[0]]), "lock")))
+		found = append(found, finding(OK, checkSessions, "", "%s; none holds or waits for more than %s", cli.Count(len(sessions), "session"), cli.Count(len(locks[sessions[0]]), "lock")))
 	}
 	return found
 }
@@ -227,27 +207,26 @@ func (f *Facts) judgeDeadlocks() []Finding {
 			if outer := inspect.OwnerName(link.Holds.Entry); link.Waits.Owner.ParentSession != "" && outer != who {
 				who += ", inside " + outer + ","
 			}
-			step := fmt.Sprintf("%s waits for %s, held by %s", who, legible.Path(link.Waits.Path), inspect.OwnerName(next.Holds.Entry))
+			how := "held by"
 			if !next.Holds.Holder {
-				step = fmt.Sprintf("%s waits for %s, queued after %s", who, legible.Path(link.Waits.Path), inspect.OwnerName(next.Holds.Entry))
+				how = "queued after"
 			}
-			steps = append(steps, step)
+			steps = append(steps, fmt.Sprintf("%s waits for %s, %s %s", who, legible.Path(link.Waits.Path), how, inspect.OwnerName(next.Holds.Entry)))
 			locks = append(locks, link.Waits.Path)
 		}
-		one := finding(Critical, checkDeadlock, "", "%s", strings.Join(steps, "; "))
+		const do = "end one of these clients, or make it release one of its locks (zklock revoke, then zklock break); to prevent deadlocks, acquire several locks together (zklock run --lock, zklock.All), or always in the same order"
+		one := finding(Critical, checkDeadlock, do, "%s", strings.Join(steps, "; ")).about(locks...)
 		if d.Blocked > 0 {
 			verb := "wait"
 			if d.Blocked == 1 {
 				verb = "waits"
 			}
-			one.What += fmt.Sprintf("; %s %s for them", count(d.Blocked, "more session"), verb)
+			one.What += fmt.Sprintf("; %s %s for them", cli.Count(d.Blocked, "more session"), verb)
 		}
-		one.Do = "end one of these clients, or make it release one of its locks (zklock revoke, then zklock break); to prevent deadlocks, acquire several locks together (zklock run --lock, zklock.All), or always in the same order"
 		if !d.Certain {
 			one.Level = Warning
 			one.What += "; one session waits for several locks at once, so another of its threads may still release a lock"
 		}
-		one.Locks = locks
 		found = append(found, one)
 	}
 	if len(found) == 0 && len(f.Locks) > 0 {
@@ -274,10 +253,8 @@ func (f *Facts) judgeJeopardy() []Finding {
 		if s.For > 0 {
 			silent = fmt.Sprintf("for at least %s of %s, the servers have not heard from", cli.ShortDuration(s.For), cli.ShortDuration(s.Timeout))
 		}
-		one := finding(Warning, checkJeopardy, "check whether the client is stopped or cannot reach the servers. When its session expires, it loses the lock, and the next waiter gets it",
-			"%s holds %s, and %s its session %s, which expires in %s", who[s.Session], some(held[s.Session]), silent, inspect.FormatSession(s.Session), cli.ShortDuration(s.Left))
-		one.Locks = held[s.Session]
-		found = append(found, one)
+		found = append(found, finding(Warning, checkJeopardy, "check whether the client is stopped or cannot reach the servers. When its session expires, it loses the lock, and the next waiter gets it",
+			"%s holds %s, and %s its session %s, which expires in %s", who[s.Session], some(held[s.Session]), silent, inspect.FormatSession(s.Session), cli.ShortDuration(s.Left)).about(held[s.Session]...))
 	}
 	switch {
 	case len(held) == 0 || len(found) > 0:
@@ -315,7 +292,7 @@ func (f *Facts) judgeHeld() []Finding {
 		if where == "" || age > oldest {
 			oldest, where = age, l.Path
 		}
-		one := finding(Warning, checkHeld, "see zklock show "+legible.Word(l.Path)+"; request its release with zklock revoke; if the holder does not respond, use zklock break", "")
+		one := finding(Warning, checkHeld, "see zklock show "+legible.Word(l.Path)+"; request its release with zklock revoke; if the holder does not respond, use zklock break", "").about(l.Path)
 		usual, n := f.usual(l, first)
 		switch {
 		case f.Held > 0 && age > f.Held:
@@ -325,12 +302,11 @@ func (f *Facts) judgeHeld() []Finding {
 			if l.Waiting() == 0 {
 				one.Level = Note
 			} else {
-				one.What += "; it has " + count(l.Waiting(), "waiter")
+				one.What += "; it has " + cli.Count(l.Waiting(), "waiter")
 			}
 		default:
 			continue
 		}
-		one.Locks = []string{l.Path}
 		found = append(found, one)
 	}
 	if len(found) == 0 && where != "" {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
@@ -84,7 +85,7 @@ func (f *Facts) judgeServers() []Finding {
 	}
 	if reached == 0 {
 		return append(found, finding(Critical, checkServers, "check the addresses, the servers, and the network: no client can acquire a lock, and holds end within the session timeout",
-			"none of %s opens a session", count(len(f.Servers), "server")))
+			"none of %s opens a session", cli.Count(len(f.Servers), "server")))
 	}
 	if f.Main != nil {
 		found = append(found, finding(Unknown, checkServers, "run doctor again; if this repeats, read the servers' logs", "the servers stopped answering: %v", f.Main))
@@ -131,10 +132,10 @@ func (f *Facts) judgeQuorum() []Finding {
 	switch {
 	case spare < 0:
 		found = append(found, finding(Critical, checkQuorum, "start the other servers: without a majority, no client can acquire or release a lock",
-			"only %d of %s take part", up, count(voters, "voting server")))
+			"only %d of %s take part", up, cli.Count(voters, "voting server")))
 	case !counted:
 		found = append(found, finding(Note, checkQuorum, "give addresses at which all voting servers answer, so that doctor can count them",
-			"a majority of %s takes part", count(voters, "voting server")))
+			"a majority of %s takes part", cli.Count(voters, "voting server")))
 	case spare == 0 && up < voters:
 		found = append(found, finding(Warning, checkQuorum, "start the other servers before one more fails",
 			"%d of %d voting servers take part: if one more fails, no client can acquire or release a lock", up, voters))
@@ -233,18 +234,19 @@ func (f *Facts) judgeVersions() []Finding {
 		return []Finding{finding(Note, checkVersions, "add srvr to the servers' 4lw.commands.whitelist", "the servers do not report their versions")}
 	}
 	var found []Finding
-	if oldest := versions[0]; compareVersions(oldest, oldestVersion) < 0 {
-		found = append(found, finding(Critical, checkVersions, "update the servers: zklock needs "+oldestVersion+" or later, because older servers do not answer requests that they do not know",
-			"version %s on %s", oldest, names(of[oldest])).at(of[oldest]...))
-	} else if compareVersions(oldest, "3.5") < 0 {
-		found = append(found, finding(Warning, checkVersions, "update the servers: this version has no container znodes, so the znodes of unused locks remain (see zklock gc), no recursive watches, so top and ui poll, and does not report its time",
-			"version %s on %s", oldest, names(of[oldest])).at(of[oldest]...))
-	} else if compareVersions(oldest, "3.5.3") < 0 {
-		found = append(found, finding(Warning, checkVersions, "update the servers: this version has no container znodes, so the znodes of unused locks remain; see zklock gc",
-			"version %s on %s", oldest, names(of[oldest])).at(of[oldest]...))
-	} else if compareVersions(oldest, "3.6") < 0 {
-		found = append(found, finding(Note, checkVersions, "update the servers: this version has no recursive watches, so top and ui poll",
-			"version %s on %s", oldest, names(of[oldest])).at(of[oldest]...))
+	oldest, level, lacks := versions[0], Warning, ""
+	switch before := func(version string) bool { return compareVersions(oldest, version) < 0 }; {
+	case before(oldestVersion):
+		level, lacks = Critical, "zklock needs "+oldestVersion+" or later, because older servers do not answer requests that they do not know"
+	case before("3.5"):
+		lacks = "this version has no container znodes, so the znodes of unused locks remain (see zklock gc), no recursive watches, so top and ui poll, and does not report its time"
+	case before("3.5.3"):
+		lacks = "this version has no container znodes, so the znodes of unused locks remain; see zklock gc"
+	case before("3.6"):
+		level, lacks = Note, "this version has no recursive watches, so top and ui poll"
+	}
+	if lacks != "" {
+		found = append(found, finding(level, checkVersions, "update the servers: "+lacks, "version %s on %s", oldest, names(of[oldest])).at(of[oldest]...))
 	}
 	if len(versions) > 1 {
 		var parts []string

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/internal/queue"
@@ -33,7 +34,7 @@ func member(n int, role string) Server {
 
 // ensemble are the facts of a good ensemble of three, with nothing on it.
 func ensemble() *Facts {
-	f := &Facts{Config: Config{}.filled(), Now: time.Now(), At: "/zklock", Parents: map[string]Parent{}}
+	f := &Facts{Config: testConfig(), Now: time.Now(), At: "/zklock", Parents: map[string]Parent{}}
 	f.Servers = []Server{member(1, "follower"), member(2, "leader"), member(3, "follower")}
 	return f
 }
@@ -387,7 +388,7 @@ func TestAddresses(t *testing.T) {
 		{"[::1]:3, ::1 ,", "tcp", "[::1]:3 [::1]:2181", ""},
 		{"unix:/run/a,b.sock", "unix", "unix:/run/a,b.sock", ""},
 	} {
-		network, hosts, chroot := addresses(tt.in)
+		network, hosts, chroot := cli.Addresses(tt.in)
 		if network != tt.network || strings.Join(hosts, " ") != tt.hosts || chroot != tt.chroot {
 			t.Errorf("%s: %s %q %q", tt.in, network, hosts, chroot)
 		}

@@ -18,9 +18,6 @@ const (
 	syncLimit = 5  // in ZooKeeper's sample zoo.cfg
 )
 
-// trimmed formats a duration without zeros at its end.
-func trimmed(d time.Duration) string { return Span(d).String() }
-
 // judgeTimeout compares the session timeout with the limits and ticks of the servers.
 func (f *Facts) judgeTimeout() []Finding {
 	var found []Finding
@@ -36,9 +33,7 @@ func (f *Facts) judgeTimeout() []Finding {
 				"the bounds of the session timeout differ: %v to %v on %s, %v to %v on %s", s.MinTimeout, s.MaxTimeout, s.name(), reached[0].MinTimeout, reached[0].MaxTimeout, reached[0].name()).at(s))
 		}
 	}
-	if one := f.judgeSyncLimit(reached); one != nil {
-		found = append(found, *one)
-	}
+	found = append(found, f.judgeSyncLimit(reached)...)
 	return append(found, finding(OK, checkTimeout, "", "sessions of %v%s", reached[0].Timeout, reached[0].bounds()))
 }
 
@@ -67,18 +62,15 @@ func (s Server) judgeBounds(asked time.Duration) []Finding {
 		if got > asked {
 			do = "request the granted timeout with --session-timeout, or change the server's minSessionTimeout: after a holder crashes, waiters wait for the granted timeout"
 		}
-		found = append(found, finding(Warning, checkTimeout, do, "%s grants a session timeout of %v instead of the requested %s", s.name(), s.Timeout, trimmed(asked)).at(s))
+		found = append(found, finding(Warning, checkTimeout, do, "%s grants a session timeout of %v instead of the requested %v", s.name(), s.Timeout, Span(asked)).at(s))
 	}
-	if one := s.judgeMinimum(); one != nil {
-		found = append(found, *one)
-	}
-	return found
+	return append(found, s.judgeMinimum()...)
 }
 
 // judgeMinimum finds a minSessionTimeout below two ticks. If conf does not report the tick,
 // it assumes that the maximum is 20 ticks, the default. In the embedded server, and in a
 // server without followers, sessions do not depend on ticks.
-func (s Server) judgeMinimum() *Finding {
+func (s Server) judgeMinimum() []Finding {
 	if s.MinTimeout == 0 || s.Role == "standalone" || s.Role == "" {
 		return nil
 	}
@@ -87,16 +79,14 @@ func (s Server) judgeMinimum() *Finding {
 		if s.MinTimeout >= minTicks*s.Tick {
 			return nil
 		}
-		one := finding(Warning, checkTimeout, "set minSessionTimeout to at least two ticks, or --server-tick on every client: "+why,
-			"%s allows sessions of %v with a tick of %v", s.name(), s.MinTimeout, s.Tick).at(s)
-		return &one
+		return []Finding{finding(Warning, checkTimeout, "set minSessionTimeout to at least two ticks, or --server-tick on every client: "+why,
+			"%s allows sessions of %v with a tick of %v", s.name(), s.MinTimeout, s.Tick).at(s)}
 	}
 	if s.MaxTimeout == 0 || s.MinTimeout >= s.MaxTimeout/maxTicks*minTicks {
 		return nil
 	}
-	one := finding(Warning, checkTimeout, "add conf to 4lw.commands.whitelist, so that clients can read the tick, or set --server-tick on every client: "+why,
-		"%s allows sessions of %v to %v and does not report its tickTime: minSessionTimeout is below two ticks, or maxSessionTimeout above 20", s.name(), s.MinTimeout, s.MaxTimeout).at(s)
-	return &one
+	return []Finding{finding(Warning, checkTimeout, "add conf to 4lw.commands.whitelist, so that clients can read the tick, or set --server-tick on every client: "+why,
+		"%s allows sessions of %v to %v and does not report its tickTime: minSessionTimeout is below two ticks, or maxSessionTimeout above 20", s.name(), s.MinTimeout, s.MaxTimeout).at(s)}
 }
 
 // tick returns the tick of the server, and whether it is a guess: if the two limits have
@@ -114,15 +104,14 @@ func (s Server) tick() (tick time.Duration, guessed bool) {
 // judgeSyncLimit finds session timeouts that are shorter than the time for which a
 // follower that lost its leader still answers pings. Curator and kazoo rely on pings;
 // zklock relies only on answers from the leader.
-func (f *Facts) judgeSyncLimit(reached []Server) *Finding {
+func (f *Facts) judgeSyncLimit(reached []Server) []Finding {
 	for _, s := range reached {
 		if s.Role == "standalone" || s.Role == "" {
 			continue
 		}
 		tick, guessed := s.tick()
 		if tick == 0 {
-			one := finding(Note, checkTimeout, "add conf to the servers' 4lw.commands.whitelist", "the servers do not report their tickTime and syncLimit")
-			return &one
+			return []Finding{finding(Note, checkTimeout, "add conf to the servers' 4lw.commands.whitelist", "the servers do not report their tickTime and syncLimit")}
 		}
 		limit := time.Duration(cmp.Or(s.SyncLimit, syncLimit)) * tick
 		timeout := time.Duration(s.Timeout)
@@ -137,10 +126,9 @@ func (f *Facts) judgeSyncLimit(reached []Server) *Finding {
 		if guessed {
 			source = "if the servers have the defaults, as their bounds suggest"
 		}
-		one := finding(level, checkTimeout, "give those clients a session timeout of at least "+trimmed(limit)+", or lower the servers' syncLimit",
-			"sessions of %s are shorter than syncLimit x tickTime, %s (%s): %s can believe that they hold a lock for up to %s after the next client acquired it; zklock's clients do not",
-			trimmed(timeout), trimmed(limit), source, whom, trimmed(limit-timeout))
-		return &one
+		return []Finding{finding(level, checkTimeout, "give those clients a session timeout of at least "+Span(limit).String()+", or lower the servers' syncLimit",
+			"sessions of %v are shorter than syncLimit x tickTime, %v (%s): %s can believe that they hold a lock for up to %v after the next client acquired it; zklock's clients do not",
+			s.Timeout, Span(limit), source, whom, Span(limit-timeout))}
 	}
 	return nil
 }
@@ -177,13 +165,14 @@ func (f *Facts) judgeClock() []Finding {
 		off, side = -off, "behind"
 	}
 	const do = "synchronize both clocks with NTP: zklock shows times by the leader's clock. No lock depends on them"
+	level := Note
 	switch {
+	case off < clockNote:
+		return []Finding{finding(OK, checkClock, "", "the leader's clock and this machine's clock agree")}
 	case off >= clockWarning:
-		return []Finding{finding(Warning, checkClock, do, "the leader's clock is %s %s this machine's", trimmed(off), side)}
-	case off >= clockNote:
-		return []Finding{finding(Note, checkClock, do, "the leader's clock is %s %s this machine's", trimmed(off), side)}
+		level = Warning
 	}
-	return []Finding{finding(OK, checkClock, "", "the leader's clock and this machine's clock agree")}
+	return []Finding{finding(level, checkClock, do, "the leader's clock is %v %s this machine's", Span(off), side)}
 }
 
 // ageOf returns the age of an entry by the servers' clock.

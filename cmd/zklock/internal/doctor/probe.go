@@ -5,46 +5,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/zk"
 )
 
 // samples is how many requests of each kind doctor times at most.
 const samples = 5
 
-// defaultPort is the port of ZooKeeper.
-const defaultPort = "2181"
-
-// addresses splits a connection string into one connection string per server.
-func addresses(servers string) (network string, hosts []string, chroot string) {
-	if strings.HasPrefix(servers, "unix:") {
-		return "unix", []string{servers}, ""
-	}
-	if i := strings.IndexByte(servers, '/'); i >= 0 {
-		servers, chroot = servers[:i], servers[i:]
-	}
-	for host := range strings.SplitSeq(servers, ",") {
-		if host = strings.TrimSpace(host); host == "" {
-			continue
-		}
-		if _, _, err := net.SplitHostPort(host); err != nil {
-			host = net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
-		}
-		if !slices.Contains(hosts, host) {
-			hosts = append(hosts, host)
-		}
-	}
-	return "tcp", hosts, chroot
-}
-
 // servers queries all servers concurrently.
 func (c Config) servers(ctx context.Context) []Server {
-	network, hosts, chroot := addresses(c.Servers)
+	network, hosts, chroot := cli.Addresses(c.Servers)
 	found := make([]Server, len(hosts))
 	var all sync.WaitGroup // all have ended when servers returns
 	for i, host := range hosts {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/zk"
 )
@@ -59,7 +60,7 @@ func (f *Facts) silences(ctx context.Context, z *zk.Client) {
 func (f *Facts) readSilences(ctx context.Context, z *zk.Client, holders map[int64]bool) []Silence {
 	ctx, cancel := context.WithTimeout(ctx, f.Limit/4)
 	defer cancel()
-	network, _, _ := addresses(f.Config.Servers)
+	network, _, _ := cli.Addresses(f.Config.Servers)
 	s := sessions{expires: map[int64]time.Time{}, timeouts: map[int64]time.Duration{}}
 	reached := f.reached()
 	connections, tick := len(reached) == len(f.Servers), time.Duration(0)

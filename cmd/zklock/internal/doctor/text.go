@@ -6,12 +6,14 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 )
 
 // narrowest is the smallest width to which text is wrapped.
 const narrowest = 40
 
-// label is the width of the columns in front of the text.
+// The widths of the columns in front of the text.
 const (
 	levelWidth = 10
 	checkWidth = 11
@@ -60,7 +62,7 @@ func (r Report) sum() string {
 		switch {
 		case n[l] == 0:
 		case l == Warning:
-			parts = append(parts, count(n[l], "warning"))
+			parts = append(parts, cli.Count(n[l], "warning"))
 		default:
 			parts = append(parts, fmt.Sprintf("%d %s", n[l], l))
 		}

@@ -28,7 +28,11 @@ var errNotServing = errors.New("the server does not serve requests")
 // ask sends a four-letter word to the server at address and returns its answer. It uses
 // TLS if the sessions do.
 func (c Config) ask(ctx context.Context, network, address, word string) (string, error) {
-	conn, err := c.dial(ctx, network, address)
+	dial := c.Zk.DialContext
+	if dial == nil {
+		dial = netutil.Dial
+	}
+	conn, err := dial(ctx, network, address)
 	if err != nil {
 		return "", err
 	}
@@ -60,7 +64,7 @@ func (s *Server) srvr(answer string) {
 	for line := range strings.Lines(answer) {
 		line = strings.TrimSpace(line)
 		if text, ok := strings.CutPrefix(line, "Zookeeper version: "); ok {
-			s.Version = plain(text[:leading(text, "0123456789.")])
+			s.Version = plain(text[:len(text)-len(strings.TrimLeft(text, "0123456789."))])
 		}
 		if text, ok := strings.CutPrefix(line, "Mode: "); ok {
 			s.Role = cmp.Or(s.Role, plain(text)) // a session has shown that it is read-only
@@ -102,11 +106,6 @@ func (s *Server) mntr(answer string) {
 			s.MaxFiles = number(value)
 		}
 	}
-}
-
-// leading returns the number of leading bytes that are in a set.
-func leading(text, these string) int {
-	return len(text) - len(strings.TrimLeft(text, these))
 }
 
 // number parses a number that a server sent. It returns 0 if the number is invalid or negative.

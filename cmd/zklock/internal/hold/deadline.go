@@ -26,23 +26,19 @@ const DefaultKillAfter = 2 * time.Second
 const killAfterShare = 8
 
 // Plan says how long before the deadline of a hold the command gets its signals. newPlan
-// makes it.
+// and defaultPlan make it.
 type Plan struct {
 	KillAfter time.Duration // from TERM to KILL
 	Margin    time.Duration // from KILL to the deadline
 	Interval  time.Duration // longest time between two checks of the hold
 }
 
-// newPlan returns the plan for a session timeout. killAfter 0 means the default.
+// newPlan returns the plan for a session timeout with --kill-after.
 func newPlan(session, killAfter time.Duration) (Plan, error) {
-	most := session / killAfterShare
-	if killAfter == 0 {
-		return defaultPlan(session), nil
-	}
 	if killAfter < 0 {
 		return Plan{}, fmt.Errorf("%v is negative: give a time from 0 on", killAfter)
 	}
-	if killAfter > most {
+	if most := session / killAfterShare; killAfter > most {
 		return Plan{}, fmt.Errorf("%v is more than an eighth of the session timeout of %v: give at most %v, or raise the session timeout",
 			killAfter, session, most)
 	}
@@ -85,17 +81,6 @@ const (
 	Term               // send TERM to the whole process group
 	Kill               // send KILL to the whole process group
 )
-
-// String returns the name of the action.
-func (a Action) String() string {
-	switch a {
-	case Term:
-		return "term"
-	case Kill:
-		return "kill"
-	}
-	return "wait"
-}
 
 // Hold is the state of a hold at one moment.
 type Hold struct {

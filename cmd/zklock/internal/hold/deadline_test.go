@@ -12,16 +12,14 @@ const (
 	s  = time.Second
 )
 
-func TestNew(t *testing.T) {
+func TestNewPlan(t *testing.T) {
 	tests := []struct {
 		name           string
 		session, after time.Duration
 		want           Plan
 		err            string
 	}{
-		{"defaults", 20 * s, 0, Plan{2 * s, 500 * ms, s}, ""},
-		{"a short session shortens the grace", 4 * s, 0, Plan{500 * ms, 100 * ms, 250 * ms}, ""},
-		{"the margin never vanishes", 400 * ms, 0, Plan{50 * ms, 20 * ms, 25 * ms}, ""},
+		{"TERM and KILL at once", 20 * s, 0, Plan{0, 500 * ms, s}, ""},
 		{"the margin is bounded", 200 * s, 20 * s, Plan{20 * s, 500 * ms, s}, ""},
 		{"exactly an eighth", 16 * s, 2 * s, Plan{2 * s, 400 * ms, s}, ""},
 		{"more than an eighth", 20 * s, 5 * s, Plan{}, "give at most 2.5s, or raise the session timeout"},
@@ -37,13 +35,22 @@ func TestNew(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != tt.want {
-				t.Errorf("got %+v, want %+v", got, tt.want)
+			if err != nil || got != tt.want {
+				t.Errorf("got %+v, %v, want %+v", got, err, tt.want)
 			}
 		})
+	}
+}
+
+func TestDefaultPlan(t *testing.T) {
+	for session, want := range map[time.Duration]Plan{
+		20 * s:   {2 * s, 500 * ms, s},
+		4 * s:    {500 * ms, 100 * ms, 250 * ms}, // KILL after an eighth
+		400 * ms: {50 * ms, 20 * ms, 25 * ms},    // the least margin
+	} {
+		if got := defaultPlan(session); got != want {
+			t.Errorf("%v: got %+v, want %+v", session, got, want)
+		}
 	}
 }
 
@@ -126,12 +133,8 @@ func TestStep(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			plan, err := newPlan(20*s, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
 			first := tt.looks[0]
-			core := plan.Begin(first.now, Hold{first.remaining, first.lost})
+			core := defaultPlan(20*s).Begin(first.now, Hold{first.remaining, first.lost})
 			for i, l := range tt.looks {
 				action, next := core.Step(l.now, Hold{l.remaining, l.lost})
 				if action != l.action || next != l.next {
@@ -147,10 +150,7 @@ func TestStep(t *testing.T) {
 // before it.
 func TestKillBeforeDeadline(t *testing.T) {
 	for _, session := range []time.Duration{400 * ms, 4 * s, 20 * s} {
-		plan, err := newPlan(session, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := defaultPlan(session)
 		for stop := time.Duration(0); stop < session; stop += session / 50 {
 			deadline := stop + session*3/4
 			now, term, kill := time.Duration(0), time.Duration(0), time.Duration(0)
@@ -179,23 +179,5 @@ func TestKillBeforeDeadline(t *testing.T) {
 				t.Errorf("session %v, stop %v: TERM at %v, KILL at %v", session, stop, term, kill)
 			}
 		}
-	}
-}
-
-func TestEnding(t *testing.T) {
-	plan := Plan{KillAfter: s, Margin: 100 * ms, Interval: s}
-	core := plan.Begin(0, Hold{Remaining: 10 * s})
-	if core.Ending() {
-		t.Error("ending before anything happened")
-	}
-	if got := core.Deadline(); got != 10*s {
-		t.Errorf("deadline %v, want 10s", got)
-	}
-	core.Step(s, Hold{Lost: true})
-	if !core.Ending() {
-		t.Error("not ending after the loss")
-	}
-	if Kill.String() != "kill" || Term.String() != "term" || Wait.String() != "wait" {
-		t.Error("an action has a wrong name")
 	}
 }

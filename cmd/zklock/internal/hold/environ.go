@@ -9,6 +9,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
+	"github.com/zklock/zklock/inspect"
 )
 
 // lockEnvironment has the values of the variables that describe the locks to a command.
@@ -32,7 +33,7 @@ func (t lockEnvironment) environ(base []string) []string {
 		{process.EnvToken, strconv.FormatInt(t.locks[0].Token, 10)},
 		{"ZKLOCK_MODE", string(t.mode)},
 		{"ZKLOCK_LOCKS", tokenLines(t.locks)},
-		{process.EnvSession, sessionID(t.session)},
+		{process.EnvSession, inspect.FormatSession(t.session)},
 		{"ZKLOCK_SERVERS", t.servers},
 	}
 	env := slices.Clone(base)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,7 +126,7 @@ func (w *waitLine) run(ctx context.Context, c *zklock.Client, l *zklock.Lock, na
 			text += " (no answer from the servers)"
 		}
 		if w.terminal {
-			fmt.Fprint(w.out, cli.EraseLine, cli.Truncate("zklock: "+text, w.width()-1))
+			fmt.Fprint(w.out, cli.EraseLine, cli.Cut("zklock: "+text, w.width()-1))
 		} else if !w.quiet {
 			fmt.Fprintf(w.out, "zklock: %s%s\n", text, w.servers)
 		}
@@ -279,31 +280,28 @@ func waitPosition(queue []zklock.Entry, me zklock.Owner) int {
 // heldBy returns a text that names the first holder and says for how long it has held the
 // lock, or "" if no client holds it.
 func heldBy(queue []zklock.Entry, now time.Time) string {
-	var holders []zklock.Entry
+	sessions := map[int64]bool{} // a client can hold with several entries
 	for _, e := range queue {
 		if e.Holder {
-			holders = append(holders, e)
+			sessions[e.Session] = true
 		}
 	}
-	if len(holders) == 0 {
+	first := firstHolder(queue)
+	if first == nil {
 		return ""
 	}
-	text := ", held by " + cli.OwnerName(holders[0])
-	if holders[0].Owner.Command != "" {
-		text += " (" + cli.OwnerCommand(holders[0]) + ")"
-	}
-	if others := countSessions(holders) - 1; others > 0 {
+	text := ", held by " + cli.DescribeOwner(*first)
+	if others := len(sessions) - 1; others > 0 {
 		text += fmt.Sprintf(" +%d", others)
 	}
-	return text + " for " + cli.ShortDuration(now.Sub(holders[0].Since))
+	return text + " for " + cli.ShortDuration(now.Sub(first.Since))
 }
 
-// countSessions returns the number of sessions that own the entries. A holder of several
-// permits, or in the mixed layout, has more than one entry.
-func countSessions(entries []zklock.Entry) int {
-	sessions := map[int64]bool{}
-	for _, e := range entries {
-		sessions[e.Session] = true
+// firstHolder returns the first entry that holds the lock, or nil.
+func firstHolder(queue []zklock.Entry) *zklock.Entry {
+	i := slices.IndexFunc(queue, func(e zklock.Entry) bool { return e.Holder })
+	if i < 0 {
+		return nil
 	}
-	return len(sessions)
+	return &queue[i]
 }

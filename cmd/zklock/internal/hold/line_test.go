@@ -3,7 +3,6 @@ package hold
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zktest"
 )
@@ -21,13 +21,13 @@ func TestDescribe(t *testing.T) {
 	now := time.Now()
 	me := zklock.Owner{Host: "me", PID: 5}
 	stray := zklock.Entry{Mode: zklock.Stray, Name: "x"}
-	holder, mine := waitEntry("h", 1, true, now, 130*time.Second), waitEntry("me", 5, false, now, 0)
+	holder, mine := clitest.Entry("h", 1, true, now, 130*time.Second), clitest.Entry("me", 5, false, now, 0)
 	foreign := zklock.Entry{Mode: zklock.Exclusive, Holder: true, Data: "10.0.0.7", Since: now.Add(-time.Second)}
 	nameless := zklock.Entry{Mode: zklock.Exclusive, Holder: true, Session: 0xab, Since: now.Add(time.Minute)}
 	for _, e := range []*zklock.Entry{&stray, &foreign, &nameless} {
 		e.Path, e.Node = "/zklock/demo", "/zklock/demo/x"
 	}
-	node, twin := holder, waitEntry("t", 8, false, now, 0)
+	node, twin := holder, clitest.Entry("t", 8, false, now, 0)
 	node.Node = node.Path
 	tests := []struct {
 		name    string
@@ -37,17 +37,17 @@ func TestDescribe(t *testing.T) {
 		{"nothing known", nil, "waiting for demo"},
 		{"not in the queue yet", []zklock.Entry{holder}, "waiting for demo"},
 		{"next", []zklock.Entry{holder, mine}, "waiting for demo: position 1, held by h:1 (backup) for 2m10s"},
-		{"third", []zklock.Entry{holder, waitEntry("a", 2, false, now, 0), waitEntry("b", 3, false, now, 0), mine}, "waiting for demo: position 3, held by h:1 (backup) for 2m10s"},
+		{"third", []zklock.Entry{holder, clitest.Entry("a", 2, false, now, 0), clitest.Entry("b", 3, false, now, 0), mine}, "waiting for demo: position 3, held by h:1 (backup) for 2m10s"},
 		{"strays do not count", []zklock.Entry{stray, holder, stray, mine}, "waiting for demo: position 1, held by h:1 (backup) for 2m10s"},
 		{"a holder of another library", []zklock.Entry{foreign, mine}, "waiting for demo: position 1, held by 10.0.0.7 for 1s"},
 		{"a clock ahead of ours", []zklock.Entry{nameless, mine}, "waiting for demo: position 1, held by session 0xab for 0s"},
-		{"mine by now", []zklock.Entry{waitEntry("me", 5, true, now, 0)}, "waiting for demo"},
-		{"behind several readers", []zklock.Entry{holder, waitEntry("r", 2, true, now, 0), waitEntry("q", 3, true, now, 0), mine}, "waiting for demo: position 1, held by h:1 (backup) +2 for 2m10s"},
-		{"the second of several locks", []zklock.Entry{waitEntry("me", 5, true, now, 0), waitAt("/zklock/b", holder), waitAt("/zklock/b", mine)},
+		{"mine by now", []zklock.Entry{clitest.Entry("me", 5, true, now, 0)}, "waiting for demo"},
+		{"behind several readers", []zklock.Entry{holder, clitest.Entry("r", 2, true, now, 0), clitest.Entry("q", 3, true, now, 0), mine}, "waiting for demo: position 1, held by h:1 (backup) +2 for 2m10s"},
+		{"the second of several locks", []zklock.Entry{clitest.Entry("me", 5, true, now, 0), clitest.At("/zklock/b", holder), clitest.At("/zklock/b", mine)},
 			"waiting for demo, at b: position 1, held by h:1 (backup) for 2m10s"},
-		{"another lock with a name that is not seen", []zklock.Entry{waitEntry("me", 5, true, now, 0), waitAt("/zklock/b\u202e\u2003", holder), waitAt("/zklock/b\u202e\u2003", mine)},
+		{"another lock with a name that is not seen", []zklock.Entry{clitest.Entry("me", 5, true, now, 0), clitest.At("/zklock/b\u202e\u2003", holder), clitest.At("/zklock/b\u202e\u2003", mine)},
 			`waiting for demo, at "b\u202e\u2003": position 1, held by h:1 (backup) for 2m10s`},
-		{"several locks, of none of which I have an entry", []zklock.Entry{holder, waitAt("/b", holder)}, "waiting for demo"},
+		{"several locks, of none of which I have an entry", []zklock.Entry{holder, clitest.At("/b", holder)}, "waiting for demo"},
 		{"a node lock, which has no line", []zklock.Entry{node}, "waiting for demo, held by h:1 (backup) for 2m10s"},
 		{"behind an attempt with two entries", []zklock.Entry{holder, twin, twin, mine}, "waiting for demo: position 2, held by h:1 (backup) for 2m10s"},
 		{"nobody holds yet", []zklock.Entry{mine}, "waiting for demo: position 1"},
@@ -62,7 +62,7 @@ func TestDescribe(t *testing.T) {
 func TestOtherLibrariesOverlookOtherLayouts(t *testing.T) {
 	now := time.Now()
 	me := zklock.Owner{Host: "me", PID: 5}
-	mine, twin, kazoo, curator := waitEntry("me", 5, false, now, 0), waitEntry("me", 5, false, now, 0), waitEntry("", 0, true, now, 0), waitEntry("", 1, true, now, 0)
+	mine, twin, kazoo, curator := clitest.Entry("me", 5, false, now, 0), clitest.Entry("me", 5, false, now, 0), clitest.Entry("", 0, true, now, 0), clitest.Entry("", 1, true, now, 0)
 	twin.Name = "0f8fad5bd9cb469fa16570867728950e__lock__0000000004"
 	kazoo.Name, kazoo.Owner = "0f8fad5bd9cb469fa16570867728950f__lock__0000000003", zklock.Owner{}
 	curator.Owner = zklock.Owner{}
@@ -78,7 +78,7 @@ func TestOtherLibrariesOverlookOtherLayouts(t *testing.T) {
 		{[]zklock.Entry{curator, mine}, ""},
 		{[]zklock.Entry{curator, kazoo, twin, mine}, ""},
 		{[]zklock.Entry{kazoo}, ""},
-		{[]zklock.Entry{waitEntry("h", 1, true, now, 0), mine}, ""},
+		{[]zklock.Entry{clitest.Entry("h", 1, true, now, 0), mine}, ""},
 	} {
 		if got := overlookedBy(tt.entries, me); !strings.HasPrefix(got, tt.want) || (got == "") != (tt.want == "") {
 			t.Errorf("case %d: %q, want %q", i, got, tt.want)
@@ -118,41 +118,11 @@ func TestWaitingLineWarnsOnceOfLaterKazoo(t *testing.T) {
 	})
 }
 
-func TestCut(t *testing.T) {
-	for _, tt := range []struct {
-		in   string
-		n    int
-		want string
-	}{{"abc", 5, "abc"}, {"abc", 2, "ab"}, {"äöü", 2, "äö"}, {"abc", 0, "abc"}} {
-		if got := cli.Truncate(tt.in, tt.n); got != tt.want {
-			t.Errorf("cut(%q, %d) = %q, want %q", tt.in, tt.n, got, tt.want)
-		}
-	}
-}
-
-// waitEntry is an entry of a queue for the tests below.
-func waitEntry(host string, pid int, holder bool, now time.Time, age time.Duration) zklock.Entry {
-	return zklock.Entry{Mode: zklock.Exclusive, Holder: holder, Token: 9, Session: int64(pid), Since: now.Add(-age),
-		Path: "/zklock/demo", Node: "/zklock/demo/" + waitNode("-lock-", pid), Name: waitNode("-lock-", pid),
-		Owner: zklock.Owner{Host: host, PID: pid, User: "ann", Command: "backup"}}
-}
-
-// waitNode is a name as Curator and zklock write them.
-func waitNode(marker string, seq int) string {
-	return fmt.Sprintf("_c_0f8fad5b-d9cb-469f-a165-70867728950e%s%010d", marker, seq)
-}
-
-// waitAt moves an entry to another lock.
-func waitAt(path string, e zklock.Entry) zklock.Entry {
-	e.Path, e.Node = path, path+"/"+e.Name
-	return e
-}
-
 // TestWaitingLineLimitsWhatOthersWrote: the host name of another client does not fill the
 // screen.
 func TestWaitingLineLimitsWhatOthersWrote(t *testing.T) {
 	now := time.Now()
-	entries := []zklock.Entry{waitEntry(strings.Repeat("h", 1<<20), 1, true, now, 0), waitEntry("w", 2, false, now, 0)}
+	entries := []zklock.Entry{clitest.Entry(strings.Repeat("h", 1<<20), 1, true, now, 0), clitest.Entry("w", 2, false, now, 0)}
 	if got := describe("a", entries, zklock.Owner{Host: "w", PID: 2}, now); len(got) == 0 || len(got) > 2000 {
 		t.Errorf("the waiting line has %d bytes", len(got))
 	}

@@ -115,7 +115,7 @@ func Lock(a *cli.App) *cobra.Command {
 // terminal it runs the front process, whose keeper calls lock again: ^Z stops only the
 // front, so the session of the keeper does not expire.
 func lock(a *cli.App, f *lockFlags) error {
-	if !a.Keeper && process.FrontWanted() {
+	if a.Settings.Link == nil && process.FrontWanted() {
 		exe, err := cli.Executable()
 		if err != nil {
 			return err
@@ -127,7 +127,7 @@ func lock(a *cli.App, f *lockFlags) error {
 		return &cli.ExitError{Code: n}
 	}
 	signals := catchSignals()
-	ctx, stop := cli.Interruptible(signals, a.Link)
+	ctx, stop := cli.Interruptible(signals, a.Settings.Link)
 	defer stop()
 	began := time.Now()
 	me := owner("lock") // it has no command
@@ -144,7 +144,7 @@ func lock(a *cli.App, f *lockFlags) error {
 		return cli.Interrupted(ctx, err)
 	}
 	defer c.Close()
-	hold, err := acquire(ctx, &a.Settings, c, &f.spec, newWaitLine(a.Link, me, &a.Settings), began)
+	hold, err := acquire(ctx, &a.Settings, c, &f.spec, newWaitLine(a.Settings.Link, me, &a.Settings), began)
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func lock(a *cli.App, f *lockFlags) error {
 		err = releaseError(&a.Settings, &f.spec, c.Health().Timeout, err)
 	}
 	if writeErr != nil {
-		// Not %w: a closed pipe is no reason to end silently here, because the lock was held for nobody.
+		// Not %w: a closed pipe is no reason to end silently here, because no process knew of the lock.
 		err = errors.Join(fmt.Errorf("write the token: %v", writeErr), err)
 	}
 	return err
@@ -227,9 +227,8 @@ func (f *lockFlags) print(out io.Writer, hold *zklock.Hold, servers string) erro
 			}
 			return paths
 		},
-		Data: func() []any { return []any{grant{f.spec.mode(), sessionID(hold.Session()), locks, servers}} },
+		Data: func() []any {
+			return []any{grant{f.spec.mode(), inspect.FormatSession(hold.Session()), locks, servers}}
+		},
 	})
 }
-
-// sessionID formats a session id as ZooKeeper's own tools do.
-func sessionID(id int64) string { return inspect.FormatSession(id) }

@@ -13,12 +13,11 @@ import (
 	"github.com/zklock/zklock/internal/legible"
 )
 
-// Limits of semaphores and of several locks. They are the library's own limits, checked
-// here before the command connects.
+// Limits of an acquire. They are the library's own limits, checked here before the command
+// connects.
 const (
-	maxCount    = 1 << 20
-	maxAcquired = 1024 // permits in one acquire
-	maxLocks    = 256  // locks in one transaction
+	maxAcquired = 1024 // permits
+	maxLocks    = 256
 )
 
 // maxPaths limits the bytes of all paths together. ZKLOCK_LOCKS has all of them and the
@@ -72,24 +71,19 @@ func addLockFlags(a *cli.App, c *cobra.Command, spec *lockSpec, revoke *onRevoke
 	revoke.flag(c)
 }
 
-// incompatibleFlags returns the pairs of flags that cannot be given together, and why.
+// incompatibleFlags returns rows of flags, another flag that none of them can be given with,
+// and why.
 func incompatibleFlags() [][3]string {
 	const pick = "give one of them"
 	return [][3]string{
 		{"shared", "write", "a reader shares the lock and a writer does not; " + pick},
-		{"count", "shared", "a semaphore has permits and no readers; " + pick},
-		{"count", "write", "a semaphore has permits and no writer; " + pick},
-		{"count", "node", "a node lock has one holder; " + pick},
-		{"count", "lock-delay", "a semaphore has no lock-delay; omit --lock-delay"},
-		{"count", "layout", "a semaphore always has Curator's layout; omit --layout"},
-		{"count", "value", "a semaphore has no value; omit --value"},
 		{"resizable", "count", "the servers store the size of a resizable semaphore; omit --count"},
-		{"resizable", "shared", "a semaphore has permits and no readers; " + pick},
-		{"resizable", "write", "a semaphore has permits and no writer; " + pick},
-		{"resizable", "node", "a node lock has one holder; " + pick},
-		{"resizable", "lock-delay", "a semaphore has no lock-delay; omit --lock-delay"},
-		{"resizable", "layout", "a semaphore always has Curator's layout; omit --layout"},
-		{"resizable", "value", "a semaphore has no value; omit --value"},
+		{"count resizable", "shared", "a semaphore has permits and no readers; " + pick},
+		{"count resizable", "write", "a semaphore has permits and no writer; " + pick},
+		{"count resizable", "node", "a node lock has one holder; " + pick},
+		{"count resizable", "lock-delay", "a semaphore has no lock-delay; omit --lock-delay"},
+		{"count resizable", "layout", "a semaphore always has Curator's layout; omit --layout"},
+		{"count resizable", "value", "a semaphore has no value; omit --value"},
 		{"lock", "value", "several locks have no common value; omit --value"},
 		{"node", "shared", "a node lock has no readers; " + pick},
 		{"node", "write", "a node lock is always exclusive; " + pick},
@@ -106,15 +100,17 @@ func (s *lockSpec) check(f *pflag.FlagSet, first string) error {
 		return err
 	}
 	for _, pair := range incompatibleFlags() {
-		if cli.Given(f, pair[0]) && cli.Given(f, pair[1]) {
-			return cli.UsageError("--%s and --%s: %s", pair[0], pair[1], pair[2])
+		for flag := range strings.FieldsSeq(pair[0]) {
+			if cli.Given(f, flag) && cli.Given(f, pair[1]) {
+				return cli.UsageError("--%s and --%s: %s", flag, pair[1], pair[2])
+			}
 		}
 	}
 	switch {
 	case f.Changed("permits") && !f.Changed("count") && !s.resizable:
 		return cli.UsageError("--permits %d: give the number of permits that the semaphore has: --count N, or --resizable", s.permits)
-	case f.Changed("count") && (s.count < 1 || s.count > maxCount):
-		return cli.UsageError("--count is %d: a semaphore has at least 1 permit, and at most %d", s.count, maxCount)
+	case f.Changed("count") && (s.count < 1 || s.count > cli.MaxPermits):
+		return cli.UsageError("--count is %d: a semaphore has at least 1 permit, and at most %d", s.count, cli.MaxPermits)
 	case s.permits < 1:
 		return cli.UsageError("--permits is %d: give at least 1", s.permits)
 	case s.count > 0 && s.permits > s.count:

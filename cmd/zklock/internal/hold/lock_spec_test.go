@@ -25,7 +25,7 @@ func parsed(t *testing.T, env map[string]string, args ...string) (*lockSpec, *cl
 	if err := f.Parse(args); err != nil {
 		return k, s, err
 	}
-	err := cli.FromEnvironment(f, func(key string) (string, bool) { v, ok := env[key]; return v, ok })
+	err := cli.FromEnvironment(f, func(key string) string { return env[key] })
 	if err == nil {
 		err = k.check(f, "demo")
 	}
@@ -170,12 +170,12 @@ func TestLockSpecLimitsMatchLibrary(t *testing.T) {
 		_, err := zklock.All(locks...).Inspect(t.Context())
 		return err
 	}
-	for what, err := range map[string]error{"permits": semaphore(maxCount, maxAcquired), "locks": all(maxLocks)} {
+	for what, err := range map[string]error{"permits": semaphore(cli.MaxPermits, maxAcquired), "locks": all(maxLocks)} {
 		if err != nil {
 			t.Errorf("%s at the limit: %v", what, err)
 		}
 	}
-	for what, err := range map[string]error{"a count": semaphore(maxCount+1, 1), "permits": semaphore(maxCount, maxAcquired+1), "locks": all(maxLocks + 1)} {
+	for what, err := range map[string]error{"a count": semaphore(cli.MaxPermits+1, 1), "permits": semaphore(cli.MaxPermits, maxAcquired+1), "locks": all(maxLocks + 1)} {
 		if !errors.Is(err, zklock.ErrInvalidLock) {
 			t.Errorf("%s beyond the limit: %v", what, err)
 		}

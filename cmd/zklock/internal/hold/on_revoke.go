@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/config"
 	"github.com/zklock/zklock/inspect"
 )
 
@@ -41,7 +43,7 @@ func (v *onRevoke) String() string {
 // Set parses the argument.
 func (v *onRevoke) Set(s string) error {
 	if s != onRevokeNotice && s != onRevokeTerm {
-		return fmt.Errorf("%q is neither notice nor term%s", s, cli.DidYouMean(s, []string{onRevokeNotice, onRevokeTerm}))
+		return fmt.Errorf("%q is neither notice nor term%s", s, config.DidYouMean(s, []string{onRevokeNotice, onRevokeTerm}))
 	}
 	v.term = s == onRevokeTerm
 	return nil
@@ -50,10 +52,7 @@ func (v *onRevoke) Set(s string) error {
 // warn prints a release request, and what the command does about it: ending with term,
 // otherwise staying.
 func (v *onRevoke) warn(title string, r zklock.ReleaseRequest, ending, staying string) {
-	by := inspect.RequesterName(r)
-	if by == "" {
-		by = "a client"
-	}
+	by := cmp.Or(inspect.RequesterName(r), "a client")
 	why := ""
 	if reason := inspect.RequestReason(r); reason != "" {
 		why = " (" + reason + ")"
@@ -65,7 +64,7 @@ func (v *onRevoke) warn(title string, r zklock.ReleaseRequest, ending, staying s
 	cli.Warn("%s asks to release %s%s; %s (--on-revoke term releases it)", by, title, why, staying)
 }
 
-// revocable has the methods of a hold that releaseRequests calls.
+// revocable has the methods of a hold that show a release request.
 type revocable interface {
 	Done() <-chan struct{}
 	Revoked() <-chan struct{}

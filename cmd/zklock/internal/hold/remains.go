@@ -62,7 +62,7 @@ func (s *supervisor) isStopping() bool {
 func (s *supervisor) endRemains(core *Core, exit process.Exit) {
 	s.remains = &remains{killAt: s.killDue(core), lateAt: forever, delay: remainsFirst}
 	switch {
-	case core.Killing() || s.maxHold.killed || exit.Signal == killSignal && s.watchdogDue(): // this process or the watchdog killed it
+	case core.Killing() || s.maxHold.phase == Kill || exit.Signal == killSignal && s.watchdogDue(): // this process or the watchdog killed it
 		s.remains.killAt = s.now()
 	case !s.cmd.Left():
 	case s.stopping || core.Ending():

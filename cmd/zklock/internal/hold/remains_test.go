@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
 )
 
@@ -72,7 +73,7 @@ func TestRemainsEndBeforeTheRelease(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
 				cmd.left, cmd.lasts = tt.left, tt.lasts
-				s, _, signals := rig(t, hold, cmd)
+				s, _, signals := rig(hold, cmd)
 				began := time.Now()
 				go tt.play(hold, cmd, signals)
 				_, ended := s.run()
@@ -111,7 +112,7 @@ func TestRemainsThatCannotBeKilled(t *testing.T) {
 			lost := tt.lost
 			hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
 			cmd.left, cmd.listErr = leftBeyond, tt.listErr
-			s, _, _ := rig(t, hold, cmd)
+			s, _, _ := rig(hold, cmd)
 			s.servers = ", on zk1:2181"
 			began := time.Now()
 			go func() {
@@ -127,7 +128,7 @@ func TestRemainsThatCannotBeKilled(t *testing.T) {
 					cmd.gone()
 				}
 			}()
-			said := captureStderr(t, func() { s.run() })
+			said := clitest.Stderr(t, func() { s.run() })
 			want := 110 * time.Second
 			if lost {
 				want = 115 * time.Second // the deadline that was seen last
@@ -157,7 +158,7 @@ func TestRemainsGetKillAfterALateLoss(t *testing.T) {
 		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
 		cmd.left = leftIgnore
 		cmd.lasts = 100 * time.Millisecond
-		s, _, signals := rig(t, hold, cmd)
+		s, _, signals := rig(hold, cmd)
 		var suspended atomic.Int64
 		clock := s.now
 		s.now = func() time.Duration { return clock() + time.Duration(suspended.Load()) }
@@ -168,7 +169,7 @@ func TestRemainsGetKillAfterALateLoss(t *testing.T) {
 			suspended.Store(int64(time.Hour))
 			hold.lose(errors.New("the session expired"))
 		}()
-		if said := captureStderr(t, func() { s.run() }); strings.Contains(said, "still run after KILL") {
+		if said := clitest.Stderr(t, func() { s.run() }); strings.Contains(said, "still run after KILL") {
 			t.Errorf("what ends at KILL is reported: %s", said)
 		}
 		if cmd.Left() {

@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"cmp"
 	"runtime"
 	"time"
 
@@ -142,6 +143,8 @@ type runFlags struct {
 	atLeast   cli.Duration
 	maxHold   cli.Duration
 	onLost    string
+
+	killAfterGiven bool // --kill-after is set; prepare sets it
 }
 
 // check returns an error if a flag that only run has is invalid.
@@ -215,68 +218,73 @@ func runArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// run checks everything that does not need a server, so that a mistake is reported before
-// the wait. On a terminal it then runs the front process, whose keeper calls run again.
-// Otherwise it runs the command. It writes the status line also for errors.
+// prepare checks everything that needs neither a server nor the command, so that a mistake is
+// reported before the wait.
+func (f *runFlags) prepare(a *cli.App, c *cobra.Command, name string) error {
+	if err := a.Begin(c); err != nil {
+		return err
+	}
+	if err := f.spec.check(c.Flags(), name); err != nil {
+		return err
+	}
+	if err := f.check(c.Flags()); err != nil {
+		return err
+	}
+	if err := f.metrics.begin(f.spec.paths[0]); err != nil {
+		return err
+	}
+	if err := a.Settings.Check(c.Flags()); err != nil {
+		return err
+	}
+	f.killAfterGiven = c.Flags().Changed("kill-after")
+	if _, err := f.plan(a.Settings.Session.D); err != nil {
+		return cli.UsageError("--kill-after: %w", err)
+	}
+	return nil
+}
+
+// plan returns the plan for a session timeout.
+func (f *runFlags) plan(session time.Duration) (Plan, error) {
+	if !f.killAfterGiven {
+		return defaultPlan(session), nil
+	}
+	return newPlan(session, f.killAfter.D)
+}
+
+// run checks the command line. On a terminal it then runs the front process, whose keeper calls
+// run again. Otherwise it runs the command. It writes the status line also for errors.
 func run(a *cli.App, c *cobra.Command, f *runFlags, name string, argv []string) error {
-	err := a.Begin(c)
-	if err == nil {
-		err = f.spec.check(c.Flags(), name)
-	}
-	if err == nil {
-		err = f.check(c.Flags())
-	}
-	if err == nil {
-		err = f.metrics.begin(f.spec.paths[0])
-	}
-	status := newStatusLine(name, &f.spec)
-	if err == nil {
-		err = a.Settings.Check(c.Flags())
-	}
-	makePlan := func(session time.Duration) (Plan, error) {
-		plan, err := newPlan(session, f.killAfter.D)
-		if c.Flags().Changed("kill-after") {
-			plan.KillAfter = f.killAfter.D // newPlan takes 0 for the default
-		}
-		return plan, err
-	}
-	if err == nil {
-		if _, err = makePlan(a.Settings.Session.D); err != nil {
-			err = cli.UsageError("--kill-after: %w", err)
-		}
-	}
+	err := f.prepare(a, c, name)
+	r := &runner{app: a, flags: f, cmd: process.Command{Args: argv}, status: newStatusLine(name, &f.spec)}
 	// An earlier error has priority. A bad descriptor then only means that there is no
 	// status line.
 	out, statusErr := statusFile(f.statusFD)
-	if err == nil {
-		err = statusErr
-	}
-	cmd := process.Command{Args: argv}
-	if err == nil {
-		cmd.Path, err = process.FindCommand(argv[0], process.SearchPath())
+	if err = cmp.Or(err, statusErr); err == nil {
+		r.cmd.Path, err = process.FindCommand(argv[0], process.SearchPath())
 	}
 	exe := ""
 	if err == nil {
 		exe, err = cli.Executable()
 	}
-	if err == nil && !a.Keeper && process.FrontWanted() {
+	if err == nil && a.Settings.Link == nil && process.FrontWanted() {
 		var n int
 		if n, err = process.RunFront(exe, a.Args); err == nil {
 			runtime.KeepAlive(out) // its finalizer closes it
 			return &cli.ExitError{Code: n}
 		}
 	}
-	closeOnExec(out, f.statusFD)
+	if out != nil && f.statusFD > 2 { // the command must not inherit it and keep it open
+		process.CloseOnExec(f.statusFD)
+	}
 	if err == nil {
-		r := &runner{app: a, spec: &f.spec, onRevoke: f.onRevoke, makePlan: makePlan, cmd: cmd, exe: process.RunningProgram(exe), status: status, metrics: &f.metrics,
-			oncePer: f.oncePer.D, atLeast: f.atLeast.D, maxHold: f.maxHold.D, onLost: f.onLost, passAuth: f.passAuth}
+		r.exe = process.RunningProgram(exe)
 		defer func() { r.hook.Close() }() // after the status line, because a hook can take long
 		err = r.run()
 	}
-	status.finish(err)
+	r.status.finish(err)
 	if out != nil {
-		status.write(out)
+		r.status.write(out)
 	}
-	f.metrics.ended(status, time.Now())
+	f.metrics.ended(r.status, time.Now())
 	return err
 }

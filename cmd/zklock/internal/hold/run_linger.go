@@ -7,19 +7,13 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 )
 
-// lingeringHold has the methods of a hold that runner.linger calls.
-type lingeringHold interface {
-	Done() <-chan struct{}
-	Revoked() <-chan struct{}
-}
-
 // linger keeps the lock after the command has ended, until it was held for
 // --hold-at-least. A machine whose clock is late, and whose cron starts after a short
 // command has ended, then finds the lock held. A release request, a signal, or the loss
 // of the lock ends it early. On a terminal, linger returns at once.
-func (r *runner) linger(hold lingeringHold, began time.Time, signals <-chan os.Signal) {
-	left := r.atLeast - time.Since(began)
-	if left <= 0 || r.app.Link != nil {
+func (r *runner) linger(hold revocable, began time.Time, signals <-chan os.Signal) {
+	left := r.flags.atLeast.D - time.Since(began)
+	if left <= 0 || r.app.Settings.Link != nil {
 		return
 	}
 	timer := time.NewTimer(left)

@@ -13,7 +13,10 @@ import (
 )
 
 // lasting is a hold that ends when it is told to.
-type lasting struct{ done, revoked chan struct{} }
+type lasting struct {
+	revocable
+	done, revoked chan struct{}
+}
 
 func (l lasting) Done() <-chan struct{}    { return l.done }
 func (l lasting) Revoked() <-chan struct{} { return l.revoked }
@@ -36,13 +39,13 @@ func TestLinger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l, signals := lasting{make(chan struct{}), make(chan struct{})}, make(chan os.Signal, 1)
+				l, signals := lasting{done: make(chan struct{}), revoked: make(chan struct{})}, make(chan os.Signal, 1)
 				began := time.Now()
 				time.Sleep(c.ran)
 				if c.after != nil {
 					time.AfterFunc(5*time.Second, func() { c.after(l, signals) })
 				}
-				r := &runner{app: &cli.App{}, atLeast: c.atLeast}
+				r := &runner{app: &cli.App{}, flags: &runFlags{atLeast: cli.Duration{D: c.atLeast}}}
 				r.linger(l, began, signals)
 				if took := time.Since(began) - c.ran; took != c.want {
 					t.Errorf("the lock was kept for %v, want %v", took, c.want)

@@ -37,7 +37,7 @@ func (m *runMetrics) begin(lock string) error {
 // started records the start of the command. It does not wait until the file is written,
 // because the command must be supervised from now on.
 func (m *runMetrics) started(at time.Time) {
-	m.update(func(s *Textfile) {
+	m.update(func(s Textfile) {
 		s.Put("zklock_run_running", m.lock, 1)
 		s.Put("zklock_run_last_start_timestamp_seconds", m.lock, unixSeconds(at))
 	})
@@ -49,7 +49,7 @@ func (m *runMetrics) ended(st *statusLine, at time.Time) {
 		return
 	}
 	end := *st
-	m.update(func(s *Textfile) { end.count(s, m.lock, at) })
+	m.update(func(s Textfile) { end.count(s, m.lock, at) })
 	select {
 	case <-m.last:
 	case <-time.After(metricsTime):
@@ -59,7 +59,7 @@ func (m *runMetrics) ended(st *statusLine, at time.Time) {
 
 // update changes the file in a goroutine, after the previous update. The goroutine ends
 // after that, or with the process.
-func (m *runMetrics) update(change func(*Textfile)) {
+func (m *runMetrics) update(change func(Textfile)) {
 	if m.lock == "" {
 		return
 	}
@@ -88,7 +88,7 @@ func runOutcomes() []string {
 }
 
 // count adds a run that has ended to the metrics.
-func (s *statusLine) count(to *Textfile, lock string, at time.Time) {
+func (s *statusLine) count(to Textfile, lock string, at time.Time) {
 	outcome := strings.ReplaceAll(s.Outcome, "-", "_")
 	if s.Outcome == outcomeExited && s.Exit == 0 {
 		outcome = "succeeded"

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 )
 
 // TestRunMetrics: each outcome has its counter, and only what ran or got the lock
@@ -106,7 +108,7 @@ func TestRunMetricsWarnOnce(t *testing.T) {
 		if err := m.begin("/l"); err != nil {
 			t.Fatal(err)
 		}
-		printed := captureStderr(t, func() {
+		printed := clitest.Stderr(t, func() {
 			m.started(time.Now())
 			m.ended(&statusLine{Outcome: outcomeLost, Started: true}, time.Now())
 		})

@@ -14,12 +14,12 @@ import (
 // skip returns nil if the command is to run, or if a signal ended ctx. If --once-per makes
 // the command superfluous, or if that is unknown, skip releases the lock and returns why.
 func (r *runner) skip(ctx context.Context, hold *zklock.Hold) error {
-	if r.oncePer == 0 {
+	if r.flags.oncePer.D == 0 {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, r.app.Settings.Session.D)
 	defer cancel()
-	last, done, err := hold.RanWithin(limited, r.oncePer)
+	last, done, err := hold.RanWithin(limited, r.flags.oncePer.D)
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -47,7 +47,7 @@ func doneText(last zklock.Run) string {
 
 // recordRun records for --once-per that the command has succeeded.
 func (r *runner) recordRun(hold *zklock.Hold, exit process.Exit) error {
-	if r.oncePer == 0 || exit.Status() != 0 {
+	if r.flags.oncePer.D == 0 || exit.Status() != 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), r.app.Settings.Session.D)

@@ -16,41 +16,28 @@ import (
 
 // runner runs one command under a lock.
 type runner struct {
-	app      *cli.App
-	spec     *lockSpec
-	onRevoke onRevoke
-	makePlan func(session time.Duration) (Plan, error)
-	plan     Plan                 // for the session of the hold
-	timeout  func() time.Duration // returns the session timeout that the servers granted
-	cmd      process.Command
-	exe      string
-	status   *statusLine
-	metrics  *runMetrics
-	oncePer  time.Duration // --once-per; 0 means always
-	atLeast  time.Duration // --hold-at-least
-	maxHold  time.Duration // --max-hold; 0 means no limit
-	onLost   string        // the shell command of --on-lost; "" means none
-	hook     *process.Hook // of onLost; nil until the lock is acquired
-	passAuth bool          // the command's environment keeps the credentials
+	app     *cli.App
+	flags   *runFlags
+	plan    Plan                 // for the session of the hold
+	timeout func() time.Duration // returns the session timeout that the servers granted
+	cmd     process.Command
+	exe     string
+	status  *statusLine
+	hook    *process.Hook // of --on-lost; nil until the lock is acquired
 }
 
 // run connects, acquires the lock, runs the command, and releases the lock.
 func (r *runner) run() error {
 	signals := catchSignals()
-	ctx, stop := cli.Interruptible(signals, r.app.Link)
+	ctx, stop := cli.Interruptible(signals, r.app.Settings.Link)
 	set := &r.app.Settings
 	me := owner(r.cmd.Args[0])
 	began := time.Now()
 	set.ReportServers(term.IsTerminal(2))
 	r.status.Servers = set.ServersText()
 	// The supervisor prints the events, because it knows whether the command is ending.
-	events := make(chan zklock.Event, 16)
-	c, t, err := set.Locks(ctx, r.spec.options(zklock.Options{Owner: &me, OnJeopardy: func(e zklock.Event) {
-		select {
-		case events <- e:
-		default: // the supervisor is late; these events only inform the user
-		}
-	}}))
+	events, onJeopardy := jeopardyEvents()
+	c, t, err := set.Locks(ctx, r.flags.spec.options(zklock.Options{Owner: &me, OnJeopardy: onJeopardy}))
 	if err != nil {
 		defer stop()
 		if ctx.Err() != nil {
@@ -64,7 +51,7 @@ func (r *runner) run() error {
 		stop()
 		return err
 	}
-	hold, err := acquire(ctx, set, c, r.spec, newWaitLine(r.app.Link, me, set), began)
+	hold, err := acquire(ctx, set, c, &r.flags.spec, newWaitLine(r.app.Settings.Link, me, set), began)
 	if err != nil {
 		defer stop()
 		r.notAcquired(ctx, err)
@@ -72,7 +59,7 @@ func (r *runner) run() error {
 	}
 	skipped := r.skip(ctx, hold)
 	stop() // from here on the supervisor reads the signals
-	r.status.Acquired, r.status.Locks = true, r.spec.states(hold)
+	r.status.Acquired, r.status.Locks = true, r.flags.spec.states(hold)
 	r.status.Token = r.status.Locks[0].Token
 	r.status.Waited = seconds(time.Since(began))
 	if err := cli.Interrupted(ctx, nil); err != nil { // the signal arrived together with the grant
@@ -91,12 +78,12 @@ func (r *runner) run() error {
 		}
 		return err
 	}
-	lock := lockEnvironment{locks: r.status.Locks, mode: r.spec.mode(), session: hold.Session(), servers: t.Current()}
-	lock.identity = set.Identity.CommandEnvironment(r.passAuth)
+	lock := lockEnvironment{locks: r.status.Locks, mode: r.flags.spec.mode(), session: hold.Session(), servers: t.Current()}
+	lock.identity = set.Identity.CommandEnvironment(r.flags.passAuth)
 	r.cmd.Env = lock.environ(os.Environ())
-	if r.onLost != "" {
+	if r.flags.onLost != "" {
 		lock.identity = set.Identity.CommandEnvironment(false)
-		if r.hook, err = process.NewHook(r.exe, r.onLost, lock.environ(os.Environ()), process.HookTime); err != nil {
+		if r.hook, err = process.NewHook(r.exe, r.flags.onLost, lock.environ(os.Environ()), process.HookTime); err != nil {
 			cli.Warn("%v", err)
 		}
 	}
@@ -106,7 +93,7 @@ func (r *runner) run() error {
 // planHold makes the plan for the session timeout that the servers granted.
 func (r *runner) planHold() (err error) {
 	granted, requested := r.timeout(), r.app.Settings.Session.D
-	if r.plan, err = r.makePlan(granted); err != nil {
+	if r.plan, err = r.flags.plan(granted); err != nil {
 		return &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("--kill-after: %w; the servers granted %v instead of %v, because of their maxSessionTimeout",
 			err, granted, requested)}
 	}
@@ -115,11 +102,11 @@ func (r *runner) planHold() (err error) {
 
 // notAcquired records why the lock was not acquired.
 func (r *runner) notAcquired(ctx context.Context, err error) {
-	var e *cli.ExitError
+	_, known := errors.AsType[*cli.ExitError](err)
 	switch {
 	case ctx.Err() != nil:
 		r.status.Outcome = outcomeInterrupted
-	case errors.As(err, &e) && !errors.Is(err, errUnanswered):
+	case known && !errors.Is(err, errUnanswered):
 		r.status.Outcome = outcomeNotAcquired
 	}
 }
@@ -127,17 +114,17 @@ func (r *runner) notAcquired(ctx context.Context, err error) {
 // runUnder runs the command while the lock is held, then releases the lock.
 func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-chan zklock.Event) error {
 	began := time.Now()
-	s, err := newSupervisor(hold, r.plan, r.timeout, r.cmd, r.exe, r.app.Link)
+	s, err := newSupervisor(hold, r.plan, r.timeout, r.cmd, r.exe, r.app.Settings.Link)
 	if err != nil {
 		return r.notStarted(err, r.release(hold))
 	}
 	r.status.Started = true
-	r.metrics.started(began)
+	r.flags.metrics.started(began)
 	s.signals, s.events, s.servers = signals, events, r.app.Settings.ServersSuffix()
 	// A release request that arrived before this call is in the znode, which Revoked
 	// reads first.
-	s.revoked, s.onRevoke, s.title = releaseRequests(hold), r.onRevoke, r.spec.title()
-	s.hook, s.maxHold.limit = r.hook, r.maxHold
+	s.revoked, s.onRevoke, s.title = releaseRequests(hold), r.flags.onRevoke, r.flags.spec.title()
+	s.hook, s.maxHold.limit = r.hook, r.flags.maxHold.D
 	exit, ended := s.run()
 	r.status.Revoked = s.wasRevoked
 	// The watchdog must learn before the deadline that the command has exited. Otherwise
@@ -158,7 +145,7 @@ func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-
 	case errors.Is(err, zklock.ErrLost): // the release found that the znode is gone
 		lost = err
 	default:
-		cli.Warn("%v", releaseError(&r.app.Settings, r.spec, r.timeout(), err))
+		cli.Warn("%v", releaseError(&r.app.Settings, &r.flags.spec, r.timeout(), err))
 	}
 	switch {
 	case lost != nil:
@@ -172,7 +159,7 @@ func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-
 		r.status.Outcome = outcomeLost
 		startHook(r.hook, "the lock was about to be lost")
 		return &cli.ExitError{Code: cli.ExitLost, Err: fmt.Errorf("the command was ended because the lock was about to be lost%s", r.app.Settings.ServersSuffix())}
-	case s.maxHold.ended:
+	case s.maxHold.phase != Wait:
 		r.status.Outcome = outcomeMaxHold
 		return &cli.ExitError{Code: cli.ExitMaxHold}
 	case unrecorded != nil:
@@ -207,7 +194,7 @@ func (r *runner) exited(exit process.Exit) {
 func (r *runner) release(hold *zklock.Hold) error {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout(&r.app.Settings))
 	defer cancel()
-	line := r.app.Settings.Progress("releasing %s", r.spec.title())
+	line := r.app.Settings.Progress("releasing %s", r.flags.spec.title())
 	err := hold.Release(ctx)
 	line.Stop()
 	r.status.Released = err == nil

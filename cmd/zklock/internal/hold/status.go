@@ -64,8 +64,7 @@ func newStatusLine(name string, spec *lockSpec) *statusLine {
 // outcome that is already set stays.
 func (s *statusLine) finish(err error) {
 	s.Exit = cli.ExitCode(err)
-	var e *cli.ExitError
-	if err != nil && (!errors.As(err, &e) || e.Err != nil) {
+	if e, ok := errors.AsType[*cli.ExitError](err); err != nil && (!ok || e.Err != nil) {
 		s.Error = err.Error()
 	}
 	if s.Outcome != "" {
@@ -100,14 +99,6 @@ func statusFile(fd int) (*os.File, error) {
 		}
 	}
 	return nil, cli.UsageError("--status-fd %d: this descriptor is not open; write %d>FILE after the command", fd, fd)
-}
-
-// closeOnExec prevents that the command inherits f and keeps it open. A front process must
-// not call it, because its keeper writes the line.
-func closeOnExec(f *os.File, fd int) {
-	if f != nil && fd > 2 {
-		process.CloseOnExec(fd)
-	}
 }
 
 // statusTime is how long the end of a run waits until the status line is written. A full

@@ -31,8 +31,7 @@ type stdio struct {
 	releases <-chan struct{} // readReleases
 	orphaned <-chan struct{} // closed when the parent process has ended
 	signals  <-chan os.Signal
-	events   <-chan zklock.Event // jeopardy begins or ends
-	plan     Plan
+	events   <-chan zklock.Event  // jeopardy begins or ends
 	timeout  func() time.Duration // returns the session timeout that the servers granted
 	now      func() time.Duration
 	promise  *promise // nil while the lock is not held
@@ -48,7 +47,7 @@ type acquired struct {
 // lockStdio acquires the lock and holds it for the program at standard input and output.
 func lockStdio(a *cli.App, f *lockFlags) error {
 	signals := catchSignals()
-	events := make(chan zklock.Event, 16)
+	events, onJeopardy := jeopardyEvents()
 	s := &stdio{
 		out: newEventLines(os.Stdout), releases: readReleases(os.Stdin), orphaned: process.ParentEnded(defaultPlan(a.Settings.Session.D).Interval),
 		signals: signals, events: events, now: process.BootTime,
@@ -62,12 +61,7 @@ func lockStdio(a *cli.App, f *lockFlags) error {
 		me := owner("lock") // it has no command
 		a.Settings.ReportServers(false)
 		var err error
-		c, _, err = a.Settings.Locks(ctx, f.spec.options(zklock.Options{Owner: &me, OnJeopardy: func(e zklock.Event) {
-			select {
-			case events <- e:
-			default: // the program does not read
-			}
-		}}))
+		c, _, err = a.Settings.Locks(ctx, f.spec.options(zklock.Options{Owner: &me, OnJeopardy: onJeopardy}))
 		if err != nil {
 			return acquired{err: cli.Interrupted(ctx, err)}
 		}
@@ -79,7 +73,7 @@ func lockStdio(a *cli.App, f *lockFlags) error {
 		}
 		locks := f.spec.states(hold)
 		return acquired{hold: hold, held: event{
-			Path: locks[0].Path, Token: locks[0].Token, Mode: f.spec.mode(), Session: sessionID(hold.Session()),
+			Path: locks[0].Path, Token: locks[0].Token, Mode: f.spec.mode(), Session: inspect.FormatSession(hold.Session()),
 			Locks: locks, Servers: a.Settings.ServersText(),
 		}}
 	})
@@ -95,7 +89,6 @@ func lockStdio(a *cli.App, f *lockFlags) error {
 		return s.end(event{Event: eventFailed}, got.err)
 	}
 	s.timeout = func() time.Duration { return c.Health().Timeout }
-	s.plan = defaultPlan(s.timeout())
 	return s.hold(got, releaseTimeout(&a.Settings), a.Settings.ServersSuffix())
 }
 
@@ -122,11 +115,8 @@ func waitingEvent(entries []zklock.Entry, me zklock.Owner) event {
 		return e
 	}
 	e.Path, e.Position = queue[0].Path, position
-	for _, other := range queue {
-		if other.Holder {
-			e.Holder = cli.OwnerName(other)
-			break
-		}
+	if holder := firstHolder(queue); holder != nil {
+		e.Holder = inspect.OwnerName(*holder)
 	}
 	return e
 }
@@ -175,7 +165,7 @@ func (s *stdio) wait(ctx context.Context, cancel context.CancelCauseFunc, waits 
 // reports a loss before it releases the lock, so before the next client can hold it.
 func (s *stdio) hold(got acquired, limit time.Duration, servers string) error {
 	got.held.Event = eventHeld
-	s.promise = s.plan.promise(s.now(), s.read(got.hold))
+	s.promise = defaultPlan(s.timeout()).promise(s.now(), readHold(got.hold))
 	s.out.add(got.held)
 	reason, lost := s.keep(got.hold)
 	var failed error
@@ -196,11 +186,6 @@ func (s *stdio) hold(got acquired, limit time.Duration, servers string) error {
 	return s.end(event{Event: eventReleased, Reason: reason}, nil)
 }
 
-// read returns the current state of the hold.
-func (s *stdio) read(hold holding) Hold {
-	return Hold{Lost: hold.Err() != nil, Remaining: hold.Remaining()} // as in [supervisor.readHold]
-}
-
 // keep tells the program what happens to its hold. It returns why the lock must be
 // released, or why it is lost.
 func (s *stdio) keep(hold stdioHold) (reason, lost string) {
@@ -208,7 +193,7 @@ func (s *stdio) keep(hold stdioHold) (reason, lost string) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		now, state := s.now(), s.read(hold)
+		now, state := s.now(), readHold(hold)
 		s.promise.plan = s.promise.plan.within(s.timeout()) // read last, as in [supervisor.step]
 		told, next := s.promise.step(now, state, s.out.ready())
 		switch told {
@@ -265,8 +250,7 @@ func (s *stdio) end(e event, err error) error {
 	e.Exit = &code
 	if e.Event == eventFailed {
 		e.Error = legibleError(err)
-		var exit *cli.ExitError
-		if errors.As(err, &exit) && exit.Err == nil {
+		if exit, ok := errors.AsType[*cli.ExitError](err); ok && exit.Err == nil {
 			e.Error = "interrupted by a signal"
 		}
 	}

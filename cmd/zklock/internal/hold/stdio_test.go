@@ -61,10 +61,6 @@ type program struct {
 // newProgram starts a stdio with a hold that is safe for d.
 func newProgram(t *testing.T, d time.Duration) *program {
 	t.Helper()
-	plan, err := newPlan(20*time.Second, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	in, stdin := io.Pipe()
 	stdout, out := io.Pipe()
 	p := &program{
@@ -74,7 +70,7 @@ func newProgram(t *testing.T, d time.Duration) *program {
 	}
 	began := time.Now()
 	p.s = &stdio{out: newEventLines(out), releases: readReleases(in), orphaned: p.orphaned, signals: p.signals, events: p.events,
-		plan: plan, timeout: func() time.Duration { return 20 * time.Second }, now: func() time.Duration { return time.Since(began) }}
+		timeout: func() time.Duration { return 20 * time.Second }, now: func() time.Duration { return time.Since(began) }}
 	t.Cleanup(func() {
 		stdin.Close()
 		stdout.Close()
@@ -170,7 +166,7 @@ func TestStdioExtendsPromise(t *testing.T) {
 			p.hold.extend(15 * time.Second)
 			e := p.next(t)
 			at := until(t, e)
-			if e.Event != eventExtended || !at.After(last) || time.Until(at) > 15*time.Second-p.s.plan.Margin || *e.SafeMS != time.Until(at).Milliseconds() {
+			if e.Event != eventExtended || !at.After(last) || time.Until(at) > 15*time.Second-defaultPlan(20*time.Second).Margin || *e.SafeMS != time.Until(at).Milliseconds() {
 				t.Errorf("%+v at %v", e, time.Now())
 			}
 			last = at
@@ -191,7 +187,11 @@ func TestStdioExtendsPromise(t *testing.T) {
 func TestStdioFollowsShorterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProgram(t, 15*time.Second)
-		p.s.timeout = func() time.Duration { return 400 * time.Millisecond }
+		granted := 20 * time.Second
+		p.s.timeout = func() time.Duration {
+			defer func() { granted = 400 * time.Millisecond }()
+			return granted
+		}
 		began := time.Now()
 		p.start()
 		p.next(t)

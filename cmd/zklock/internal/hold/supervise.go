@@ -69,17 +69,17 @@ type supervisor struct {
 	maxHold       maxHold
 }
 
-// readHold returns the current state of the hold.
-func (s *supervisor) readHold() Hold {
+// readHold returns the current state of a hold.
+func readHold(h holding) Hold {
 	// Err comes first: a hold that ends between the two calls then has no time
 	// remaining, and the next call reports the loss.
-	return Hold{Lost: s.hold.Err() != nil, Remaining: s.hold.Remaining()}
+	return Hold{Lost: h.Err() != nil, Remaining: h.Remaining()}
 }
 
 // run follows the command until it has ended. It returns how it ended, and reports
 // whether the supervisor ended it because of its lock.
 func (s *supervisor) run() (process.Exit, bool) {
-	core := s.plan.Begin(s.now(), s.readHold())
+	core := s.plan.Begin(s.now(), readHold(s.hold))
 	done := s.hold.Done()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -156,7 +156,7 @@ func (s *supervisor) killDue(core *Core) time.Duration {
 	if core.Ending() {
 		due = min(due, core.killAt)
 	}
-	if s.maxHold.ended {
+	if s.maxHold.phase != Wait {
 		due = min(due, s.maxHold.killAt)
 	}
 	if s.remains != nil {
@@ -168,7 +168,7 @@ func (s *supervisor) killDue(core *Core) time.Duration {
 // step does what the core decides now and returns when to check again.
 func (s *supervisor) step(core *Core) time.Duration {
 	s.overdue = s.overdue || s.watchdogUntil != 0 && s.now() >= s.watchdogUntil
-	now, hold := s.now(), s.readHold()
+	now, hold := s.now(), readHold(s.hold)
 	// The timeout is read last: the remaining time of a shorter one needs the plan of that one.
 	s.plan = s.plan.within(s.timeout())
 	core.plan = s.plan
@@ -210,6 +210,18 @@ func startHook(hook lossHook, reason string) {
 	}
 }
 
+// jeopardyEvents returns a channel, and a hook that sends to it. The events only inform the user
+// or the program, so the hook drops them while the channel is full.
+func jeopardyEvents() (<-chan zklock.Event, func(zklock.Event)) {
+	events := make(chan zklock.Event, 16)
+	return events, func(e zklock.Event) {
+		select {
+		case events <- e:
+		default:
+		}
+	}
+}
+
 // warnJeopardy prints that no server answers while a lock is held, or that one answers
 // again. safe is how long the lock is still safe, 0 if that is not known. servers is a
 // suffix that names the servers.
@@ -235,8 +247,7 @@ func (s *supervisor) danger() string {
 // lossReason returns why a hold was lost, without the name of the lock and that it was lost,
 // which the messages around it say.
 func lossReason(err error) string {
-	var e *zklock.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*zklock.Error](err); ok {
 		err = e.Err
 	}
 	text := strings.TrimPrefix(err.Error(), zklock.ErrLost.Error()+": ")

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -201,15 +200,11 @@ func (h *fakeHook) Start(reason string) error {
 
 // rig is a supervisor over fakes, for a session of 20 s: TERM is due 2.5 s and
 // KILL 0.5 s before the deadline.
-func rig(t *testing.T, hold *fakeHold, cmd *fakeProcess) (*supervisor, *fakeGuard, chan os.Signal) {
-	plan, err := newPlan(20*time.Second, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+func rig(hold *fakeHold, cmd *fakeProcess) (*supervisor, *fakeGuard, chan os.Signal) {
 	guard := newFakeGuard()
 	signals := make(chan os.Signal)
 	began := time.Now()
-	return &supervisor{hold: hold, cmd: cmd, plan: plan, timeout: func() time.Duration { return 20 * time.Second }, watchdog: guard, signals: signals,
+	return &supervisor{hold: hold, cmd: cmd, plan: defaultPlan(20 * time.Second), timeout: func() time.Duration { return 20 * time.Second }, watchdog: guard, signals: signals,
 		now: func() time.Duration { return time.Since(began) }}, guard, signals
 }
 
@@ -250,7 +245,7 @@ func TestSupervise(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(tt.obeys)
-				s, guard, signals := rig(t, hold, cmd)
+				s, guard, signals := rig(hold, cmd)
 				go tt.play(hold, cmd, signals)
 				_, ended := s.run()
 				if ended != tt.ended || !slices.Equal(cmd.log, tt.log) {
@@ -271,7 +266,7 @@ func TestSupervise(t *testing.T) {
 func TestShorterTimeoutShortensPlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
-		s, guard, _ := rig(t, hold, cmd)
+		s, guard, _ := rig(hold, cmd)
 		var granted atomic.Int64
 		granted.Store(int64(20 * time.Second))
 		s.timeout = func() time.Duration { return time.Duration(granted.Load()) }
@@ -300,7 +295,7 @@ func TestShorterTimeoutShortensPlan(t *testing.T) {
 func TestTimeoutShortensDuringStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
-		s, _, _ := rig(t, hold, cmd)
+		s, _, _ := rig(hold, cmd)
 		granted := 20 * time.Second
 		s.timeout = func() time.Duration {
 			read := granted
@@ -322,7 +317,7 @@ func TestTimeoutShortensDuringStep(t *testing.T) {
 func TestBlockedStandardErrorDelaysNoSignal(t *testing.T) {
 	r, restore := clitest.BlockStderr(t)
 	hold, cmd := newFakeHold(time.Hour), newFakeProcess(false)
-	s, _, _ := rig(t, hold, cmd)
+	s, _, _ := rig(hold, cmd)
 	events := make(chan zklock.Event)
 	s.events = events
 	ended := make(chan bool, 1)
@@ -369,7 +364,7 @@ func TestTerminateMayTakeUntilKill(t *testing.T) {
 				if tt.exit != never {
 					cmd.left = leftIgnore
 				}
-				s, _, signals := rig(t, hold, cmd)
+				s, _, signals := rig(hold, cmd)
 				revoked := make(chan zklock.ReleaseRequest, 1)
 				s.maxHold.limit, s.revoked, s.onRevoke.term = tt.limit, revoked, true
 				for _, timer := range []*time.Timer{
@@ -401,7 +396,7 @@ func TestHookOfLossRunsOnce(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
-				s, _, _ := rig(t, hold, cmd)
+				s, _, _ := rig(hold, cmd)
 				hook := &fakeHook{cmd: cmd}
 				s.hook = hook
 				if tt.lose {
@@ -436,7 +431,7 @@ func TestMaxHoldEndsCommand(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(tt.obeys)
-				s, _, _ := rig(t, hold, cmd)
+				s, _, _ := rig(hold, cmd)
 				s.maxHold.limit = cmp.Or(tt.most, time.Minute)
 				since := s.now
 				s.now = func() time.Duration { return time.Hour + since() } // the machine has run for an hour
@@ -458,8 +453,8 @@ func TestMaxHoldEndsCommand(t *testing.T) {
 				}()
 				_, ended := s.run()
 				close(stop)
-				if !slices.Equal(cmd.log, tt.log) || s.maxHold.ended != tt.limit || s.stopping != tt.limit || ended != tt.ended {
-					t.Errorf("got %q, limit %v, stopping %v, lock %v; want %+v", cmd.log, s.maxHold.ended, s.stopping, ended, tt)
+				if !slices.Equal(cmd.log, tt.log) || (s.maxHold.phase != Wait) != tt.limit || s.stopping != tt.limit || ended != tt.ended {
+					t.Errorf("got %q, phase %v, stopping %v, lock %v; want %+v", cmd.log, s.maxHold.phase, s.stopping, ended, tt)
 				}
 			})
 		})
@@ -469,7 +464,7 @@ func TestMaxHoldEndsCommand(t *testing.T) {
 func TestAnotherWatchdogForADeadOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
-		s, first, _ := rig(t, hold, cmd)
+		s, first, _ := rig(hold, cmd)
 		second := newFakeGuard()
 		calls := 0
 		s.respawn.start = func() (watchdog, error) {
@@ -510,7 +505,7 @@ func TestWatchdogsThatDieAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
-				s, first, _ := rig(t, hold, cmd)
+				s, first, _ := rig(hold, cmd)
 				began := time.Now()
 				var starts []time.Duration
 				s.respawn.start = func() (watchdog, error) {
@@ -538,7 +533,7 @@ func TestWatchdogsThatDieAtOnce(t *testing.T) {
 func TestADeafWatchdogIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
-		s, first, _ := rig(t, hold, cmd)
+		s, first, _ := rig(hold, cmd)
 		second := newFakeGuard()
 		s.respawn.start = func() (watchdog, error) { return second, nil }
 		go func() {
@@ -577,26 +572,6 @@ func TestRespawnForgivesTheLongLived(t *testing.T) {
 	}
 }
 
-// captureStderr returns what f writes to standard error.
-func captureStderr(t *testing.T, f func()) string {
-	t.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	old := os.Stderr
-	os.Stderr = w
-	f()
-	os.Stderr = old
-	w.Close()
-	text, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // TestKilledByTheWatchdog: this process did not run when its command was due, and
 // the watchdog did its work. That is no signal from elsewhere, whatever the hold
 // has become since.
@@ -613,7 +588,7 @@ func TestKilledByTheWatchdog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
-				s, _, _ := rig(t, hold, cmd)
+				s, _, _ := rig(hold, cmd)
 				stopped := false
 				clock := s.now
 				// The look comes when the process runs again, not when it was due.
@@ -660,7 +635,7 @@ func TestLostBeforeTheCommandBegan(t *testing.T) {
 func TestNoWordOfHoldingOnceItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
-		s, _, _ := rig(t, hold, cmd)
+		s, _, _ := rig(hold, cmd)
 		events := make(chan zklock.Event, 4)
 		s.events = events
 		go func() {
@@ -672,7 +647,7 @@ func TestNoWordOfHoldingOnceItEnds(t *testing.T) {
 				events <- zklock.Event{Err: at.err}
 			}
 		}()
-		got := captureStderr(t, func() { s.run() })
+		got := clitest.Stderr(t, func() { s.run() })
 		want := "zklock: reconnecting: no answer from the servers; the lock is still held, safe for 11s\n" +
 			"zklock: the servers answer again; the lock was held throughout\n" +
 			"zklock: the lock is about to be lost (no answer from the servers): ending the command\n"
@@ -687,7 +662,7 @@ func TestReleaseRequestEndsCommandOnlyWithTerm(t *testing.T) {
 	for _, term := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
-			s, _, _ := rig(t, hold, cmd)
+			s, _, _ := rig(hold, cmd)
 			revoked := make(chan zklock.ReleaseRequest, 1)
 			s.revoked, s.onRevoke, s.title = revoked, onRevoke{term}, "demo"
 			go func() {
@@ -699,7 +674,7 @@ func TestReleaseRequestEndsCommandOnlyWithTerm(t *testing.T) {
 				}
 			}()
 			ended := false
-			printed := captureStderr(t, func() { _, ended = s.run() })
+			printed := clitest.Stderr(t, func() { _, ended = s.run() })
 			want, notice := []string(nil), "zklock: ann@web-3:4 asks to release demo (a; b); the command continues (--on-revoke term releases it)\n"
 			if term {
 				want, notice = []string{"TERM@1s"}, "zklock: ann@web-3:4 asks to release demo (a; b): ending the command\n"

@@ -39,7 +39,7 @@ func CheckTextfile(path string) error {
 }
 
 // UpdateTextfile lets change modify the metrics in the file. The file need not exist.
-func UpdateTextfile(path string, change func(*Textfile)) error {
+func UpdateTextfile(path string, change func(Textfile)) error {
 	dir, err := ownership.OpenDir(filepath.Dir(path))
 	if err != nil {
 		return err
@@ -76,10 +76,10 @@ func UpdateTextfile(path string, change func(*Textfile)) error {
 
 // readTextfile returns the metrics in the file. Other users may be able to create files in
 // the directory, so it does not follow a link and does not wait for a pipe.
-func readTextfile(dir *os.Root, name string) (*Textfile, error) {
+func readTextfile(dir *os.Root, name string) (Textfile, error) {
 	info, err := dir.Lstat(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return &Textfile{}, nil
+		return Textfile{}, nil
 	}
 	if err != nil {
 		return nil, err

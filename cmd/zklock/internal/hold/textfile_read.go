@@ -17,13 +17,13 @@ import (
 var ErrTextfileForeign = errors.New("the file has other content than the metrics of zklock run; use another file")
 
 // parseTextfile parses what Textfile.text wrote. An empty file counts as a missing one.
-func parseTextfile(text string) (*Textfile, error) {
+func parseTextfile(text string) (Textfile, error) {
 	p := expfmt.NewTextParser(model.LegacyValidation)
 	found, err := p.TextToMetricFamilies(strings.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("%w (%w)", ErrTextfileForeign, err)
 	}
-	s := &Textfile{}
+	s := Textfile{}
 	known := families()
 	for name, mf := range found {
 		i := slices.IndexFunc(known, func(f family) bool { return f.name == name && f.kind == mf.GetType() })
@@ -40,8 +40,8 @@ func parseTextfile(text string) (*Textfile, error) {
 }
 
 // addMetric adds a metric of a family.
-func (s *Textfile) addMetric(f family, m *dto.Metric) error {
-	k := series{name: f.name + f.suffixes[0]}
+func (s Textfile) addMetric(f family, m *dto.Metric) error {
+	k := series{name: f.series()}
 	for _, l := range m.GetLabel() {
 		switch l.GetName() {
 		case "lock":
@@ -62,11 +62,11 @@ func (s *Textfile) addMetric(f family, m *dto.Metric) error {
 		v = m.GetSummary().GetSampleSum()
 		count := k
 		count.name = f.name + "_count"
-		s.put(count, float64(m.GetSummary().GetSampleCount()))
+		s[count] = float64(m.GetSummary().GetSampleCount())
 	}
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return fmt.Errorf("%w (%s is %v)", ErrTextfileForeign, f.name, v)
 	}
-	s.put(k, v)
+	s[k] = v
 	return nil
 }

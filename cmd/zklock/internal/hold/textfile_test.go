@@ -15,7 +15,7 @@ func TestUpdate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.prom")
 	strange := "/a \"b\"\\n\n{lock=\"}"
 	for i := 1; i <= 3; i++ {
-		err := UpdateTextfile(path, func(s *Textfile) {
+		err := UpdateTextfile(path, func(s Textfile) {
 			s.Put("zklock_run_running", strange, float64(i%2))
 			s.Add("zklock_run_wait_seconds_sum", "/b", 0.25)
 			s.Add("zklock_run_wait_seconds_count", "/b", 1)
@@ -60,7 +60,7 @@ func TestTurns(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range runs {
 		wg.Go(func() {
-			err := UpdateTextfile(path, func(s *Textfile) { s.Count(fmt.Sprintf("/lock%d", i%2), "lost", nil) })
+			err := UpdateTextfile(path, func(s Textfile) { s.Count(fmt.Sprintf("/lock%d", i%2), "lost", nil) })
 			if err != nil {
 				t.Error(err)
 			}
@@ -76,7 +76,7 @@ func TestTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, lock := range []string{"/lock0", "/lock1"} {
-		if n := s.values[series{"zklock_runs_total", lock, "lost"}]; n != runs/2 {
+		if n := s[series{"zklock_runs_total", lock, "lost"}]; n != runs/2 {
 			t.Errorf("%v runs of %s were counted, of %d", n, lock, runs/2)
 		}
 	}
@@ -86,7 +86,7 @@ func TestTurns(t *testing.T) {
 // without end.
 func TestForeign(t *testing.T) {
 	dir := t.TempDir()
-	nothing := func(*Textfile) {}
+	nothing := func(Textfile) {}
 	const gauge = "# TYPE zklock_run_running gauge\n"
 	for name, text := range map[string]string{
 		"another's.prom": "node_load1 1\n",
@@ -110,7 +110,7 @@ func TestForeign(t *testing.T) {
 		}
 	}
 	full := filepath.Join(dir, "full.prom")
-	err := UpdateTextfile(full, func(s *Textfile) {
+	err := UpdateTextfile(full, func(s Textfile) {
 		for i := range maxTextfileLocks + 1 {
 			s.Put("zklock_run_running", fmt.Sprint("/", i), 1)
 		}
@@ -132,7 +132,7 @@ func TestEmpty(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := UpdateTextfile(path, func(s *Textfile) { s.Put("zklock_run_running", "/a", 1) }); err != nil {
+	if err := UpdateTextfile(path, func(s Textfile) { s.Put("zklock_run_running", "/a", 1) }); err != nil {
 		t.Error(err)
 	}
 }

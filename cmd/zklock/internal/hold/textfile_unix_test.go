@@ -26,7 +26,7 @@ func TestSharedDirectory(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	change := func(s *Textfile) { s.Put("zklock_run_running", "/a", 1) }
+	change := func(s Textfile) { s.Put("zklock_run_running", "/a", 1) }
 	if err := UpdateTextfile(link, change); !errors.Is(err, ErrTextfileForeign) {
 		t.Errorf("a link: %v", err)
 	}
@@ -49,7 +49,7 @@ func TestMetricsFollowNoLinkOfAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(link, "sub", "x.prom")
-	change := func(s *Textfile) { s.Put("zklock_run_running", "/a", 1) }
+	change := func(s Textfile) { s.Put("zklock_run_running", "/a", 1) }
 	if err := UpdateTextfile(path, change); err != nil {
 		t.Errorf("a link of this user: %v", err)
 	}

@@ -56,6 +56,12 @@ var (
 // Place is the directory of one local server.
 type Place struct{ Dir string }
 
+// Own returns the place of this user's local server.
+func Own() (Place, error) {
+	dir, err := Dir(Mine())
+	return Place{Dir: dir}, err
+}
+
 func (p Place) lockFile() string   { return filepath.Join(p.Dir, "lock") }
 func (p Place) socketFile() string { return filepath.Join(p.Dir, "socket") }
 func (p Place) logFile() string    { return filepath.Join(p.Dir, "log") }

@@ -100,7 +100,7 @@ func breakLock(a *cli.App, ctx context.Context, l *oneLock, token int64, ask cli
 		return err
 	}
 	first := held[0]
-	if err := ask.Confirm(fmt.Sprintf("%s is held by %s, whose entry is %s old.\nBreak the lock, on %s?", l.name, describeOwner(first.Entry), cli.ShortDuration(time.Since(first.Since)), a.Settings.ServersText())); err != nil {
+	if err := ask.Confirm(fmt.Sprintf("%s is held by %s, whose entry is %s old.\nBreak the lock, on %s?", l.name, cli.DescribeOwner(first.Entry), cli.ShortDuration(time.Since(first.Since)), a.Settings.ServersText())); err != nil {
 		return err
 	}
 	// A new time limit, because the confirmation can take long.
@@ -159,7 +159,7 @@ func entriesWithToken(s *inspect.Lock, name string, token int64) ([]inspect.Entr
 	}
 	for _, e := range s.Contenders() {
 		if e.Token == token {
-			return nil, &cli.ExitError{Code: cli.ExitNo, Err: fmt.Errorf("%s waits for %s with token %d and does not hold it", describeOwner(e.Entry), name, token)}
+			return nil, &cli.ExitError{Code: cli.ExitNo, Err: fmt.Errorf("%s waits for %s with token %d and does not hold it", cli.DescribeOwner(e.Entry), name, token)}
 		}
 	}
 	return nil, &cli.ExitError{Code: cli.ExitNo, Err: fmt.Errorf("no client holds %s with token %d: %s", name, token, describeHolders(s))}
@@ -171,19 +171,11 @@ func describeHolders(s *inspect.Lock) string {
 	if len(first) == 0 {
 		return "it is free"
 	}
-	text := fmt.Sprintf("%s holds it with token %d", describeOwner(first[0].Entry), first[0].Token)
+	text := fmt.Sprintf("%s holds it with token %d", cli.DescribeOwner(first[0].Entry), first[0].Token)
 	if n := len(first) - 1; n > 0 {
-		text += ", and so do " + count(n, "other client")
+		text += ", and so do " + cli.Count(n, "other client")
 	}
 	return text
-}
-
-// describeOwner names the owner of an entry and its command.
-func describeOwner(e zklock.Entry) string {
-	if e.Owner.Command == "" {
-		return cli.OwnerName(e)
-	}
-	return cli.OwnerName(e) + " (" + cli.OwnerCommand(e) + ")"
 }
 
 // printBroken prints which hold was broken, and whether its holder notices that.
@@ -192,6 +184,6 @@ func printBroken(out io.Writer, name string, e inspect.Entry) error {
 	if e.Recipe.Library != "zklock" {
 		notices = "the holder continues, because its library does not check"
 	}
-	_, err := fmt.Fprintf(out, "broke %s, held by %s with token %d; %s\n", name, describeOwner(e.Entry), e.Token, notices)
+	_, err := fmt.Fprintf(out, "broke %s, held by %s with token %d; %s\n", name, cli.DescribeOwner(e.Entry), e.Token, notices)
 	return err
 }

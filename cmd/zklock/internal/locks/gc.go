@@ -79,10 +79,7 @@ func GC(a *cli.App) *cobra.Command {
 			if err := f.check(c, ask); err != nil {
 				return err
 			}
-			if err := a.Begin(c); err != nil {
-				return err
-			}
-			if err := a.Settings.Check(c.Flags()); err != nil {
+			if err := a.Begin(c, a.Settings.Check); err != nil {
 				return err
 			}
 			if args[0] == "/" {
@@ -124,12 +121,11 @@ func (f *gcFlags) check(c *cobra.Command, ask cli.Confirmer) error {
 // gc lists the empty parents, and removes them with --delete.
 func gc(a *cli.App, f *gcFlags, prefix string, ask cli.Confirmer) error {
 	ctx := context.Background()
-	z, own, err := a.Settings.ReadClient(ctx, cli.LayoutValue{})
+	z, err := a.Settings.ReadClient(ctx)
 	if err != nil {
 		return err
 	}
 	defer z.Close()
-	defer own.Close()
 	s := inspect.Collector{Client: z, Prefix: prefix, MinUnused: f.unused.D}
 	finding, cancel := context.WithTimeout(ctx, gcTime)
 	defer cancel()
@@ -155,7 +151,7 @@ func gc(a *cli.App, f *gcFlags, prefix string, ask cli.Confirmer) error {
 				return err
 			}
 		}
-		if err := ask.Confirm(fmt.Sprintf("Remove %s below %s, on %s?", count(n, "empty parent"), legible.Name(prefix), a.Settings.ServersText())); err != nil {
+		if err := ask.Confirm(fmt.Sprintf("Remove %s below %s, on %s?", cli.Count(n, "empty parent"), legible.Name(prefix), a.Settings.ServersText())); err != nil {
 			return err
 		}
 	}
@@ -190,7 +186,7 @@ func refusals(found []inspect.EmptyParent) error {
 	if i < 0 {
 		return nil
 	}
-	return fmt.Errorf("%s could not be removed; the first is %s: %w", count(tally(found)[inspect.ParentRefused], "parent"), legible.Name(found[i].Path), found[i].Err)
+	return fmt.Errorf("%s could not be removed; the first is %s: %w", cli.Count(tally(found)[inspect.ParentRefused], "parent"), legible.Name(found[i].Path), found[i].Err)
 }
 
 // parentView is a parent in JSON.
@@ -260,7 +256,7 @@ func (f *gcFlags) printTable(out io.Writer, prefix string, found []inspect.Empty
 	n := tally(found)
 	switch {
 	case n[inspect.ParentUnused] > 0 && !f.delete:
-		_, err := fmt.Fprintf(out, "%s would be removed: add --delete\n", count(n[inspect.ParentUnused], "parent"))
+		_, err := fmt.Fprintf(out, "%s would be removed: add --delete\n", cli.Count(n[inspect.ParentUnused], "parent"))
 		return err
 	case n[inspect.ParentRecent] == len(found) && !f.delete:
 		_, err := fmt.Fprintf(out, "nothing to remove yet: run gc --delete, which writes a mark, and again after %s\n", cli.ShortDuration(f.unused.D))

@@ -2,7 +2,6 @@ package locks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -50,10 +49,7 @@ func List(a *cli.App) *cobra.Command {
 		Example: lsExample,
 		Args:    cli.AtMostOnePrefix,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.Begin(c); err != nil {
-				return err
-			}
-			if err := errors.Join(a.Settings.Check(c.Flags()), f.check(c)); err != nil {
+			if err := a.Begin(c, a.Settings.Check, f.out.Check); err != nil {
 				return err
 			}
 			prefix, err := cli.PrefixOf(c, args)
@@ -87,7 +83,7 @@ func ls(a *cli.App, f *readFlags, prefix string) error {
 	defer r.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l := &listing{out: &f.out, to: os.Stdout, lines: cli.NewTable(shrinkable()...)}
+	l := &listing{out: &f.out, to: os.Stdout, table: lockTable{lines: cli.NewTable(shrinkable()...)}}
 	l.line = a.Settings.Progress("reading the locks below %s", legible.Name(prefix))
 	defer l.line.Stop()
 	err = l.run(func(found func(*inspect.Lock)) error {
@@ -110,19 +106,17 @@ func noneBelow(prefix string) string {
 	return text
 }
 
-// lockList returns the locks in all output formats.
-func lockList(found []*inspect.Lock) cli.Result {
+// lockList returns the locks in all output formats. The rows continue table.
+func lockList(found []*inspect.Lock, table *lockTable, now time.Time) cli.Result {
 	return cli.Result{
-		Table: func(out io.Writer) error { return printLocks(out, found, time.Now()) },
-		Names: func() []string {
-			var names []string
+		Table: func(out io.Writer) error { return table.print(out, found, now) },
+		Names: func() (names []string) {
 			for _, s := range found {
 				names = append(names, cli.NameOf(s.Path))
 			}
 			return names
 		},
-		Data: func() []any {
-			var all []any
+		Data: func() (all []any) {
 			for _, s := range found {
 				all = append(all, s.View())
 			}
@@ -131,46 +125,51 @@ func lockList(found []*inspect.Lock) cli.Result {
 	}
 }
 
-// listHeader returns the column heads of a list of locks.
-func listHeader() []string { return []string{"LOCK", "MODE", "HOLDER", "COMMAND", "SINCE", "WAITING"} }
+// lockTable is a list of locks as a table, which can grow.
+type lockTable struct {
+	lines cli.Table
+	begun bool // the column heads are printed
+}
+
+// print prints one line per lock.
+func (t *lockTable) print(out io.Writer, found []*inspect.Lock, now time.Time) error {
+	if !t.begun {
+		t.begun = true
+		t.lines.Add([]string{"LOCK", "MODE", "HOLDER", "COMMAND", "SINCE", "WAITING"})
+	}
+	for _, s := range found {
+		t.lines.Add(listRow(s, now))
+	}
+	return t.lines.Flush(out)
+}
 
 // shrinkable returns the columns of a list that may be cut: lock, holder, and command.
 func shrinkable() []int { return []int{0, 2, 3} }
 
 // listRow returns the row of a lock in a list.
-func listRow(s *inspect.Lock, now time.Time) []string {
-	holder, command, since := "-", "-", "-"
-	if all := s.Holders(); len(all) > 0 {
-		first := all[0]
-		holder, command, since = cli.OwnerName(first.Entry), cli.OwnerCommand(first.Entry), cli.ShortDuration(now.Sub(first.Since))
-		if others := inspect.CountSessions(all) - 1; others > 0 {
-			holder += fmt.Sprintf(" +%d", others)
-		}
+func listRow(l *inspect.Lock, now time.Time) []string {
+	s := l.Summary()
+	holder, since := cli.OrDash(s.OwnerName), "-"
+	if s.OwnerName != "" {
+		since = cli.ShortDuration(now.Sub(s.Since))
 	}
-	return []string{legible.Name(cli.NameOf(s.Path)), modeText(s), holder, command, since, strconv.Itoa(s.Waiting())}
+	if s.Others > 0 {
+		holder += fmt.Sprintf(" +%d", s.Others)
+	}
+	return []string{legible.Name(cli.NameOf(s.Path)), howHeld(s), holder, cli.OrDash(s.Command), since, strconv.Itoa(s.Waiting)}
 }
 
-// printLocks prints one line per lock.
-func printLocks(out io.Writer, found []*inspect.Lock, now time.Time) error {
-	if len(found) == 0 {
-		return nil
-	}
-	var l listing
-	return l.table(out, found, now)
-}
-
-// modeText returns how a lock is held.
-func modeText(s *inspect.Lock) string {
-	held := s.Holders()
+// howHeld returns the mode of a lock, or how many of its permits are held.
+func howHeld(s inspect.Summary) string {
 	switch {
 	case s.Kind == inspect.KindNode:
 		return "node"
 	case s.Permits > 0:
-		return fmt.Sprintf("%d of %d", s.HeldPermits(), s.Permits)
+		return fmt.Sprintf("%d of %d", s.Holders, s.Permits)
 	case s.Kind == inspect.KindSemaphore:
-		return count(s.HeldPermits(), "permit")
-	case len(held) > 0:
-		return string(held[0].Mode)
+		return cli.Count(s.Holders, "permit")
+	case s.Holders > 0:
+		return string(s.Mode)
 	}
 	return "-"
 }

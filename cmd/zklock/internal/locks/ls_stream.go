@@ -19,9 +19,8 @@ const printInterval = 500 * time.Millisecond
 type listing struct {
 	out     *cli.Output
 	to      io.Writer
-	lines   cli.Table
+	table   lockTable
 	line    *cli.Progress
-	begun   bool // the column heads are printed
 	printed bool // a lock was printed
 
 	mu    sync.Mutex
@@ -73,19 +72,5 @@ func (l *listing) flush() error {
 	slices.SortFunc(found, func(a, b *inspect.Lock) int { return strings.Compare(a.Path, b.Path) })
 	l.line.Erase()
 	l.printed = true
-	s := lockList(found)
-	s.Table = func(out io.Writer) error { return l.table(out, found, time.Now()) }
-	return l.out.Write(l.to, s)
-}
-
-// table prints further rows of the table.
-func (l *listing) table(out io.Writer, found []*inspect.Lock, now time.Time) error {
-	if !l.begun {
-		l.begun = true
-		l.lines.Add(listHeader())
-	}
-	for _, s := range found {
-		l.lines.Add(listRow(s, now))
-	}
-	return l.lines.Flush(out)
+	return l.out.Write(l.to, lockList(found, &l.table, time.Now()))
 }

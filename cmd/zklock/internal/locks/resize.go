@@ -45,10 +45,6 @@ const resizeExample = `  zklock resize api 5
   zklock run --resizable api -- ./call
   zklock resize api 8 && zklock show api`
 
-// maxPermits is the largest size of a semaphore. It is the limit of the library, checked
-// before the command connects.
-const maxPermits = 1 << 20
-
 // Resize returns zklock resize.
 func Resize(a *cli.App) *cobra.Command {
 	var f readFlags
@@ -60,20 +56,15 @@ func Resize(a *cli.App) *cobra.Command {
 		Args:    cli.Exactly(2, "a semaphore and its number of permits"),
 		RunE: func(c *cobra.Command, args []string) error {
 			n, err := strconv.Atoi(args[1])
-			if err != nil || n < 1 || n > maxPermits {
-				return cli.UsageError("%s: a semaphore has at least 1 permit, and at most %d", legible.Word(args[1]), maxPermits)
+			if err != nil || n < 1 || n > cli.MaxPermits {
+				return cli.UsageError("%s: a semaphore has at least 1 permit, and at most %d", legible.Word(args[1]), cli.MaxPermits)
 			}
 			return withLock(a, c, &f, args[0], func(ctx context.Context, l *oneLock) error { return resize(a, ctx, l, n) })
 		},
 	}
 	a.ServerFlags(c)
 	f.out.Flag(c)
-	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return a.CompleteLocks(c, args, begun)
-	}
+	c.ValidArgsFunction = a.CompleteLocks
 	return c
 }
 
@@ -90,7 +81,7 @@ func checkSemaphore(ctx context.Context, l *oneLock) error {
 	if i < 0 {
 		return nil
 	}
-	who, recipe := describeOwner(entries[i].Entry), entries[i].Recipe
+	who, recipe := cli.DescribeOwner(entries[i].Entry), entries[i].Recipe
 	if _, stored, err := l.z.Exists(ctx, l.path+"/size"); err != nil || !stored {
 		return fmt.Errorf("resize %s: not a semaphore: %s uses it as %s; give the name of a semaphore, or a new name", l.name, who, recipe)
 	}
@@ -122,7 +113,7 @@ func resize(a *cli.App, ctx context.Context, l *oneLock, n int) error {
 	}
 	return l.out.Write(os.Stdout, cli.Result{
 		Table: func(out io.Writer) error {
-			_, err := fmt.Fprintf(out, "%s has %s\n", l.name, count(n, "permit"))
+			_, err := fmt.Fprintf(out, "%s has %s\n", l.name, cli.Count(n, "permit"))
 			return err
 		},
 		Names: func() []string { return []string{l.path} },

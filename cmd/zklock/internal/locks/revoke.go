@@ -198,7 +198,7 @@ func ignoreError(name string, ignoring []inspect.Entry) error {
 		if e.Recipe.Library != "" {
 			by = e.Recipe.String()
 		}
-		texts = append(texts, fmt.Sprintf("%s (%s ignores release requests)", cli.OwnerName(e.Entry), by))
+		texts = append(texts, fmt.Sprintf("%s (%s ignores release requests)", inspect.OwnerName(e.Entry), by))
 	}
 	return &cli.ExitError{Code: cli.ExitNo, Err: fmt.Errorf("%s: did not ask %s; %s", name, strings.Join(texts, ", "), do)}
 }
@@ -210,12 +210,8 @@ func printAsked(out io.Writer, name string, asked []inspect.Entry, all bool, now
 		return err
 	}
 	for _, e := range inspect.FirstPerAcquire(asked) {
-		text := "asked " + cli.OwnerName(e.Entry)
-		if e.Owner.Command != "" {
-			text += " (" + cli.OwnerCommand(e.Entry) + ")"
-		}
 		// The servers record when an entry was created, but not when it was granted.
-		text += ", whose entry is " + cli.ShortDuration(now.Sub(e.Since)) + " old"
+		text := "asked " + cli.DescribeOwner(e.Entry) + ", whose entry is " + cli.ShortDuration(now.Sub(e.Since)) + " old"
 		if e.Recipe.Library == "Curator" {
 			text += "; the holder sees the request only if it is a Curator mutex that was made revocable"
 		}

@@ -86,7 +86,7 @@ func breakAsked(a *cli.App, ctx context.Context, l *oneLock, s *inspect.Lock, re
 // print prints one line for each hold.
 func (o *outcome) print(out io.Writer, name string) error {
 	for _, e := range inspect.FirstPerAcquire(o.released) {
-		if _, err := fmt.Fprintf(out, "%s released %s\n", describeOwner(e.Entry), name); err != nil {
+		if _, err := fmt.Fprintf(out, "%s released %s\n", cli.DescribeOwner(e.Entry), name); err != nil {
 			return err
 		}
 	}

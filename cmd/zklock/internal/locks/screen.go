@@ -47,15 +47,16 @@ func Open(in, out *os.File, color bool) (*Screen, error) {
 		return nil, err
 	}
 	s := &Screen{in: in, out: out, color: color, keys: make(chan Key)}
-	if err := s.take(); err != nil {
+	if err := s.Resume(); err != nil {
 		return nil, err
 	}
 	go s.read()
 	return s, nil
 }
 
-// take sets raw mode and switches to the alternate screen.
-func (s *Screen) take() error {
+// Resume takes control of the terminal, also after another process stopped this one: it sets
+// raw mode and switches to the alternate screen.
+func (s *Screen) Resume() error {
 	before, err := term.MakeRaw(int(s.in.Fd()))
 	if err != nil {
 		return fmt.Errorf("the terminal cannot be used: %w", err)
@@ -68,17 +69,14 @@ func (s *Screen) take() error {
 	return err
 }
 
-// give restores the terminal.
-func (s *Screen) give() error {
+// Close restores the terminal.
+func (s *Screen) Close() error {
 	_, err := s.out.WriteString(leave)
 	return errors.Join(err, s.restore())
 }
 
 // restore restores the mode of the terminal.
 func (s *Screen) restore() error { return term.Restore(int(s.in.Fd()), s.before) }
-
-// Close restores the terminal.
-func (s *Screen) Close() error { return s.give() }
 
 // Keys returns the channel of typed keys, which is closed when the input ends.
 func (s *Screen) Keys() <-chan Key { return s.keys }
@@ -154,12 +152,9 @@ func (s *Screen) Redraw() { s.shown = nil }
 // Suspend restores the terminal, stops the process as ^Z does, and takes control of the
 // terminal again when the process continues.
 func (s *Screen) Suspend() error {
-	if err := s.give(); err != nil {
+	if err := s.Close(); err != nil {
 		return err
 	}
 	stop()
-	return s.take()
+	return s.Resume()
 }
-
-// Resume takes control of the terminal again after another process stopped this one.
-func (s *Screen) Resume() error { return s.take() }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 )
 
@@ -51,40 +50,6 @@ func TestKeysOfAnyBytes(t *testing.T) {
 		keys, rest := Keys(b)
 		if len(rest) >= utf8.UTFMax || len(keys) > len(b) || len(keys) == 0 && len(rest) != len(b) {
 			t.Fatalf("%q: %d, rest %q", b, keys, rest)
-		}
-	}
-}
-
-func TestColumns(t *testing.T) {
-	for text, want := range map[string]int{"": 0, "abc": 3, "ü": 1, "世界": 4, "e\u0301": 1, "😀": 2, "■▲": 2, "한": 2} {
-		if got := cli.Columns(text); got != want {
-			t.Errorf("%q has %d columns, want %d", text, got, want)
-		}
-	}
-}
-
-func TestFit(t *testing.T) {
-	for _, tt := range []struct {
-		text  string
-		width int
-		want  string
-	}{
-		{"abc", 5, "abc  "}, {"abc", 3, "abc"}, {"abcd", 3, "ab~"}, {"abc", 1, "~"}, {"abc", 0, ""},
-		{"世界", 3, "世~"}, {"世界", 4, "世界"}, {"世界人", 4, "世~ "},
-	} {
-		if got := cli.Fit(tt.text, tt.width, "~"); got != tt.want {
-			t.Errorf("%q in %d: %q, want %q", tt.text, tt.width, got, tt.want)
-		}
-	}
-}
-
-// TestFitIsExact fits random texts.
-func TestFitIsExact(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 20_000 {
-		text, width := clitest.Text(r, "a", " ", "世", "e\u0301", "\u0301", "😀", "\x1b", "\xff", "\u202e"), r.IntN(12)
-		if got := cli.Columns(cli.Fit(text, width, "~")); got != width {
-			t.Fatalf("%q in %d has %d", text, width, got)
 		}
 	}
 }

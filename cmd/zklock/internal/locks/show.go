@@ -3,7 +3,6 @@ package locks
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -54,9 +53,6 @@ type readFlags struct {
 	watch  bool
 }
 
-// check returns an error if the flags are invalid.
-func (r *readFlags) check(c *cobra.Command) error { return r.out.Check(c.Flags()) }
-
 // Show returns zklock show.
 func Show(a *cli.App) *cobra.Command {
 	var f readFlags
@@ -94,10 +90,7 @@ func lockReadFlags(a *cli.App, c *cobra.Command, f *readFlags) {
 // checkArguments checks the command line of a command that reads the lock called name, and
 // returns the path of the lock.
 func checkArguments(a *cli.App, c *cobra.Command, f *readFlags, name string) (string, error) {
-	if err := a.Begin(c); err != nil {
-		return "", err
-	}
-	if err := errors.Join(a.Settings.Check(c.Flags()), f.check(c)); err != nil {
+	if err := a.Begin(c, a.Settings.Check, f.out.Check); err != nil {
 		return "", err
 	}
 	return zklock.PathOf(name)
@@ -205,10 +198,10 @@ func headline(s *inspect.Lock, name string) string {
 	case s.Permits > 0:
 		return fmt.Sprintf("%s: %d of %d permits held", name, held, s.Permits)
 	case s.Kind == inspect.KindSemaphore:
-		return fmt.Sprintf("%s: %s held", name, count(held, "permit"))
+		return fmt.Sprintf("%s: %s held", name, cli.Count(held, "permit"))
 	case len(s.Contenders()) > 0:
 	case s.KazooPermits() > 0:
-		return fmt.Sprintf("%s: %s of kazoo's Semaphore held", name, count(s.KazooPermits(), "permit"))
+		return fmt.Sprintf("%s: %s of kazoo's Semaphore held", name, cli.Count(s.KazooPermits(), "permit"))
 	default:
 		return name + " is free"
 	}
@@ -242,16 +235,8 @@ func printEntries(out io.Writer, entries []inspect.Entry, now time.Time) error {
 		if e.Mode == zklock.Shared && e.Owner.Token > 0 {
 			recipe += ", was writer"
 		}
-		add([]string{position, cli.OwnerName(e.Entry), cli.OwnerUser(e.Entry), cli.OwnerCommand(e.Entry), string(e.Mode), token, cli.ShortDuration(now.Sub(e.Since)), recipe},
+		add([]string{position, inspect.OwnerName(e.Entry), cli.OwnerUser(e.Entry), cli.OwnerCommand(e.Entry), string(e.Mode), token, cli.ShortDuration(now.Sub(e.Since)), recipe},
 			cli.OrDash(inspect.Truncate(inspect.Value(e.Entry), inspect.MaxOwnerName)))
 	}
 	return c.Flush(out)
-}
-
-// count formats a number and its noun.
-func count(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }

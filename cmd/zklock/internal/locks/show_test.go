@@ -3,13 +3,13 @@ package locks
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 	"github.com/zklock/zklock/inspect"
 )
 
@@ -46,11 +46,11 @@ func TestPrintSurvey(t *testing.T) {
 	now := time.Now()
 	stray := zklock.Entry{Path: "/zklock/demo", Node: "/zklock/demo/junk", Name: "junk", Mode: zklock.Stray, Data: "junk", Since: now}
 	permit := zklock.Entry{Path: "/zklock/demo", Node: "/zklock/demo/" + hex32, Name: hex32, Mode: zklock.Stray, Data: "worker-3", Session: 5, Since: now.Add(-time.Second)}
-	downgraded := entry("h", 1, true, now, time.Minute)
-	downgraded.Mode, downgraded.Owner.Token, downgraded.Name = zklock.Shared, 9, curatorNode("-__READ__", 1)
-	asked := entry("r", 7, true, now, time.Minute)
+	downgraded := clitest.Entry("h", 1, true, now, time.Minute)
+	downgraded.Mode, downgraded.Owner.Token, downgraded.Name = zklock.Shared, 9, clitest.EntryName("-__READ__", 1)
+	asked := clitest.Entry("r", 7, true, now, time.Minute)
 	asked.Revoked = true
-	twin := entry("w", 2, false, now, time.Second)
+	twin := clitest.Entry("w", 2, false, now, time.Second)
 	tests := []struct {
 		name string
 		s    *inspect.Lock
@@ -58,12 +58,12 @@ func TestPrintSurvey(t *testing.T) {
 	}{
 		{"free", lockOf("", 0, nil), "demo is free\n"},
 		{"a free semaphore", lockOf(inspect.KindSemaphore, 5, nil), "demo: 0 of 5 permits held\n"},
-		{"a queue", lockOf(inspect.KindQueue, 0, nil, entry("h", 1, true, now, time.Minute), entry("w", 2, false, now, time.Second)),
+		{"a queue", lockOf(inspect.KindQueue, 0, nil, clitest.Entry("h", 1, true, now, time.Minute), clitest.Entry("w", 2, false, now, time.Second)),
 			`POSITION  WHO  USER  COMMAND  MODE       TOKEN  SINCE  RECIPE
 holds     h:1  ann   backup   exclusive  9      1m00s  zklock mutex
 1         w:2  ann   backup   exclusive  -      1s     zklock mutex
 `},
-		{"one who waits with two entries", lockOf(inspect.KindQueue, 0, nil, entry("h", 1, true, now, time.Minute), twin, twin, entry("x", 3, false, now, 0)),
+		{"one who waits with two entries", lockOf(inspect.KindQueue, 0, nil, clitest.Entry("h", 1, true, now, time.Minute), twin, twin, clitest.Entry("x", 3, false, now, 0)),
 			`POSITION  WHO  USER  COMMAND  MODE       TOKEN  SINCE  RECIPE
 holds     h:1  ann   backup   exclusive  9      1m00s  zklock mutex
 1         w:2  ann   backup   exclusive  -      1s     zklock mutex
@@ -105,17 +105,17 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestPrintToAFullDisk(t *testing.T) {
 	now := time.Now()
-	s := lockOf(inspect.KindQueue, 0, nil, entry("h", 1, true, now, 0))
+	s := lockOf(inspect.KindQueue, 0, nil, clitest.Entry("h", 1, true, now, 0))
 	if err := printLock(full{}, s, "demo", now); err == nil {
 		t.Error("what show could not write is lost in silence")
 	}
 	if err := printLock(full{}, lockOf(inspect.KindQueue, 0, nil), "demo", now); err == nil {
 		t.Error("that a lock is free is lost in silence")
 	}
-	if err := printLocks(full{}, []*inspect.Lock{s}, now); err == nil {
+	if err := new(lockTable).print(full{}, []*inspect.Lock{s}, now); err == nil {
 		t.Error("what ls could not write is lost in silence")
 	}
-	if err := (&cli.Output{Form: cli.OutJSON}).Write(full{}, lockList([]*inspect.Lock{s})); err == nil {
+	if err := (&cli.Output{Form: cli.OutJSON}).Write(full{}, lockList([]*inspect.Lock{s}, nil, now)); err == nil {
 		t.Error("what ls --json could not write is lost in silence")
 	}
 	if err := printAsked(full{}, "demo", s.Entries, true, now); err == nil {
@@ -127,12 +127,12 @@ func TestPrintToAFullDisk(t *testing.T) {
 func TestPrintWhatOthersWrote(t *testing.T) {
 	now := time.Now()
 	big := strings.Repeat("h", 1<<20)
-	e := entry(big, 1, true, now, 0)
+	e := clitest.Entry(big, 1, true, now, 0)
 	e.Owner.User, e.Owner.Command = big, big
-	s := lockOf(inspect.KindQueue, 0, nil, e, entry("w", 2, false, now, 0))
+	s := lockOf(inspect.KindQueue, 0, nil, e, clitest.Entry("w", 2, false, now, 0))
 	s.Path = "/zklock/a\u202eb"
 	var shown, listed, asked bytes.Buffer
-	if err := errors.Join(printLock(&shown, s, "a", now), printLocks(&listed, []*inspect.Lock{s}, now), printAsked(&asked, "a", s.Entries, true, now)); err != nil {
+	if err := errors.Join(printLock(&shown, s, "a", now), new(lockTable).print(&listed, []*inspect.Lock{s}, now), printAsked(&asked, "a", s.Entries, true, now)); err != nil {
 		t.Fatal(err)
 	}
 	for what, out := range map[string]*bytes.Buffer{"show": &shown, "ls": &listed, "revoke": &asked} {
@@ -144,11 +144,11 @@ func TestPrintWhatOthersWrote(t *testing.T) {
 		t.Errorf("the path is not quoted: %q", got)
 	}
 	var named, forged, gone bytes.Buffer
-	e = entry("h", 1, true, now, 0)
+	e = clitest.Entry("h", 1, true, now, 0)
 	e.Owner.Command = "x  shared  1  0s"
 	odd := []*inspect.Lock{onPath("/zklock/--yes", lockOf(inspect.KindQueue, 0, nil, e)), onPath("/zklock/a  exclusive  root:1", lockOf(inspect.KindQueue, 0, nil, e))}
 	parents := []inspect.EmptyParent{{Path: "/zklock/a  3d  in use"}}
-	if err := errors.Join((&cli.Output{Form: cli.OutName}).Write(&named, lockList(odd)), printLocks(&forged, odd, now), new(gcFlags).printTable(&gone, "/", parents)); err != nil {
+	if err := errors.Join((&cli.Output{Form: cli.OutName}).Write(&named, lockList(odd, nil, now)), new(lockTable).print(&forged, odd, now), new(gcFlags).printTable(&gone, "/", parents)); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := named.String(), "/zklock/--yes\na  exclusive  root:1\n"; got != want {
@@ -167,21 +167,21 @@ func TestPrintWhatOthersWrote(t *testing.T) {
 func TestPrintLocks(t *testing.T) {
 	now := time.Now()
 	permit := func(host string, pid int) zklock.Entry {
-		e := at("/zklock/sem", entry(host, pid, true, now, time.Minute))
+		e := clitest.At("/zklock/sem", clitest.Entry(host, pid, true, now, time.Minute))
 		e.Mode = zklock.Permit
 		return e
 	}
-	node := entry("n", 4, true, now, time.Hour)
+	node := clitest.Entry("n", 4, true, now, time.Hour)
 	node.Path, node.Node = "/n", "/n"
 	var out bytes.Buffer
 	found := []*inspect.Lock{
-		onPath("/zklock/demo", lockOf(inspect.KindQueue, 0, nil, entry("h", 1, true, now, time.Minute), entry("w", 2, false, now, time.Second))),
+		onPath("/zklock/demo", lockOf(inspect.KindQueue, 0, nil, clitest.Entry("h", 1, true, now, time.Minute), clitest.Entry("w", 2, false, now, time.Second))),
 		onPath("/zklock/sem", lockOf(inspect.KindSemaphore, 4, nil, permit("a", 1), permit("a", 1), permit("b", 2))),
 		onPath("/zklock/curator", lockOf(inspect.KindSemaphore, 0, nil, permit("a", 1))),
 		onPath("/n", lockOf(inspect.KindNode, 0, nil, node)),
-		onPath("/apps/x", lockOf(inspect.KindQueue, 0, nil, entry("w", 2, false, now, time.Second))),
+		onPath("/apps/x", lockOf(inspect.KindQueue, 0, nil, clitest.Entry("w", 2, false, now, time.Second))),
 	}
-	if err := printLocks(&out, found, now); err != nil {
+	if err := new(lockTable).print(&out, found, now); err != nil {
 		t.Fatal(err)
 	}
 	want := `LOCK     MODE       HOLDER  COMMAND  SINCE  WAITING
@@ -198,8 +198,8 @@ curator  1 permit   a:1     backup   1m00s  0
 
 func TestPrintAsked(t *testing.T) {
 	now := time.Now()
-	permit := entry("h", 1, true, now, time.Minute)
-	kazoo, curator := entry("k", 2, true, now, time.Second), entry("c", 3, true, now, time.Second)
+	permit := clitest.Entry("h", 1, true, now, time.Minute)
+	kazoo, curator := clitest.Entry("k", 2, true, now, time.Second), clitest.Entry("c", 3, true, now, time.Second)
 	kazoo.Owner, kazoo.Data, kazoo.Name = zklock.Owner{}, "kazoo-id", hex32+"__lock__0000000001"
 	curator.Owner, curator.Data = zklock.Owner{}, "10.0.0.7"
 	tests := []struct {
@@ -223,22 +223,4 @@ func TestPrintAsked(t *testing.T) {
 			t.Errorf("got %q, %v, want %q", out.String(), err, tt.want)
 		}
 	}
-}
-
-// entry is an entry of a queue for the tests below.
-func entry(host string, pid int, holder bool, now time.Time, age time.Duration) zklock.Entry {
-	return zklock.Entry{Mode: zklock.Exclusive, Holder: holder, Token: 9, Session: int64(pid), Since: now.Add(-age),
-		Path: "/zklock/demo", Node: "/zklock/demo/" + curatorNode("-lock-", pid), Name: curatorNode("-lock-", pid),
-		Owner: zklock.Owner{Host: host, PID: pid, User: "ann", Command: "backup"}}
-}
-
-// curatorNode is a name as Curator and zklock write them.
-func curatorNode(marker string, seq int) string {
-	return fmt.Sprintf("_c_0f8fad5b-d9cb-469f-a165-70867728950e%s%010d", marker, seq)
-}
-
-// at moves an entry to another lock.
-func at(path string, e zklock.Entry) zklock.Entry {
-	e.Path, e.Node = path, path+"/"+e.Name
-	return e
 }

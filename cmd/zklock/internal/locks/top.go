@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/config"
 	"github.com/zklock/zklock/inspect"
 )
 
@@ -43,14 +44,11 @@ func Top(a *cli.App) *cobra.Command {
 		Example: topExample,
 		Args:    cli.AtMostOnePrefix,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.Begin(c); err != nil {
-				return err
-			}
-			if err := a.Settings.Check(c.Flags()); err != nil {
+			if err := a.Begin(c, a.Settings.Check); err != nil {
 				return err
 			}
 			if !slices.Contains(Orders(), order) {
-				return cli.UsageError("--sort is %q: give one of %s%s", order, strings.Join(Orders(), ", "), cli.DidYouMean(order, Orders()))
+				return cli.UsageError("--sort is %q: give one of %s%s", order, strings.Join(Orders(), ", "), config.DidYouMean(order, Orders()))
 			}
 			prefix, err := cli.PrefixOf(c, args)
 			if err != nil {
@@ -77,12 +75,11 @@ func top(a *cli.App, layout cli.LayoutValue, prefix, order string) error {
 	if !cli.ObeysSequences(1) {
 		return cli.UsageError("zklock top needs a terminal that can move its cursor, and TERM is %q; zklock ls --watch does not", os.Getenv("TERM"))
 	}
-	z, c, err := a.Settings.ReadClient(context.Background(), layout)
+	z, err := a.Settings.ReadClient(context.Background())
 	if err != nil {
 		return err
 	}
 	defer z.Close()
-	_ = c.Close() // the watcher uses its own
 	s := inspect.NewWatcher(z, &inspect.WatchOptions{Prefix: prefix, Layout: layout.Layout})
 	defer s.Close()
 	scr, err := Open(os.Stdin, os.Stdout, os.Getenv("NO_COLOR") == "")
@@ -92,22 +89,10 @@ func top(a *cli.App, layout cli.LayoutValue, prefix, order string) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	defer signal.Stop(signals)
-	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	// This goroutine ends with ctx.
-	go func() {
-		select {
-		case sig := <-signals:
-			cancel(&cli.ExitError{Code: cli.ExitSignal + int(sig.(syscall.Signal))})
-		case <-ctx.Done():
-		}
-	}()
+	ctx, stop := cli.Interruptible(signals, nil)
+	defer stop()
 	m := &Model{Sort: order, ASCII: !cli.UTF8(os.Getenv), Strip: cli.NamesRoot + "/", History: s.History}
-	err = showTop(ctx, s, scr, m)
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
+	return cli.Interrupted(ctx, showTop(ctx, s, scr, m))
 }
 
 // showTop calls runTop and restores the terminal. If ctx ends, it does not wait for a terminal

@@ -73,7 +73,7 @@ func (m *Model) history() Line {
 	if h.Grants == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("since %s: %s", h.Since.Local().Format("15:04"), countOf(int(h.Grants), "grant"))
+	text := fmt.Sprintf("since %s: %s", h.Since.Local().Format("15:04"), cli.Count(int(h.Grants), "grant"))
 	if h.Wait.Count > 0 {
 		text += fmt.Sprintf(", wait p50 %s p99 %s", short(h.Wait.P50), short(h.Wait.P99))
 	}
@@ -151,7 +151,7 @@ func (m *Model) entryLine(e inspect.Entry, side string, selected bool) Line {
 	free := m.width - 1 - 2 - 2 - 7 - 10 - 9 - 3*1
 	who := max(8, free*55/100)
 	fit := func(text string, width int) string { return cli.Fit(text, width, m.dots()) }
-	text := fit(position, 7) + fit(inspect.OwnerName(e.Entry), who) + " " + fit(dash(inspect.Truncate(e.Owner.Command, inspect.MaxOwnerName)), max(4, free-who)) + " " +
+	text := fit(position, 7) + fit(inspect.OwnerName(e.Entry), who) + " " + fit(cli.OwnerCommand(e.Entry), max(4, free-who)) + " " +
 		fit(string(e.Mode), 10) + fmt.Sprintf(" %8s", when)
 	return Line{{Text: mark + side}, {Text: text, Style: style}}
 }
@@ -186,12 +186,4 @@ func (m *Model) details(l *inspect.Lock, e inspect.Entry) []Line {
 		Plain(fit(legible.Path(e.Node)), Dim),
 		Plain(fit(warning), Yellow),
 	}
-}
-
-// dash returns text, or a dash if text is empty.
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }

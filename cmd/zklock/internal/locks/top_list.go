@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -44,12 +45,7 @@ func (m *Model) Lines() []Line {
 }
 
 // order returns the name of the list's order.
-func (m *Model) order() string {
-	if m.Sort == "" {
-		return byPath
-	}
-	return m.Sort
-}
+func (m *Model) order() string { return cmp.Or(m.Sort, byPath) }
 
 // dots returns the mark for text that was cut.
 func (m *Model) dots() string {
@@ -72,7 +68,7 @@ func (m *Model) title() Line {
 	if m.filter != "" {
 		left += " filter " + m.filter
 	}
-	right := fmt.Sprintf("%s, %d held, %d waiting  %s", countOf(len(m.rows), "lock"), held, waiting, m.now.Format("15:04:05"))
+	right := fmt.Sprintf("%s, %d held, %d waiting  %s", cli.Count(len(m.rows), "lock"), held, waiting, m.now.Format("15:04:05"))
 	room := m.width - 1 - cli.Columns(right) - 2
 	return Line{{Text: cli.Fit(left, max(0, room), m.dots()), Style: Bold}, {Text: "  " + right}}
 }
@@ -97,7 +93,7 @@ func (m *Model) state() Line {
 	case !s.Complete:
 		return Plain("not all locks: "+s.Reason, Yellow)
 	case s.Pending > 0:
-		return Plain(fmt.Sprintf("%s changed but not read yet: the limit is %d reads per second", countOf(s.Pending, "lock"), s.MaxReadRate), Yellow)
+		return Plain(fmt.Sprintf("%s changed but not read yet: the limit is %d reads per second", cli.Count(s.Pending, "lock"), s.MaxReadRate), Yellow)
 	case !s.Watching:
 		return Plain("the servers do not report changes: zklock polls them", Dim)
 	}
@@ -126,10 +122,7 @@ func (m *Model) deadlock() Line {
 
 // short returns a readable path without the prefix in Strip.
 func (m *Model) short(path string) string {
-	if m.Strip != "" {
-		path = strings.TrimPrefix(path, m.Strip)
-	}
-	return legible.Path(path)
+	return legible.Path(strings.TrimPrefix(path, m.Strip))
 }
 
 // columns holds the widths of the list's columns.
@@ -199,21 +192,6 @@ func (m *Model) row(c columns, s inspect.Summary, selected bool) Line {
 	return Plain(m.cells(c, mark, m.short(s.Path), howHeld(s), holder, held, queue, wait), style)
 }
 
-// howHeld returns the mode of a lock, or how many of its permits are held.
-func howHeld(s inspect.Summary) string {
-	switch {
-	case s.Kind == inspect.KindNode:
-		return "node"
-	case s.Permits > 0:
-		return fmt.Sprintf("%d of %d", s.Holders, s.Permits)
-	case s.Kind == inspect.KindSemaphore:
-		return countOf(s.Holders, "permit")
-	case s.Holders > 0:
-		return string(s.Mode)
-	}
-	return "-"
-}
-
 // cells joins the cells of a row. Numbers are right-aligned.
 func (m *Model) cells(c columns, mark, lock, mode, holder, held, queue, wait string) string {
 	fit := func(text string, width int) string { return cli.Fit(text, width, m.dots()) }
@@ -242,12 +220,4 @@ func (m *Model) ago(t time.Time) string {
 		return "-"
 	}
 	return cli.ShortDuration(m.now.Sub(t))
-}
-
-// countOf formats a number and its noun.
-func countOf(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }

@@ -229,9 +229,7 @@ func (m *Model) key(k Key) action {
 		m.help = true
 	case ' ':
 		m.paused = !m.paused
-	case Escape, Left, Backspace:
-		m.back()
-	case 'h':
+	case Escape, Left, Backspace, 'h':
 		m.back()
 	case Enter, Right, 'l':
 		m.open()
@@ -291,7 +289,7 @@ func (m *Model) move(k Key) {
 	switch k {
 	case 's':
 		all := Orders()
-		m.Sort = all[(slices.Index(all, cmp.Or(m.Sort, byPath))+1)%len(all)]
+		m.Sort = all[(slices.Index(all, m.order())+1)%len(all)]
 	case 'r':
 		m.reverse = !m.reverse
 	default:

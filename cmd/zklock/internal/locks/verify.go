@@ -121,7 +121,7 @@ func verify(a *cli.App, ctx context.Context, l *oneLock, token int64) ([]inspect
 	held, no := entriesWithToken(s, l.name, token)
 	if overtaken := s.Overtaken(token); no != nil && len(overtaken) > 0 {
 		return overtaken, fmt.Errorf("verify %s: %w: the entry of %s with token %d exists, but an entry that was created later, or that may not be read, is ahead of it; %s",
-			l.name, errOvertaken, describeOwner(overtaken[0].Entry), token, describeHolders(s))
+			l.name, errOvertaken, cli.DescribeOwner(overtaken[0].Entry), token, describeHolders(s))
 	}
 	holders := held
 	if no != nil {
@@ -225,6 +225,6 @@ func printHeld(out io.Writer, name string, held []inspect.Entry) error {
 		return nil
 	}
 	e := held[0]
-	_, err := fmt.Fprintf(out, "%s is held with token %d by %s, whose entry is %s old\n", name, e.Token, describeOwner(e.Entry), cli.ShortDuration(time.Since(e.Since)))
+	_, err := fmt.Fprintf(out, "%s is held with token %d by %s, whose entry is %s old\n", name, e.Token, cli.DescribeOwner(e.Entry), cli.ShortDuration(time.Since(e.Since)))
 	return err
 }

@@ -50,12 +50,11 @@ func follow(a *cli.App, f *readFlags, prefix string, w *watcher) error {
 	defer signal.Stop(signals)
 	ctx, stop := cli.Interruptible(signals, nil)
 	defer stop()
-	z, own, err := a.Settings.ReadClient(ctx, f.layout)
+	z, err := a.Settings.ReadClient(ctx)
 	if err != nil {
 		return cli.Interrupted(ctx, err)
 	}
 	defer z.Close()
-	_ = own.Close() // the watcher has its own client
 	w.line = a.Settings.Progress("reading %s", legible.Name(prefix))
 	defer w.line.Stop()
 	s := inspect.NewWatcher(z, &inspect.WatchOptions{Prefix: prefix, Layout: f.layout.Layout})
@@ -182,22 +181,10 @@ func watchPrefix(l cli.LayoutValue, lock string) string {
 
 // watchList watches the locks below prefix, and prints one line per change.
 func watchList(a *cli.App, f *readFlags, prefix string) error {
-	cols := cli.NewTable(shrinkable()...)
-	cols.Widths = []int{20, 9, 16, 12, 5} // later rows are seldom wider
-	headed := false
+	table := lockTable{lines: cli.NewTable(shrinkable()...)}
+	table.lines.Widths = []int{20, 9, 16, 12, 5} // later rows are seldom wider
 	return follow(a, f, prefix, &watcher{out: os.Stdout, form: &f.out, result: func(changed []*inspect.Lock, now time.Time) cli.Result {
-		s := lockList(changed)
-		s.Table = func(out io.Writer) error {
-			if !headed {
-				cols.Add(listHeader())
-				headed = true
-			}
-			for _, l := range changed {
-				cols.Add(listRow(l, now))
-			}
-			return cols.Flush(out)
-		}
-		return s
+		return lockList(changed, &table, now)
 	}})
 }
 

@@ -31,7 +31,7 @@ func TestWatcherPrints(t *testing.T) {
 		{"/zklock/c", "c||||"},
 	} {
 		var out bytes.Buffer
-		w := &watcher{out: &out, form: &cli.Output{Form: cli.OutName}, only: tt.only, result: func(l []*inspect.Lock, _ time.Time) cli.Result { return lockList(l) }, known: map[string]shown{}}
+		w := &watcher{out: &out, form: &cli.Output{Form: cli.OutName}, only: tt.only, result: func(l []*inspect.Lock, now time.Time) cli.Result { return lockList(l, nil, now) }, known: map[string]shown{}}
 		for _, locks := range [][]*inspect.Lock{
 			{lock("/zklock/a", 1), lock("/zklock/b", 1)}, // at first
 			{lock("/zklock/a", 2), lock("/zklock/b", 1)}, // a changed
@@ -71,7 +71,7 @@ func watchOmittedLock(t *testing.T, only string) {
 	defer func(w io.Writer) { cli.Stderr = w }(cli.Stderr)
 	cli.Stderr = &messages
 	watch := func() *watcher {
-		return &watcher{out: &out, form: &cli.Output{Form: cli.OutJSON}, only: only, result: func(l []*inspect.Lock, _ time.Time) cli.Result { return lockList(l) }, known: map[string]shown{}}
+		return &watcher{out: &out, form: &cli.Output{Form: cli.OutJSON}, only: only, result: func(l []*inspect.Lock, now time.Time) cli.Result { return lockList(l, nil, now) }, known: map[string]shown{}}
 	}
 	w, late := watch(), watch()
 	s := inspect.NewWatcher(srv.Dial(t, func(o *zk.Options) { o.MaxReply = 8 << 10 }), nil)

@@ -1,11 +1,6 @@
 package process
 
-import (
-	"time"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
-
-// BootTime returns the time since the machine started, including suspends. All processes
-// of a machine can compare its readings.
-func BootTime() time.Duration { return readClock(unix.CLOCK_BOOTTIME) }
+// bootClock is the clock of BootTime.
+const bootClock = unix.CLOCK_BOOTTIME

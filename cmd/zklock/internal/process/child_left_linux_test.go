@@ -19,33 +19,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leave runs a script that writes one line once everything is there, and returns what
-// else its processes write, which ends when the last of them has.
-func leave(t *testing.T, script string, env ...string) (*Child, *bufio.Reader, *os.File) {
-	t.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
-	stdout := os.Stdout
-	os.Stdout = w
-	c := runScript(t, script, append(env, "PATH="+os.Getenv("PATH"))...)
-	os.Stdout = stdout
-	w.Close()
-	lines := bufio.NewReader(r)
-	if line, err := lines.ReadString('\n'); line != "up\n" {
-		t.Fatalf("%s: the command said %q, %v", script, line, err)
-	}
-	return c, lines, r
-}
-
 // nobody waits until Left reports that no process is left.
 func nobody(t *testing.T, c *Child, meanwhile func()) {
 	t.Helper()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for end := time.Now().Add(childPatience); c.Left(); <-look.C {
+	for end := time.Now().Add(patience); c.Left(); <-look.C {
 		if time.Now().After(end) {
 			t.Fatal("processes are left")
 		}
@@ -61,6 +40,18 @@ var stubborn = map[string]string{
 	"a daemon":           `(setsid sh -c 'trap "" TERM; echo up; exec sleep 1000' &); sleep 1000`,
 }
 
+// endsByKill checks that KILL ends all processes, and that they write nothing more.
+func endsByKill(t *testing.T, c *Child, lines *bufio.Reader, r *os.File) {
+	t.Helper()
+	nobody(t, c, c.Kill)
+	if err := r.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(lines); len(rest) != 0 || err != nil {
+		t.Errorf("a process is left: %q, %v", rest, err)
+	}
+}
+
 // TestLeft: what does not end with the command is seen, wherever it is, until it was
 // killed.
 func TestLeft(t *testing.T) {
@@ -71,17 +62,11 @@ func TestLeft(t *testing.T) {
 			if got := awaitExit(t, c); got.Signal != int(syscall.SIGTERM) {
 				t.Fatalf("ended by %+v, want TERM", got)
 			}
-			c.TerminateLeft(BootTime() + childPatience)
+			c.TerminateLeft(BootTime() + patience)
 			if !c.Left() {
 				t.Error("nothing is left")
 			}
-			nobody(t, c, c.Kill)
-			if err := r.SetReadDeadline(time.Now().Add(childPatience)); err != nil {
-				t.Fatal(err)
-			}
-			if rest, err := io.ReadAll(lines); len(rest) != 0 || err != nil {
-				t.Errorf("somebody is left: %q, %v", rest, err)
-			}
+			endsByKill(t, c, lines, r)
 		})
 	}
 }
@@ -92,7 +77,7 @@ func TestLeftWithoutDescriptors(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		c, _, r := leave(t, stubborn["a daemon"])
 		if known {
-			c.Terminate(BootTime() + childPatience)
+			c.Terminate(BootTime() + patience)
 		} else {
 			c.Signal(syscall.SIGTERM)
 		}
@@ -147,18 +132,12 @@ func TestLeftSeesProcessWithoutFirstThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, lines, r := leave(t, `(END_FIRST_THREAD=1 setsid "$EXE" &); exec sleep 1000`, "EXE="+exe)
-	c.Terminate(BootTime() + childPatience)
+	c.Terminate(BootTime() + patience)
 	awaitExit(t, c)
 	if !c.Left() {
 		t.Error("nothing is left")
 	}
-	nobody(t, c, c.Kill)
-	if err := r.SetReadDeadline(time.Now().Add(childPatience)); err != nil {
-		t.Fatal(err)
-	}
-	if rest, err := io.ReadAll(lines); len(rest) != 0 || err != nil {
-		t.Errorf("somebody is left: %q, %v", rest, err)
-	}
+	endsByKill(t, c, lines, r)
 }
 
 // TestTerminateLeftReachesStopped: what is stopped obeys all the same, once, in the
@@ -175,13 +154,21 @@ func TestTerminateLeftReachesStopped(t *testing.T) {
 			c, lines, _ := leave(t, script+"\ntrue"+up, "DIR="+t.TempDir())
 			c.Signal(syscall.SIGTERM)
 			awaitExit(t, c)
-			c.TerminateLeft(BootTime() + childPatience)
-			nobody(t, c, func() { c.TerminateLeft(BootTime() + childPatience) })
+			c.TerminateLeft(BootTime() + patience)
+			nobody(t, c, func() { c.TerminateLeft(BootTime() + patience) })
 			if rest, err := io.ReadAll(lines); string(rest) != "ending\n" || err != nil {
 				t.Errorf("the processes said %q, %v, want that one was told to end", rest, err)
 			}
 		})
 	}
+}
+
+// awaitTick returns when a process that starts is newer than those before it: the kernel
+// counts starts in ticks of 10 ms.
+func awaitTick(t *testing.T) {
+	t.Helper()
+	end := BootTime() + 50*time.Millisecond
+	await(t, "the kernel's clock has ticked", func() bool { return BootTime() >= end })
 }
 
 // TestEarlierChildrenAreSpared: a script that starts a process and then becomes the
@@ -194,11 +181,7 @@ func TestEarlierChildrenAreSpared(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = earlier.Process.Kill(); _ = earlier.Wait() })
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for start := time.Now(); time.Since(start) < 50*time.Millisecond; { // the kernel counts starts in ticks of 10 ms
-		<-look.C
-	}
+	awaitTick(t)
 	for _, tt := range []struct {
 		script string
 		hidden bool // by /proc
@@ -210,9 +193,9 @@ func TestEarlierChildrenAreSpared(t *testing.T) {
 		if tt.hidden {
 			c.descendants = Descendants{}
 		}
-		c.Terminate(BootTime() + childPatience)
+		c.Terminate(BootTime() + patience)
 		awaitExit(t, c)
-		c.TerminateLeft(BootTime() + childPatience)
+		c.TerminateLeft(BootTime() + patience)
 		nobody(t, c, c.Kill)
 		if p, ok := FindProcess(earlier.Process.Pid); !ok || p.Group != p.PID {
 			t.Errorf("%s, hidden %v: the earlier child is %+v, %v, want that it runs", tt.script, tt.hidden, p, ok)
@@ -237,11 +220,7 @@ func TestGroupOfEarlierProcessIsSpared(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = in.Close(); _ = syscall.Kill(-earlier.Process.Pid, syscall.SIGKILL); _ = earlier.Wait() })
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for start := time.Now(); time.Since(start) < 50*time.Millisecond; { // the kernel counts starts in ticks of 10 ms
-		<-look.C
-	}
+	awaitTick(t)
 	c, _, _ := leave(t, `echo up; exec sleep 1000`)
 	if _, err := io.WriteString(in, "\n"); err != nil {
 		t.Fatal(err)
@@ -270,7 +249,7 @@ func TestOrphansAreReaped(t *testing.T) {
 	c, _, _ := leave(t, `for i in 1 2 3; do (true &); (setsid true &); done; echo up; exec sleep 1000`)
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for end := time.Now().Add(childPatience); ; <-look.C {
+	for end := time.Now().Add(patience); ; <-look.C {
 		children := Children(os.Getpid())
 		if slices.Equal(children, []int{c.Group()}) {
 			break
@@ -298,7 +277,7 @@ func TestLeftSeesForkingProcesses(t *testing.T) {
 	c, _, r := leave(t, forking("2000"))
 	c.Signal(syscall.SIGTERM)
 	awaitExit(t, c)
-	for end := time.Now().Add(childPatience); c.Left(); {
+	for end := time.Now().Add(patience); c.Left(); {
 		if time.Now().After(end) {
 			t.Fatal("processes are left")
 		}
@@ -373,11 +352,7 @@ func TestTerminateSendsOneTERM(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for start := time.Now(); time.Since(start) < 50*time.Millisecond; { // the kernel counts starts in ticks of 10 ms
-		<-look.C
-	}
+	awaitTick(t)
 	for name, tt := range map[string]struct {
 		script string
 		count  int
@@ -395,7 +370,7 @@ func TestTerminateSendsOneTERM(t *testing.T) {
 				}
 			}
 			read("up", tt.count-1)
-			c.Terminate(BootTime() + childPatience)
+			c.Terminate(BootTime() + patience)
 			read("TERM", tt.count)
 			c.Kill()
 			awaitExit(t, c)

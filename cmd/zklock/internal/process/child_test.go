@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// childPatience bounds what a test waits for.
-const childPatience = 2 * time.Minute
+// patience bounds what a test waits for.
+const patience = 2 * time.Minute
 
 // runScript starts sh with a script and returns it.
 func runScript(t *testing.T, script string, env ...string) *Child {
@@ -29,13 +29,34 @@ func runScript(t *testing.T, script string, env ...string) *Child {
 	return c
 }
 
+// leave runs a script that writes the line "up" when it is ready, and returns what else its
+// processes write, which ends when the last of them has ended.
+func leave(t *testing.T, script string, env ...string) (*Child, *bufio.Reader, *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	stdout := os.Stdout
+	os.Stdout = w
+	c := runScript(t, script, append(env, "PATH="+os.Getenv("PATH"))...)
+	os.Stdout = stdout
+	w.Close()
+	lines := bufio.NewReader(r)
+	if line, err := lines.ReadString('\n'); line != "up\n" {
+		t.Fatalf("%s: the command said %q, %v", script, line, err)
+	}
+	return c, lines, r
+}
+
 // awaitExit waits for a child's end.
 func awaitExit(t *testing.T, c *Child) Exit {
 	t.Helper()
 	select {
 	case e := <-c.Exited():
 		return e
-	case <-time.After(childPatience):
+	case <-time.After(patience):
 		c.Kill()
 		t.Fatal("the command does not end")
 		return Exit{}
@@ -82,20 +103,8 @@ func TestReadyComesBeforeTheCommand(t *testing.T) {
 }
 
 func TestSignalReachesTheGroup(t *testing.T) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout := os.Stdout
-	os.Stdout = w
-	c := runScript(t, `sh -c 'echo up; exec sleep 1000'; echo "never"`)
-	os.Stdout = stdout
-	w.Close()
-	lines := bufio.NewReader(r)
-	if line, err := lines.ReadString('\n'); line != "up\n" {
-		t.Fatalf("the command said %q, %v", line, err)
-	}
-	c.Terminate(BootTime() + childPatience)
+	c, lines, _ := leave(t, `sh -c 'echo up; exec sleep 1000'; echo "never"`)
+	c.Terminate(BootTime() + patience)
 	if got := awaitExit(t, c); got.Signal != int(syscall.SIGTERM) {
 		t.Errorf("ended by %+v, want TERM", got)
 	}
@@ -114,40 +123,27 @@ func TestKillReachesBeyondTheGroup(t *testing.T) {
 	}
 	for name, end := range map[string]func(*Child){
 		"Kill":      (*Child).Kill,
-		"Terminate": func(c *Child) { c.Terminate(BootTime() + childPatience) },
+		"Terminate": func(c *Child) { c.Terminate(BootTime() + patience) },
 		// The shell obeys, timeout's command does not, and has lost its parents.
 		"both": func(c *Child) {
-			c.Terminate(BootTime() + childPatience)
+			c.Terminate(BootTime() + patience)
 			<-c.Exited()
 			c.Kill()
 		},
 	} {
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
 		script := `timeout 1000 sh -c 'echo up; exec sleep 1000'; true`
 		if name == "both" {
 			script = `setsid sh -c 'trap "" TERM; echo up; while :; do sleep 1000; done'; true`
 		}
-		stdout := os.Stdout
-		os.Stdout = w
-		c := runScript(t, script, "PATH="+os.Getenv("PATH"))
-		os.Stdout = stdout
-		w.Close()
-		lines := bufio.NewReader(r)
-		if line, err := lines.ReadString('\n'); line != "up\n" {
-			t.Fatalf("%s: the command said %q, %v", name, line, err)
-		}
+		c, lines, r := leave(t, script)
 		end(c)
-		if err := r.SetReadDeadline(time.Now().Add(childPatience)); err != nil {
+		if err := r.SetReadDeadline(time.Now().Add(patience)); err != nil {
 			t.Fatal(err)
 		}
 		// The pipe ends when nobody is left who has it.
 		if rest, err := lines.ReadString('\n'); !errors.Is(err, io.EOF) {
-			t.Errorf("%s: somebody is left: %q, %v", name, rest, err)
+			t.Errorf("%s: a process is left: %q, %v", name, rest, err)
 		}
-		r.Close()
 	}
 }
 
@@ -158,7 +154,7 @@ func TestStopped(t *testing.T) {
 		if sig != int(syscall.SIGSTOP) {
 			t.Errorf("stopped by %d, want SIGSTOP", sig)
 		}
-	case <-time.After(childPatience):
+	case <-time.After(patience):
 		t.Error("the stop is not told of")
 	}
 	c.Signal(syscall.SIGCONT)

@@ -265,11 +265,9 @@ func appendChildren(all []int, thread string) ([]int, error) {
 	return all, unlessNone(err) // the thread may have ended
 }
 
-// FindProcess returns the process that has this number now.
-func FindProcess(pid int) (Process, bool) { return stat(pid) }
-
-// stat reads /proc/PID/stat. It does not find processes that have ended and were not reaped.
-func stat(pid int) (Process, bool) {
+// FindProcess returns the process that has this number now. It does not find processes that
+// have ended and were not reaped.
+func FindProcess(pid int) (Process, bool) {
 	p, alive, err := statOrEnded(pid)
 	if !alive || err != nil {
 		return Process{}, false
@@ -277,7 +275,7 @@ func stat(pid int) (Process, bool) {
 	return p, true
 }
 
-// statOrEnded is stat that also finds processes that have ended and were not reaped. The
+// statOrEnded reads /proc/PID/stat, also of a process that has ended and was not reaped. The
 // error is errNone if there is no such process.
 func statOrEnded(pid int) (p Process, alive bool, err error) {
 	if !procMatches() {
@@ -334,7 +332,7 @@ func parseStat(pid int, text []byte) (p Process, alive, ok bool) {
 
 // Same reports whether the process still runs. It is false if /proc cannot be read.
 func (p Process) Same() bool {
-	now, ok := stat(p.PID)
+	now, ok := FindProcess(p.PID)
 	return ok && now.start == p.start
 }
 
@@ -351,7 +349,7 @@ func (p Process) ended() (bool, error) {
 // Replaced reports whether another process has the number now. While any process of a
 // group lives, no other process gets the number of the group.
 func (p Process) Replaced() bool {
-	now, ok := stat(p.PID)
+	now, ok := FindProcess(p.PID)
 	return ok && p.start != 0 && now.start != p.start
 }
 

@@ -17,9 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descendantsPatience bounds what a test waits for.
-const descendantsPatience = 2 * time.Minute
-
 // family runs a script in a process group of its own and reads the n process ids
 // that it writes, a line each.
 func family(t *testing.T, n int, script string) (leader int, pids []int) {
@@ -64,7 +61,7 @@ func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for end := time.Now().Add(descendantsPatience); !is(); <-look.C {
+	for end := time.Now().Add(patience); !is(); <-look.C {
 		if time.Now().After(end) {
 			t.Fatalf("it never came true that %s", what)
 		}
@@ -362,6 +359,6 @@ func TestTerminateEndsWhenKillIsDue(t *testing.T) {
 			t.Errorf("%+v got TERM when KILL was due", p)
 		}
 	}
-	s.Terminate(BootTime() + descendantsPatience)
+	s.Terminate(BootTime() + patience)
 	settled(t, pids[0], gone)
 }

@@ -44,7 +44,7 @@ func init() {
 			if os.Getenv("COUNT_TERM") != "" {
 				countTERM()
 			}
-			time.Sleep(childPatience) // at most; the parent-death signal ends it sooner
+			time.Sleep(patience) // at most; the parent-death signal ends it sooner
 			return 0, true
 		},
 		func() (int, bool) { // a wrapper whose files are closed, but which ends later
@@ -89,7 +89,7 @@ func countTERM() {
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, unix.SIGTERM)
 	fmt.Println("up")
-	for end := time.After(childPatience); ; {
+	for end := time.After(patience); ; {
 		select {
 		case <-signals:
 			fmt.Println("TERM")

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -18,27 +17,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// startGroup starts a script in a process group of its own, and returns after the script has
+// written n lines "up". The file ends when the last of its processes has ended.
+func startGroup(t *testing.T, env []string, n int, script string, args ...string) (*exec.Cmd, *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	cmd := exec.Command("sh", append([]string{"-c", script}, args...)...)
+	cmd.Env = env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stdout = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	lines := make([]byte, n*len("up\n"))
+	if _, err := io.ReadFull(r, lines); err != nil || string(lines) != strings.Repeat("up\n", n) {
+		t.Fatalf("the command said %q, %v", lines, err)
+	}
+	return cmd, r
+}
+
 // TestKillsBeyondTheGroup checks that the watchdog kills the processes that the command
 // started outside its group, also if the command died before the watchdog looked.
 func TestKillsBeyondTheGroup(t *testing.T) {
 	for _, name := range []string{"at the moment", "at the end"} {
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command("sh", "-c", "setsid sh -c 'echo up; sleep 1000' & setsid sh -c 'echo up; sleep 1000'; true")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		cmd.Stdout = w
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		w.Close()
-		lines := bufio.NewReader(r)
-		for range 2 { // both are in sessions of their own
-			if line, err := lines.ReadString('\n'); line != "up\n" {
-				t.Fatalf("the command said %q, %v", line, err)
-			}
-		}
+		cmd, r := startGroup(t, nil, 2, "setsid sh -c 'echo up; sleep 1000' & setsid sh -c 'echo up; sleep 1000'; true")
 		g, err := StartWatchdog(os.Args[0])
 		if err != nil {
 			t.Fatal(err)
@@ -56,13 +63,12 @@ func TestKillsBeyondTheGroup(t *testing.T) {
 			t.Fatal(told)
 		}
 		_ = cmd.Wait()
-		if err := r.SetReadDeadline(time.Now().Add(watchdogPatience)); err != nil {
+		if err := r.SetReadDeadline(time.Now().Add(patience)); err != nil {
 			t.Fatal(err)
 		}
-		if rest, err := lines.ReadString('\n'); !errors.Is(err, io.EOF) {
-			t.Errorf("%s: somebody is left: %q, %v", name, rest, err)
+		if n, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: a process is left: read %d, %v", name, n, err)
 		}
-		r.Close()
 		if name == "at the end" {
 			g.Kill() // it searches until its parent ends, which is this process
 		}
@@ -82,33 +88,18 @@ func TestKillsForkingProcessesOfAStoppedWrapper(t *testing.T) {
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // fails if it still runs
 		}
 	})
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
 	// By exec, because a shell limits how deep a function may call itself.
 	script := filepath.Join(t.TempDir(), "fork")
 	if err := os.WriteFile(script, []byte(`[ $1 -lt 100000 ] && sh "$0" $(($1+1)) & exit 0`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("sh", "-c", `(setsid sh -c 'echo up; exec sleep 1000' &); setsid sh "$0" 0 & exec sleep 1000`, script)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Stdout = w
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	lines := bufio.NewReader(r)
-	if line, err := lines.ReadString('\n'); line != "up\n" {
-		t.Fatalf("the command said %q, %v", line, err)
-	}
+	cmd, r := startGroup(t, nil, 1, `(setsid sh -c 'echo up; exec sleep 1000' &); setsid sh "$0" 0 & exec sleep 1000`, script)
 	g, err := StartWatchdog(os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	told := errors.Join(g.Watch(cmd.Process.Pid, nil), g.Until(BootTime()+time.Hour))
-	until(t, "many have ended", func() bool { return len(Children(os.Getpid())) > 1000 })
+	await(t, "many have ended", func() bool { return len(Children(os.Getpid())) > 1000 })
 	if told = errors.Join(told, g.Until(BootTime())); told != nil {
 		t.Fatal(told)
 	}
@@ -131,24 +122,8 @@ func TestKillsForkingProcessesOfADeadWrapper(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := func(token string) (*exec.Cmd, *os.File) {
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { r.Close() })
-		cmd := exec.Command("sh", "-c", `(setsid sh -c 'echo up; exec sleep 1000' &); setsid sh "$0" 0 & exec sleep 1000`, script)
-		cmd.Env = append(os.Environ(), EnvSession+"=0x5", EnvToken+"="+token)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		cmd.Stdout = w
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		w.Close()
-		buf := make([]byte, 3)
-		if _, err := io.ReadFull(r, buf); err != nil || string(buf) != "up\n" {
-			t.Fatalf("the command said %q, %v", buf, err)
-		}
-		return cmd, r
+		return startGroup(t, append(os.Environ(), EnvSession+"=0x5", EnvToken+"="+token), 1,
+			`(setsid sh -c 'echo up; exec sleep 1000' &); setsid sh "$0" 0 & exec sleep 1000`, script)
 	}
 	first, ends := start("77")
 	other, _ := start("777")
@@ -161,7 +136,7 @@ func TestKillsForkingProcessesOfADeadWrapper(t *testing.T) {
 		_ = cmd.Wait()
 	}
 	end(first, "77")
-	if err := ends.SetReadDeadline(time.Now().Add(watchdogPatience)); err != nil {
+	if err := ends.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := ends.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
@@ -231,7 +206,7 @@ func TestVisitsNewestHeirFirst(t *testing.T) {
 		}
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 		started = append(started, cmd.Process.Pid)
-		until(t, "the process has an environment", func() bool {
+		await(t, "the process has an environment", func() bool {
 			environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid))
 			return err == nil && len(environ) > 0
 		})
@@ -273,7 +248,7 @@ func empty(t *testing.T, g *Watchdog) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the pipe is read", func() bool {
+	await(t, "the pipe is read", func() bool {
 		unread := -1
 		if err := conn.Control(func(fd uintptr) { unread, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }); err != nil {
 			t.Fatal(err)
@@ -281,7 +256,7 @@ func empty(t *testing.T, g *Watchdog) {
 		return unread == 0
 	})
 	poll := fmt.Sprintf("%d ", unix.SYS_PPOLL) // which unix.Poll calls
-	until(t, "the watchdog polls", func() bool {
+	await(t, "the watchdog polls", func() bool {
 		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", g.proc.Pid))
 		if err != nil {
 			t.Fatal(err)
@@ -291,18 +266,6 @@ func empty(t *testing.T, g *Watchdog) {
 			return err == nil && strings.HasPrefix(string(text), poll)
 		})
 	})
-}
-
-// until waits until something is so.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for end := time.Now().Add(watchdogPatience); !is(); <-look.C {
-		if time.Now().After(end) {
-			t.Fatalf("it never came true that %s", what)
-		}
-	}
 }
 
 // TestGoesByItsOwnName: who ends all that is called as the wrapper is does not end

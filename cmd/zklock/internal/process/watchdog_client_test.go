@@ -12,9 +12,6 @@ import (
 	"time"
 )
 
-// watchdogPatience bounds what a test waits for.
-const watchdogPatience = 2 * time.Minute
-
 // victim is a process in a group of its own.
 type victim struct {
 	cmd   *exec.Cmd
@@ -58,7 +55,7 @@ func awaitEnd(t *testing.T, what string, c <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(watchdogPatience):
+	case <-time.After(patience):
 		t.Fatalf("%s does not end", what)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // ignoring waits until a process ignores TERM, as the kernel shows it.
 func ignoring(pid int) bool {
-	deadline := time.After(watchdogPatience)
+	deadline := time.After(patience)
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	for {

@@ -15,10 +15,9 @@ import (
 func (p *plan) exposures() (warnings []string) {
 	plain, secure, metrics := p.listen, p.tls.Listen, p.metrics
 	for _, s := range p.sockets {
-		at := s.Addr().String()
-		if s.Addr().Network() == "unix" {
-			warnings = append(warnings, exposedSocket(at, s.Name != socketMetrics && p.clientsProve(s.Name == socketTLS))...)
-			at = "unix:" + at
+		at := addressOf(s)
+		if path, ok := strings.CutPrefix(at, "unix:"); ok {
+			warnings = append(warnings, exposedSocket(path, s.Name != socketMetrics && p.clientsProve(s.Name == socketTLS))...)
 		}
 		switch s.Name {
 		case socketTLS:

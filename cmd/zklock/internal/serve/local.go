@@ -34,12 +34,6 @@ func (f *serveFlags) serveLocal() error {
 	})
 }
 
-// place returns the place of this user's local server.
-func place() (local.Place, error) {
-	dir, err := local.Dir(local.Mine())
-	return local.Place{Dir: dir}, err
-}
-
 // localView is the state of the local server in JSON.
 type localView struct {
 	Directory string      `json:"directory"`
@@ -51,7 +45,7 @@ type localView struct {
 
 // showLocal prints the state of the local server.
 func (f *serveFlags) showLocal() error {
-	p, err := place()
+	p, err := local.Own()
 	if err != nil {
 		return err
 	}
@@ -101,7 +95,7 @@ func (v localView) print(out io.Writer) error {
 
 // stopLocal stops the local server.
 func (f *serveFlags) stopLocal() error {
-	p, err := place()
+	p, err := local.Own()
 	if err != nil {
 		return err
 	}

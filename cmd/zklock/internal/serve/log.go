@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/config"
 )
 
 // logFlags are the flags for the log of a server.
@@ -24,7 +25,7 @@ func (l *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 	level, ok := levels[l.level]
 	if !ok {
-		return nil, cli.UsageError("--log-level is %q: give debug, info, warn or error%s", l.level, cli.DidYouMean(l.level, slices.Sorted(maps.Keys(levels))))
+		return nil, cli.UsageError("--log-level is %q: give debug, info, warn or error%s", l.level, config.DidYouMean(l.level, slices.Sorted(maps.Keys(levels))))
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	switch l.format {
@@ -33,5 +34,5 @@ func (l *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, opts)), nil
 	}
-	return nil, cli.UsageError("--log-format is %q: give text or json%s", l.format, cli.DidYouMean(l.format, []string{"text", "json"}))
+	return nil, cli.UsageError("--log-format is %q: give text or json%s", l.format, config.DidYouMean(l.format, []string{"text", "json"}))
 }

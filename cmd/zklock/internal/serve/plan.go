@@ -2,7 +2,7 @@ package serve
 
 import (
 	"bytes"
-	"errors"
+	"cmp"
 	"log/slog"
 	"maps"
 	"net"
@@ -117,7 +117,7 @@ func readConfig(name string) (*config.ServerConfig, error) {
 	if err != nil {
 		return nil, cli.UsageError("--config: %w", err)
 	}
-	if info.Mode().IsRegular() && info.Mode().Perm()&0o007 != 0 && cfg.Confidential() {
+	if info.Mode().IsRegular() && info.Mode().Perm()&0o007 != 0 && cfg.Confidential {
 		cfg.Notes = append(cfg.Notes, config.Note{Warning: true, Text: "the file contains passwords or their digests, and all users of this machine can read it: chmod o= it"})
 	}
 	return cfg, nil
@@ -173,10 +173,8 @@ func (p *plan) take(cfg *config.ServerConfig, listenGiven bool) error {
 // handedTLS returns the address of the socket for TLS that systemd passed, or "".
 func (p *plan) handedTLS() string {
 	for _, s := range p.sockets {
-		if s.Name == socketTLS && s.Addr().Network() == "unix" {
-			return "unix:" + s.Addr().String()
-		} else if s.Name == socketTLS {
-			return s.Addr().String()
+		if s.Name == socketTLS {
+			return addressOf(s)
 		}
 	}
 	return ""
@@ -207,7 +205,7 @@ func (p *plan) users(cfg *config.ServerConfig) error {
 		}
 		p.opts.SASLUsers = users
 	}
-	if secret := cfg.SuperPassword(); secret != "" {
+	if secret := cfg.SuperPassword; secret != "" {
 		p.opts.SASLUsers = maps.Clone(p.opts.SASLUsers)
 		if p.opts.SASLUsers == nil {
 			return cli.UsageError("SASLAuthenticationProvider.superPassword needs users: name a JAAS file by java.security.auth.login.config or --jaas")
@@ -217,21 +215,20 @@ func (p *plan) users(cfg *config.ServerConfig) error {
 	return nil
 }
 
-// metricsAddress completes an address for metrics. The default host is the loopback,
-// because the page has no password.
+// metricsAddress completes an address for metrics.
 func metricsAddress(value string) (string, error) {
 	if !strings.Contains(value, ":") {
 		value = ":" + value
 	}
+	return loopbackAddress("--metrics", value, "PORT or HOST:PORT")
+}
+
+// loopbackAddress completes the address of a page. The default host is the loopback, because
+// the page has no password. forms are the forms of a valid address.
+func loopbackAddress(flag, value, forms string) (string, error) {
 	host, port, err := net.SplitHostPort(value)
-	if err == nil && port == "" {
-		err = errors.New("no port")
+	if err != nil || port == "" {
+		return "", cli.UsageError("%s is %q: give %s", flag, value, forms)
 	}
-	if err != nil {
-		return "", cli.UsageError("--metrics is %q: give PORT or HOST:PORT", value)
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port), nil
+	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/zklock"
+	"github.com/spf13/cobra"
+
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 	"github.com/zklock/zklock/cmd/zklock/internal/config"
-	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zkserver"
 )
 
@@ -32,19 +32,14 @@ func planned(t *testing.T, args, cfg string) (*plan, error) {
 		}
 		args += " --config " + name
 	}
-	a := &cli.App{}
-	c := Serve(a)
-	fs := c.Flags()
-	if err := fs.Parse(strings.Fields(args)); err != nil {
+	var f serveFlags
+	c := &cobra.Command{}
+	f.add(c)
+	if err := c.ParseFlags(strings.Fields(args)); err != nil {
 		t.Fatal(err)
 	}
-	value := func(name string) string { return fs.Lookup(name).Value.String() }
-	f := serveFlags{
-		listen: value("listen"), data: value("data"), config: value("config"), jaas: value("jaas"), metrics: value("metrics"),
-		memory: value("memory") == "true", log: logFlags{format: "text", level: "error"},
-		tls: serveTLSFlags{listen: value("tls-listen"), cert: value("tls-cert"), key: value("tls-key"), ca: value("tls-ca"), unify: value("tls-unify") == "true", cut: value("tls-cut") == "true"},
-	}
-	return f.plan(fs.Changed("listen"))
+	f.log.level = "error"
+	return f.plan(c.Flags().Changed("listen"))
 }
 
 // TestLogOfServerGoesThroughStderr: cli.Stderr never blocks for long. The goroutine that
@@ -255,27 +250,6 @@ func TestFailureIsToldAtTheEnd(t *testing.T) {
 		if got := r.failure(); got != tt.want {
 			t.Errorf("%v: %v", tt.ended, got)
 		}
-	}
-}
-
-// TestServeHelpFitsATerminal of 80 columns.
-func TestServeHelpFitsATerminal(t *testing.T) {
-	for line := range strings.Lines(serveHelp) {
-		if line = strings.TrimRight(line, "\n"); len(line) > 80 {
-			t.Errorf("a line of %d columns: %s", len(line), line)
-		}
-	}
-}
-
-// TestDialIsSaidOnce: the words of the two packages are not repeated.
-func TestDialIsSaidOnce(t *testing.T) {
-	s := cli.Settings{Servers: "x:1"}
-	inner := errors.New("zk: dial x:1: refused")
-	if got := s.Explain(&zklock.Error{Op: "dial", Err: inner}); got.Error() != inner.Error() {
-		t.Errorf("%v", got)
-	}
-	if got := s.Explain(zk.ErrClosed); !errors.Is(got, zk.ErrClosed) {
-		t.Errorf("%v", got)
 	}
 }
 

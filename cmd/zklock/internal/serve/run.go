@@ -12,7 +12,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -227,7 +226,7 @@ func (r *running) wait() error {
 	select {
 	case s := <-impatient:
 		r.plan.log.Warn("a second signal ended the shutdown; " + kept)
-		return &cli.ExitError{Code: cli.ExitSignal + signalNumber(s)}
+		return &cli.ExitError{Code: cli.SignalExit(s)}
 	default:
 		return errors.Join(failed, err)
 	}
@@ -246,12 +245,4 @@ func (r *running) failure() error {
 			return nil
 		}
 	}
-}
-
-// signalNumber returns the number of a signal.
-func signalNumber(s os.Signal) int {
-	if n, ok := s.(syscall.Signal); ok {
-		return int(n)
-	}
-	return 0
 }

@@ -73,6 +73,7 @@ type serveFlags struct {
 	tls                  serveTLSFlags
 }
 
+// Serve returns zklock serve.
 func Serve(a *cli.App) *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
@@ -82,10 +83,7 @@ func Serve(a *cli.App) *cobra.Command {
 		Example: serveExample,
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := a.Begin(c); err != nil {
-				return err
-			}
-			if err := f.out.Check(c.Flags()); err != nil {
+			if err := a.Begin(c, f.out.Check); err != nil {
 				return err
 			}
 			if given := c.Flags().Changed; (given("output") || given("json")) && !f.status {
@@ -97,6 +95,12 @@ func Serve(a *cli.App) *cobra.Command {
 			return f.run(c)
 		},
 	}
+	f.add(c)
+	return c
+}
+
+// add adds the flags to the command.
+func (f *serveFlags) add(c *cobra.Command) {
 	f.idle.D = local.DefaultIdle
 	flags := c.Flags()
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:2181", "listen at this `address`")
@@ -119,7 +123,6 @@ func Serve(a *cli.App) *cobra.Command {
 	}
 	f.out.Flag(c)
 	c.MarkFlagsMutuallyExclusive("data", "memory", "status", "stop", "local")
-	return c
 }
 
 // defaultPerAddress is the default of --max-conns-per-address, as of maxClientCnxns.

@@ -151,11 +151,15 @@ func listenAt(address string) (net.Listener, error) {
 
 // announce prints the addresses at which clients can connect.
 func announce(what string, ln net.Listener) {
-	prefix := ""
+	printLine("%s at %s", what, addressOf(ln))
+}
+
+// addressOf returns the address of a listener as clients name it.
+func addressOf(ln net.Listener) string {
 	if ln.Addr().Network() == "unix" {
-		prefix = "unix:"
+		return "unix:" + ln.Addr().String()
 	}
-	printLine("%s at %s%s", what, prefix, ln.Addr())
+	return ln.Addr().String()
 }
 
 // printTime limits how long printLine waits.
@@ -167,7 +171,7 @@ func printLine(format string, args ...any) {
 	out, written := os.Stdout, make(chan struct{})
 	go func() {
 		defer close(written)
-		_, _ = fmt.Fprintf(out, format+"\n", args...) // nobody could be told of an error
+		_, _ = fmt.Fprintf(out, format+"\n", args...) // a failed write must not stop the server
 	}()
 	select {
 	case <-written:

@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -72,10 +71,7 @@ func UI(a *cli.App) *cobra.Command {
 		Example: uiExample,
 		Args:    cli.AtMostOnePrefix,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.Begin(c); err != nil {
-				return err
-			}
-			if err := a.Settings.Check(c.Flags()); err != nil {
+			if err := a.Begin(c, a.Settings.Check); err != nil {
 				return err
 			}
 			prefix, err := cli.PrefixOf(c, args)
@@ -86,7 +82,7 @@ func UI(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if f.listen, err = loopbackAddress(f.listen); err != nil {
+			if f.listen, err = loopbackAddress("--listen", f.listen, "HOST:PORT, or :PORT"); err != nil {
 				return err
 			}
 			read, err := f.readToken(token)
@@ -168,22 +164,6 @@ func checkToken(token, from string) (string, error) {
 	return token, nil
 }
 
-// loopbackAddress completes an address. The default host is the loopback, because the page
-// has no password.
-func loopbackAddress(value string) (string, error) {
-	host, port, err := net.SplitHostPort(value)
-	if err == nil && port == "" {
-		err = errors.New("no port")
-	}
-	if err != nil {
-		return "", cli.UsageError("--listen is %q: give HOST:PORT, or :PORT", value)
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port), nil
-}
-
 // uiLogger returns the logger of the page.
 func uiLogger() *slog.Logger { return slog.New(slog.NewTextHandler(cli.Stderr, nil)) }
 
@@ -192,13 +172,12 @@ func ui(a *cli.App, f *uiFlags, prefix, token, read string) error {
 	signals := cli.TerminationSignals()
 	defer signal.Stop(signals)
 	ctx, stop := cli.Interruptible(signals, nil)
-	z, own, err := a.Settings.ReadClient(ctx, f.layout)
+	z, err := a.Settings.ReadClient(ctx)
 	stop() // from here on servePage reads the signals
 	if err != nil {
 		return cli.Interrupted(ctx, err)
 	}
 	defer z.Close()
-	_ = own.Close() // the page has its own client
 	if err := cli.Interrupted(ctx, nil); err != nil {
 		return err
 	}

@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package process
+
+import "golang.org/x/sys/unix"
+
+// bootClock is the clock of BootTime.
+const bootClock = unix.CLOCK_MONOTONIC
