@@ -16,6 +16,11 @@ import (
 // frame may exceed it.
 const inboxBytes = 256 << 10
 
+// maxConnectRequest is the longest connect request, in bytes. Those of clients have about 50.
+// Connections without a session are read by goroutines of their own, which compete with the
+// loop for the processors: many long connect requests would delay all other clients.
+const maxConnectRequest = 1 << 10
+
 // idleBuffer is the size of every connection's read buffer, enough for the requests of
 // most. busyBuffer is the size for connections that send several requests at a time.
 const (
@@ -91,7 +96,11 @@ func (c *conn) answerWord(br *bufio.Reader) bool {
 func (c *conn) readFrames(br *bufio.Reader) (handed bool) {
 	var buf []byte
 	for first := true; ; first = false {
-		frame, err := wire.ReadFrame(br, buf, c.srv.opts.MaxFrame)
+		limit := c.srv.opts.MaxFrame
+		if first {
+			limit = min(limit, maxConnectRequest)
+		}
+		frame, err := wire.ReadFrame(br, buf, limit)
 		if err != nil {
 			c.failRead(err)
 			return false
