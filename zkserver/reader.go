@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/zklock/zklock/internal/wire"
@@ -37,7 +38,7 @@ func (c *conn) read() bool {
 	if br == nil {
 		br = bufio.NewReaderSize(nil, idleBuffer)
 	}
-	br.Reset(c.nc)
+	br.Reset(c.blockingIO)
 	defer func() {
 		br.Reset(nil) // otherwise it would keep the connection in memory
 		c.srv.readers.Put(br)
@@ -47,6 +48,19 @@ func (c *conn) read() bool {
 	}
 	c.endRead()
 	return true
+}
+
+// readsPerTurn is how many reads may follow each other before other goroutines run. Over TLS,
+// one takes up to about 10 us, and more if the client changes keys.
+const readsPerTurn = 8
+
+// Read reads for the connection's reader. The client may send so fast that no read waits.
+// Go interrupts such a goroutine only after 10 ms, and the loop would wait for all of them.
+func (b *blockingIO) Read(p []byte) (int, error) {
+	if b.reads++; b.reads%readsPerTurn == 0 {
+		runtime.Gosched()
+	}
+	return b.nc.Read(p)
 }
 
 // endRead tells the loop that no more input arrives.
