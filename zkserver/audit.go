@@ -158,11 +158,14 @@ func (s *Server) auditRequest(c *conn, by requester, frame []byte, sends int) {
 	if req.Decode(r); r.Err() != nil {
 		return
 	}
-	if m, ok := req.(*wire.MultiRequest); ok {
-		s.auditMulti(c, &by, m, answer)
-		return
+	switch m := req.(type) {
+	case *wire.MultiRequest:
+		s.auditMulti(c, &by, m.Ops, answer)
+	case *wire.MultiReadRequest:
+		s.auditMulti(c, &by, m.Ops, answer)
+	default:
+		s.auditOperation(c, &by, h.Op, req, answer.Err)
 	}
-	s.auditOperation(c, &by, h.Op, req, answer.Err)
 }
 
 // answered is the answer to a request.
@@ -187,8 +190,8 @@ func (s *Server) lastAnswer(c *conn, xid int32, sends int) (a answered, ok bool)
 	return a, ok
 }
 
-// auditMulti logs each operation of a transaction.
-func (s *Server) auditMulti(c *conn, by *requester, m *wire.MultiRequest, a answered) {
+// auditMulti logs each operation of a transaction, or of a request with several reads.
+func (s *Server) auditMulti(c *conn, by *requester, ops []wire.MultiOp, a answered) {
 	var resp wire.MultiResponse
 	if a.Err == wire.ErrOK {
 		resp.Decode(a.body)
@@ -197,7 +200,7 @@ func (s *Server) auditMulti(c *conn, by *requester, m *wire.MultiRequest, a answ
 	for _, res := range resp.Results {
 		failed = failed || res.Err != wire.ErrOK
 	}
-	for i, op := range m.Ops {
+	for i, op := range ops {
 		code := a.Err
 		if i < len(resp.Results) {
 			code = resp.Results[i].Err
@@ -214,7 +217,7 @@ func (s *Server) auditOperation(c *conn, by *requester, op wire.OpCode, req wire
 	name := auditName(op, req)
 	switch {
 	case name != "":
-	case code == wire.ErrNoAuth:
+	case code == wire.ErrNoAuth, code == wire.ErrSessionClosedRequireSASL:
 		name = op.String()
 	default:
 		return
@@ -420,6 +423,10 @@ func pathOf(req wire.Record) (string, bool) {
 	case *wire.ExistsRequest:
 		return q.Path, true
 	case *wire.GetACLRequest:
+		return q.Path, true
+	case *wire.GetAllChildrenNumberRequest:
+		return q.Path, true
+	case *wire.CheckVersionRequest:
 		return q.Path, true
 	}
 	return "", false

@@ -50,6 +50,14 @@ func TestAuditLogsChangesDenialsAndAuthentications(t *testing.T) {
 		c.do(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Version: -1})
 		c.do(wire.OpSetACL, &wire.SetACLRequest{Path: "/a", Version: -1, ACL: []wire.ACL{{Perms: wire.PermRead | wire.PermAdmin, Scheme: "digest", ID: "ann:thehashofthepassword"}}})
 		stranger.do(wire.OpGetData, &wire.GetDataRequest{Path: "/a"}, wire.ErrNoAuth)
+		stranger.do(wire.OpGetAllChildrenNumber, &wire.GetAllChildrenNumberRequest{Path: "/a"}, wire.ErrNoAuth)
+		stranger.do(wire.OpMultiRead, &wire.MultiReadRequest{Ops: []wire.MultiOp{
+			{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/"}},
+			{Op: wire.OpGetChildren, Req: &wire.GetChildrenRequest{Path: "/a"}},
+		}})
+		stranger.do(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{
+			{Op: wire.OpCheck, Req: &wire.CheckVersionRequest{Path: "/a", Version: -1}},
+		}})
 		stranger.do(wire.OpExists, &wire.ExistsRequest{Path: "/"})
 		stranger.do(wire.OpDelete, &wire.DeleteRequest{Path: "/no\n\x1b[2Jsuch", Version: -1}, wire.ErrNoNode, wire.ErrBadArguments)
 		stranger.do(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{
@@ -69,6 +77,9 @@ func TestAuditLogsChangesDenialsAndAuthentications(t *testing.T) {
 			`operation=setData znode=/a result=success`,
 			`operation=setAcl znode=/a acl=digest:ann:x:ra result=success`,
 			`operation=getData znode=/a result=failure error=-102`,
+			`operation=getAllChildrenNumber znode=/a result=failure error=-102`,
+			`operation=getChildren znode=/a result=failure error=-102`,
+			`operation=check znode=/a result=failure error=-102`,
 			`operation=delete znode=`,
 			`operation=create znode=/e- znode_type=ephemeral_sequential result=failure`,
 			`operation=setData znode=/a result=failure error=-102`,
@@ -91,6 +102,21 @@ func TestAuditLogsChangesDenialsAndAuthentications(t *testing.T) {
 			if strings.Contains(text, secret) {
 				t.Errorf("the log has %q:\n%s", secret, text)
 			}
+		}
+	})
+}
+
+// TestAuditLogsMissingIdentity: a read that the server refuses for want of an identity has a
+// line.
+func TestAuditLogsMissingIdentity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, log := quiet(t), &lines{}
+		opts.Audit, opts.Logger, opts.EnforceAuthSchemes = true, logTo(log), []string{"digest"}
+		s := start(t, opts)
+		login(t, s, time.Hour).do(wire.OpGetData, &wire.GetDataRequest{Path: "/"}, wire.ErrSessionClosedRequireSASL)
+		s.Close()
+		if text, want := log.String(), "operation=getData znode=/ result=failure error=-124"; !strings.Contains(text, want) {
+			t.Errorf("no line with %q:\n%s", want, text)
 		}
 	})
 }

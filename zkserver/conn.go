@@ -79,6 +79,7 @@ type blockingIO struct {
 	notFull    sync.Cond // the reader waits for this while the inbox is full
 	notEmpty   sync.Cond // the writer waits for this while the outbox is empty
 	halfOpen   halfOpen
+	reads      int         // used only by the reader, see Read
 	clientCert *clientCert // guarded by the connection's mu; nil unless TLSFiles.CutClients is set
 
 	// Guarded by the connection's mu.

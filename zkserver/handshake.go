@@ -157,6 +157,7 @@ func (c *handshakeConn) resume() error {
 	select {
 	case c.in.slots <- struct{}{}:
 		c.slot = true
+		runtime.Gosched() // with one processor, handshakes that take turns would leave none to others
 	case <-c.in.aborted:
 		return net.ErrClosed
 	}

@@ -92,6 +92,7 @@ func (s *Server) round() {
 	s.rescheduleAll(r.conns)
 	s.updateIdleSince()
 	s.callAll(calls)
+	s.flushWritable(turnTime)
 	s.maybeSnapshot()
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/zklock/zklock/internal/tree"
@@ -31,6 +32,7 @@ type polledIO struct {
 	hup       bool   // the client sends nothing more
 	broken    bool   // writing has failed
 	throttled bool   // not read, because too many requests are unanswered
+	writable  bool   // on the loop's list of connections to flush
 }
 
 // openPoller returns the poller and creates it at the first call. It returns nil if there
@@ -286,6 +288,28 @@ func (s *Server) sendPolled(c *conn, b []byte, last bool) {
 	}
 }
 
+// flushWritable writes output to the sockets that have room again. Many clients may begin to
+// read at once, and each socket may take megabytes: it writes until limit has passed, but to
+// at least one, and leaves the others to the next rounds.
+func (s *Server) flushWritable(limit time.Duration) {
+	l, n := &s.loop, 0
+	if len(l.writable) == 0 {
+		return
+	}
+	began, spent := s.elapsed(), time.Duration(0)
+	for n < len(l.writable) && (n == 0 || spent < limit) {
+		c := l.writable[n]
+		c.polled.writable = false
+		if c.polled.fd >= 0 && c.unread() > 0 {
+			s.flushPolled(c)
+		}
+		n++
+		spent = s.elapsed() - began
+	}
+	l.writable = slices.Delete(l.writable, 0, n)
+	l.longestTurn = max(l.longestTurn, spent)
+}
+
 // flushPolled writes output that the socket did not take before.
 func (s *Server) flushPolled(c *conn) {
 	c.mu.Lock()
@@ -407,7 +431,7 @@ func (s *Server) waitMillis() int {
 	l := &s.loop
 	next, ok := l.tree.NextTick()
 	switch {
-	case len(l.runnable) > 0:
+	case len(l.runnable)+len(l.writable) > 0:
 		return 0
 	case ok:
 		left := max(next, l.tickNotBefore) - s.elapsed()
@@ -422,8 +446,9 @@ func (s *Server) onSocketEvent(slot int, in, hup, out bool) {
 	if c == nil {
 		return
 	}
-	if out && c.unread() > 0 {
-		s.flushPolled(c)
+	if out && !c.polled.writable && c.unread() > 0 {
+		c.polled.writable = true
+		s.loop.writable = append(s.loop.writable, c)
 	}
 	if in && !c.readDone {
 		c.polled.readable = true

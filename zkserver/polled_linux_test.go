@@ -101,6 +101,57 @@ func TestPolledRequestsInPieces(t *testing.T) {
 	}
 }
 
+// TestFlushesAreSpreadOverRounds: when many slow clients begin to read, the loop writes to
+// some of them and then serves others.
+func TestFlushesAreSpreadOverRounds(t *testing.T) {
+	s, addr := serveTCP(t, nil)
+	const size, gets = 1_000_000, 30 // more than the sockets take
+	var slow []*rawClient
+	for range 3 {
+		c := dialTCP(t, addr)
+		if len(slow) == 0 {
+			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/big", Data: make([]byte, size), ACL: openACL()})
+		}
+		for range gets {
+			c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/big"})
+		}
+		slow = append(slow, c)
+	}
+	full := func() (n int) {
+		s.runOnLoop(func() {
+			for _, c := range s.loop.slots {
+				if c.unread() >= maxPending {
+					n++
+				}
+			}
+		})
+		return n
+	}
+	for full() < len(slow) {
+		runtime.Gosched()
+	}
+	s.runOnLoop(func() {
+		s.loop.writable = nil
+		for slot := range s.loop.slots {
+			s.loop.slots[slot].polled.writable = false
+			s.onSocketEvent(slot, false, false, true)
+			s.onSocketEvent(slot, false, false, true)
+		}
+		if n := len(s.loop.writable); n != len(slow) {
+			t.Errorf("%d connections wait for a flush, want %d", n, len(slow))
+		}
+		s.flushWritable(0)
+		if n, ms := len(s.loop.writable), s.waitMillis(); n != len(slow)-1 || ms != 0 {
+			t.Errorf("%d connections wait after one was flushed, and the loop sleeps %d ms", n, ms)
+		}
+	})
+	for _, c := range slow {
+		if n := c.answers(gets); n != gets {
+			t.Errorf("%d answers, want %d", n, gets)
+		}
+	}
+}
+
 // TestPipelineBeyondMaxOutstanding writes many more requests than may be unanswered: all
 // are answered in their order, also those that stand in the socket at its end.
 func TestPipelineBeyondMaxOutstanding(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/zklock/zklock/internal/wire"
@@ -15,6 +16,11 @@ import (
 // inboxBytes bounds the bytes of requests that wait for the loop on one connection. One
 // frame may exceed it.
 const inboxBytes = 256 << 10
+
+// maxConnectRequest is the longest connect request, in bytes. Those of clients have about 50.
+// Connections without a session are read by goroutines of their own, which compete with the
+// loop for the processors: many long connect requests would delay all other clients.
+const maxConnectRequest = 1 << 10
 
 // idleBuffer is the size of every connection's read buffer, enough for the requests of
 // most. busyBuffer is the size for connections that send several requests at a time.
@@ -32,7 +38,7 @@ func (c *conn) read() bool {
 	if br == nil {
 		br = bufio.NewReaderSize(nil, idleBuffer)
 	}
-	br.Reset(c.nc)
+	br.Reset(c.blockingIO)
 	defer func() {
 		br.Reset(nil) // otherwise it would keep the connection in memory
 		c.srv.readers.Put(br)
@@ -42,6 +48,19 @@ func (c *conn) read() bool {
 	}
 	c.endRead()
 	return true
+}
+
+// readsPerTurn is how many reads may follow each other before other goroutines run. Over TLS,
+// one takes up to about 10 us, and more if the client changes keys.
+const readsPerTurn = 8
+
+// Read reads for the connection's reader. The client may send so fast that no read waits.
+// Go interrupts such a goroutine only after 10 ms, and the loop would wait for all of them.
+func (b *blockingIO) Read(p []byte) (int, error) {
+	if b.reads++; b.reads%readsPerTurn == 0 {
+		runtime.Gosched()
+	}
+	return b.nc.Read(p)
 }
 
 // endRead tells the loop that no more input arrives.
@@ -91,7 +110,11 @@ func (c *conn) answerWord(br *bufio.Reader) bool {
 func (c *conn) readFrames(br *bufio.Reader) (handed bool) {
 	var buf []byte
 	for first := true; ; first = false {
-		frame, err := wire.ReadFrame(br, buf, c.srv.opts.MaxFrame)
+		limit := c.srv.opts.MaxFrame
+		if first {
+			limit = min(limit, maxConnectRequest)
+		}
+		frame, err := wire.ReadFrame(br, buf, limit)
 		if err != nil {
 			c.failRead(err)
 			return false

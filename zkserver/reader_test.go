@@ -93,6 +93,7 @@ func TestMalformedBodiesAreAnswered(t *testing.T) {
 func TestBadHandshakes(t *testing.T) {
 	for name, frame := range map[string][]byte{
 		"truncated":       append(length(8), 1, 2, 3, 4, 5, 6, 7, 8),
+		"too long":        length(maxConnectRequest + 1),
 		"password beyond": append(length(28), append(make([]byte, 24), 0x7f, 0xff, 0xff, 0xff)...),
 		"sees the future": wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 1000, LastZxidSeen: 1<<63 - 1}),
 		"an HTTP request": []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),

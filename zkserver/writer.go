@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"runtime"
 	"slices"
 	"time"
 )
@@ -11,6 +12,8 @@ const (
 	maxPending = 256 << 10
 	// closeGrace is how long a closing connection may take to accept its last bytes.
 	closeGrace = time.Second
+	// writePiece is how many bytes the writer writes before other goroutines run.
+	writePiece = 128 << 10
 )
 
 // write is the connection's writer: it takes everything in the outbox and writes it in one
@@ -24,7 +27,7 @@ func (c *conn) write() {
 		if buf, last = c.takeOutput(buf); buf == nil {
 			break
 		}
-		_, err := c.nc.Write(buf)
+		err := c.writeInTurns(buf)
 		c.wrote(len(buf))
 		if err != nil || last {
 			break
@@ -32,6 +35,20 @@ func (c *conn) write() {
 	}
 	c.farewell()
 	c.abort(nil)
+}
+
+// writeInTurns writes b. It lets other goroutines run after each piece: if the client reads
+// fast, no write waits, and encrypting a long answer takes long.
+func (c *conn) writeInTurns(b []byte) error {
+	for i := 0; i < len(b); i += writePiece {
+		if i > 0 {
+			runtime.Gosched()
+		}
+		if _, err := c.nc.Write(b[i:min(i+writePiece, len(b))]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // farewell tells a TLS client that the output is complete, so that it can distinguish this

@@ -1,7 +1,13 @@
 package zkserver
 
 import (
+	"bufio"
+	"io"
+	"net"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,3 +103,62 @@ func TestMaxUnreadTotalClosesSlowest(t *testing.T) {
 		good.create("/fine", wire.ModePersistent)
 	})
 }
+
+// TestBusyConnectionsYield: connections that always have input or room for output, as a fast
+// client has over TLS, do not keep the processor from other goroutines.
+func TestBusyConnectionsYield(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const reads, writes = 80_000, 100
+	s := &Server{}
+	for name, run := range map[string]struct {
+		yields int
+		do     func()
+	}{
+		"reader": {reads / readsPerTurn, func() {
+			c := newConn(s, 0, &busyConn{reads: reads}, false)
+			if n, err := io.Copy(io.Discard, bufio.NewReaderSize(c.blockingIO, 16)); n != reads || err != nil {
+				t.Errorf("read %d bytes, error %v", n, err)
+			}
+		}},
+		"writer": {writes, func() {
+			c := newConn(s, 0, &busyConn{}, false)
+			c.out, c.output = make([]byte, writes*writePiece), outputClosing
+			c.write()
+		}},
+	} {
+		var turns atomic.Int64
+		var stop atomic.Bool
+		var other sync.WaitGroup
+		other.Go(func() {
+			for !stop.Load() {
+				turns.Add(1)
+				runtime.Gosched()
+			}
+		})
+		run.do()
+		if n := turns.Load(); n < int64(run.yields/2) {
+			t.Errorf("%s: another goroutine ran %d times, want about %d", name, n, run.yields)
+		}
+		stop.Store(true)
+		other.Wait()
+	}
+}
+
+// busyConn is a connection that never waits: it has so many bytes to read, one at a time, and
+// takes all that is written.
+type busyConn struct {
+	net.Conn
+	reads int
+}
+
+func (c *busyConn) Read(b []byte) (int, error) {
+	if c.reads == 0 {
+		return 0, io.EOF
+	}
+	c.reads--
+	return 1, nil
+}
+
+func (c *busyConn) Write(b []byte) (int, error) { return len(b), nil }
+func (c *busyConn) RemoteAddr() net.Addr        { return nil }
+func (c *busyConn) Close() error                { return nil }

@@ -133,7 +133,12 @@ func (h *Handler) authorize(answer http.HandlerFunc) http.HandlerFunc {
 		if !h.mayRead(r) {
 			// Browsers do not prompt for the scheme Bearer. The page does.
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			write(w, r, http.StatusUnauthorized, errorResponse{"a token is required: send the header Authorization: Bearer TOKEN"})
+			const why = "a token is required: send the header Authorization: Bearer TOKEN"
+			if r.Header.Get("Authorization") != "" {
+				h.refuse(w, r, http.StatusUnauthorized, why) // it may be a guess
+			} else {
+				write(w, r, http.StatusUnauthorized, errorResponse{why})
+			}
 			return
 		}
 		answer(w, r)

@@ -84,6 +84,23 @@ func TestRefusedRequestsDoNotFillTheLog(t *testing.T) {
 	}
 }
 
+// TestWrongReadTokensAreLogged: guesses of the token for reading leave lines in the log. A
+// request without a token, as of a page that just loads, does not.
+func TestWrongReadTokensAreLogged(t *testing.T) {
+	log := new(releaseLog)
+	s := serve(t, &zkui.Options{ReadToken: secret, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	for _, authorization := range []string{"", "Bearer " + secret, "Bearer guess"} {
+		headers := map[string]string{"Accept": "application/json", "Authorization": authorization}
+		s.do(http.MethodGet, "status", "", headers)
+	}
+	if n := log.count("msg=refused", "path=/status", "token"); n != 1 {
+		t.Errorf("%d lines of the wrong token; all lines: %q", n, log.lines)
+	}
+	if n := log.count("guess") + log.count(secret); n > 0 {
+		t.Errorf("%d lines have a token; all lines: %q", n, log.lines)
+	}
+}
+
 // TestLogLinesEscapeWhatRequestsContain checks the texts of requests that slog writes as they
 // are: a blank symbol, and a mark that would be on what is before it.
 func TestLogLinesEscapeWhatRequestsContain(t *testing.T) {

@@ -51,6 +51,9 @@ func (p *preparer) setData(q *wire.SetDataRequest) (txn, wire.ErrCode) {
 	if !validQuota(q.Path, q.Data) {
 		return txn{}, wire.ErrBadArguments
 	}
+	if !p.maySetQuota(q.Path) {
+		return txn{}, wire.ErrNoAuth
+	}
 	if err := p.checkQuota(q.Path, 0, int64(len(q.Data)-v.length)); err != wire.ErrOK {
 		return txn{}, err
 	}

@@ -51,6 +51,9 @@ func (p *preparer) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn
 	if !validQuota(path, q.Data) {
 		return txn{}, wire.ErrBadArguments
 	}
+	if !p.maySetQuota(path) {
+		return txn{}, wire.ErrNoAuth
+	}
 	if err := p.checkQuota(path, 1, int64(len(q.Data))); err != wire.ErrOK {
 		return txn{}, err
 	}

@@ -58,6 +58,9 @@
 //     Anything else is a bad argument; it crashes servers up to 3.9.6. A text longer
 //     than 256 bytes, or with more than eight names, is a bad argument too, because it
 //     could delay all other clients. The counted usage survives a restart.
+//   - A quota needs ADMIN on the root of its subtree, or on the nearest node above it
+//     that exists, because it shows how much the subtree contains, and may refuse
+//     creates there.
 //   - A multi has at most 5,000 operations, as has a multiRead. A longer one is a
 //     bad argument. Several results of a multiRead take at most half of what an
 //     answer may.
@@ -112,7 +115,8 @@
 //   - CVE-2024-23944: persistent and recursive watches reported nodes that the client
 //     may not read, and 3.9.3 reports them at setWatches. Here each event, including
 //     those of setWatches, is subject to the access control list of its node at the
-//     time of the change.
+//     time of the change. If a client may not read a node that has changed, setWatches
+//     sets its watch.
 //   - Before 3.9.2 exists needed no permission. Before 3.9.3 an unknown SASL user
 //     could log in with the password of the user before it.
 //

@@ -40,6 +40,24 @@ func validQuota(path string, data []byte) bool {
 	return ok && data != nil && subtree != ""
 }
 
+// maySetQuota reports whether the requester may store data in the node at path. If it
+// is the node of a quota, that needs ADMIN on the quota's subtree, or on the nearest
+// node above it that exists: a quota shows how much a closed node contains, and may
+// refuse creates in it. Java needs no permission.
+func (p *preparer) maySetQuota(path string) bool {
+	subtree, _, ok := quotaNode(path)
+	if !ok {
+		return true
+	}
+	for {
+		p.t.steps += 1 + len(subtree)/textPerStep
+		if v, ok := p.find(subtree); ok {
+			return p.may(v, wire.PermAdmin)
+		}
+		subtree, _ = parentOf(subtree)
+	}
+}
+
 // quotaFor returns the innermost subtree with a quota that contains path, or "". If
 // the nodes on the path do not exist, each ancestor path is looked up. For a multi,
 // known caches the results for its other operations, by path. known may be nil.

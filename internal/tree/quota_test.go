@@ -181,6 +181,49 @@ func TestQuotaEnforced(t *testing.T) {
 }
 
 // The usage is correct after any changes, and after a restore.
+// TestQuotaOfClosedNodeNeedsAdmin: a quota shows how much is below a node, and may refuse
+// creates there.
+func TestQuotaOfClosedNodeNeedsAdmin(t *testing.T) {
+	w := newWorld(t, Config{EnforceQuota: true})
+	ann, stranger := w.dial(), w.dial()
+	ann.auth("digest", "ann:secret")
+	closed := wire.ACL{Perms: wire.PermAll, Scheme: "auth"}
+	ann.want(ann.mkACL("/team", closed), wire.ErrOK, "the closed node")
+	for _, path := range []string{"/team", "/team/lock"} { // the latter does not exist yet
+		root := quotaPath + path
+		stranger.mk(root, 0)
+		for _, name := range []string{limitName, statsName} {
+			text := "count=0,bytes=0=;countHardLimit=0"
+			stranger.want(stranger.make(root+"/"+name, text), wire.ErrNoAuth, "create "+path+" "+name)
+			ann.want(ann.make(root+"/"+name, "count=9,bytes=-1"), wire.ErrOK, "create as the owner")
+			stranger.want(stranger.set(root+"/"+name, text, -1), wire.ErrNoAuth, "set "+path+" "+name)
+		}
+	}
+	ann.want(ann.make("/team/lock", ""), wire.ErrOK, "create below the quota")
+	w.check()
+}
+
+// TestQuotaPermissionOfManyLongPathsIsRefused: the search for the node of a quota takes long
+// if its path is deep and long and does not exist.
+func TestQuotaPermissionOfManyLongPathsIsRefused(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	path := quotaPath
+	for range 250 {
+		path += "/" + strings.Repeat("x", 100)
+		p.mk(path, 0)
+	}
+	path += "/" + limitName
+	p.want(p.make(path, "count=1,bytes=1"), wire.ErrOK, "limits")
+	req := &wire.SetDataRequest{Path: path, Data: []byte("count=1,bytes=1"), Version: -1}
+	ops := slices.Repeat([]wire.MultiOp{{Op: wire.OpSetData, Req: req}}, 40)
+	results := p.multi(ops...)
+	if last := results[len(results)-1].Err; last == wire.ErrOK {
+		t.Errorf("the multi was not refused after %d steps", w.tree.steps)
+	}
+	w.check()
+}
+
 func TestQuotaCountsRandomHistories(t *testing.T) {
 	for seed := range uint64(10) {
 		w := newWorld(t, Config{Rand: seededRand(byte(seed))})

@@ -109,24 +109,22 @@ func (t *Tree) restoreWatch(c *conn, kind int, path string, seen int64, out *Out
 }
 
 // restoreOneShot reports the deletion of the node or the missed event to c, or sets
-// the watch again. If c may not see the event, it is not sent, but the watch is
-// consumed, as it would have been on the old connection. The event names no
-// transaction, because the state does not tell which one the client missed.
+// the watch again. If c may not see the event, the watch is set again: otherwise
+// checkWatches would tell c when a node that it may not read has changed. The event
+// names no transaction, because the state does not tell which one the client missed.
 func (t *Tree) restoreOneShot(c *conn, path string, n *node, deleted, missed bool, typ wire.EventType, bits watchBits, out *Out) {
-	if !deleted && !missed {
-		t.addWatch(path, c, bits)
-		return
-	}
 	var acl *aclSet
 	if n != nil {
 		acl = t.acls.of(n)
 	}
+	if !deleted && !missed || !t.maySee(c, acl) {
+		t.addWatch(path, c, bits)
+		return
+	}
 	if deleted {
 		typ = wire.EventNodeDeleted
 	}
-	if t.maySee(c, acl) {
-		t.steps += eventSteps + len(path)/textPerStep
-		e := nodeEvent(typ, path)
-		out.frame(c, wire.AppendEvent(nil, noZxid, &e))
-	}
+	t.steps += eventSteps + len(path)/textPerStep
+	e := nodeEvent(typ, path)
+	out.frame(c, wire.AppendEvent(nil, noZxid, &e))
 }

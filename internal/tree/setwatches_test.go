@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"math"
+	"strconv"
 	"testing"
 
 	"github.com/zklock/zklock/internal/wire"
@@ -92,4 +94,23 @@ func TestSetWatchesEventsNeedRead(t *testing.T) {
 		DataWatches: []string{"/private", "/gone"}, ExistWatches: []string{"/private"}, ChildWatches: []string{"/private"},
 	})
 	p.wantEvents("deleted /gone")
+}
+
+// TestSetWatchesHideWhetherClosedNodeChanged: a client without READ on a node cannot find out
+// when the node, or its list of children, changed.
+func TestSetWatchesHideWhetherClosedNodeChanged(t *testing.T) {
+	_, p, actor := watchBed(t, Config{})
+	actor.auth("digest", "ann:secret")
+	actor.mkACL("/private", wire.ACL{Perms: wire.PermAll, Scheme: "auth"})
+	for _, seen := range []int64{0, math.MaxInt64} {
+		p.call(wire.OpSetWatches, &wire.SetWatches{
+			RelativeZxid: seen, DataWatches: []string{"/private"},
+			ExistWatches: []string{}, ChildWatches: []string{"/private"},
+		})
+		for _, typ := range []wire.WatcherType{wire.WatcherData, wire.WatcherChildren} {
+			r := p.call(wire.OpCheckWatches, &wire.CheckWatchesRequest{Path: "/private", Type: typ})
+			p.want(r.Err, wire.ErrOK, "watch after transaction "+strconv.FormatInt(seen, 10))
+		}
+	}
+	p.wantEvents()
 }

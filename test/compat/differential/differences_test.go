@@ -54,6 +54,12 @@ func probes() []probe {
 		{"strict messages", []wire.MultiOp{{Op: wire.OpSetACL, Req: text("/", 255, 255, 255, 254, 255, 255, 255, 255)}}, "InvalidACL", "MarshallingError"},
 		{"texts as they came", []wire.MultiOp{{Op: wire.OpSync, Req: text("/\xff")}}, "OK /\ufffd", "OK /\xff"},
 		{"createTTL without a time", []wire.MultiOp{{Op: wire.OpCreateTTL, Req: noTTL}}, "dead", "BadArguments"},
+		{"quotas of closed nodes", []wire.MultiOp{
+			{Op: wire.OpCreate, Req: &wire.CreateRequest{
+				Path: "/closed", ACL: []wire.ACL{{Perms: wire.PermRead, Scheme: "world", ID: "anyone"}},
+			}},
+			mk("/zookeeper/quota/closed", ""), mk("/zookeeper/quota/closed/zookeeper_limits", "count=1"),
+		}, "OK", "NoAuth"},
 		{"quotas that are none", []wire.MultiOp{
 			mk("/q", ""), mk("/zookeeper/quota/q", ""), mk("/zookeeper/quota/q/zookeeper_limits", "count=1"),
 			mk("/zookeeper/quota/q/zookeeper_stats", "x"), {Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/zookeeper/quota/q/zookeeper_stats", Data: []byte("x"), Version: -1}},

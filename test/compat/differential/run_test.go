@@ -22,9 +22,9 @@ type verdict struct {
 // differs reports whether the servers differed.
 func (v *verdict) differs() bool { return v.step >= 0 }
 
-// run plays a script on both servers, until they differ. An error means that the
-// comparison failed, not that it found something; a server that is silent counts
-// as a difference.
+// run plays a script on both servers, until they differ, or a difference ends it. An
+// error means that the comparison failed, not that it found something; a server that is
+// silent counts as a difference.
 func (p *pair) run(script Script) (v verdict, err error) {
 	sides, err := p.sides()
 	if err != nil {
@@ -45,8 +45,10 @@ func (p *pair) run(script Script) (v verdict, err error) {
 		if errs[0] == nil {
 			errs[0] = sides[0].markHidden(lines[0], lines[1])
 		}
-		if d := excuse(st, lines); d != "" && errs[0] == nil && errs[1] == nil {
-			v.used = append(v.used, d)
+		if d := excuse(st, lines); d != nil && errs[0] == nil && errs[1] == nil {
+			if v.used = append(v.used, d.Name); d.Ends {
+				break
+			}
 			continue
 		}
 		v.step, v.lines, v.stuck = i, lines, errs[0] != nil || errs[1] != nil

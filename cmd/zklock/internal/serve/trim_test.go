@@ -2,6 +2,8 @@ package serve_test
 
 import (
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,5 +109,50 @@ func TestTrimmerReturnsMemoryOfRuntime(t *testing.T) {
 	resident := func(m *runtime.MemStats) uint64 { return m.HeapSys - m.HeapReleased }
 	if resident(&after)+48*mib > resident(&before) {
 		t.Errorf("resident heap went from %d to %d", resident(&before), resident(&after))
+	}
+}
+
+// TestFreeLetsOthersRunOnOneProcessor: with one processor, another goroutine runs while Free
+// returns memory, at least once for each step.
+func TestFreeLetsOthersRunOnOneProcessor(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const pieces = 512
+	var garbage [][]byte
+	for range pieces {
+		piece := make([]byte, mib)
+		for i := 0; i < len(piece); i += 4096 {
+			piece[i] = 1
+		}
+		garbage = append(garbage, piece)
+	}
+	runtime.KeepAlive(garbage)
+	garbage = nil
+	runtime.GC()
+	released := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapReleased
+	}
+	before := released()
+	var most atomic.Uint64 // bytes returned between two turns of the other goroutine
+	var stop atomic.Bool
+	var other sync.WaitGroup
+	other.Go(func() {
+		last := before
+		for ended := false; !ended; runtime.Gosched() {
+			ended = stop.Load()
+			now := released()
+			most.Store(max(most.Load(), now-min(last, now)))
+			last = now
+		}
+	})
+	serve.Free()
+	stop.Store(true)
+	other.Wait()
+	if n := released() - before; n < pieces/2*mib {
+		t.Errorf("%d MiB of %d were returned", n/mib, pieces)
+	}
+	if n := most.Load() / mib; n > 128 {
+		t.Errorf("%d MiB were returned at once", n)
 	}
 }
