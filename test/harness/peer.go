@@ -45,7 +45,7 @@ type Answer struct {
 	OK    bool     `json:"ok"`
 	Error string   `json:"error"` // if not OK
 	Node  string   `json:"node"`  // the path of the lock's node, after an acquire
-	Lines []string `json:"lines"` // the transcript of a tour, or participants
+	Lines []string `json:"lines"` // the participants of an election
 	// Timeouts is how often the client did not get a lock in time while it contended.
 	Timeouts int `json:"timeouts"`
 }
@@ -122,13 +122,6 @@ func (p *Peer) Do(ctx context.Context, words ...string) (Answer, error) {
 func (p *Peer) ended(words []string) error {
 	err := p.proc.Wait() // orders the read of complaints
 	return fmt.Errorf("%w: %s ended at %s: %v: %s", ErrPeer, p.Name, words[0], err, p.complaints.Bytes())
-}
-
-// Tour makes the client do all its operations below root, which must not exist
-// yet, and returns what came of each.
-func (p *Peer) Tour(ctx context.Context, root string) ([]string, error) {
-	a, err := p.Do(ctx, "tour", root)
-	return a.Lines, err
 }
 
 // Acquire makes the client take a lock of the kind at path within the time, and

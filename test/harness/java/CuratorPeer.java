@@ -18,7 +18,6 @@ import org.apache.curator.retry.RetryOneTime;
  * error, node, lines and timeouts. The commands:
  *
  * <pre>
- * tour ROOT                    every operation below ROOT; lines say what came
  * acquire KIND PATH MILLIS     the kinds of Recipes
  * release                      what was acquired
  * revoked MILLIS               wait until somebody has asked for what was acquired
@@ -78,9 +77,6 @@ public final class CuratorPeer {
 
   private boolean obey(String[] words) throws Exception {
     switch (words[0]) {
-      case "tour":
-        answer.put("lines", new Tour(client, words[1]).run());
-        return true;
       case "acquire":
         acquire(recipes.make(words[1], words[2]), Long.parseLong(words[3]));
         return true;
