@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock/test/harness"
+	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zkserver"
 )
 
@@ -26,18 +27,11 @@ func embedded(t *testing.T) harness.SharedServer {
 		TickTime: 500 * time.Millisecond, MaxSessionTimeout: time.Minute, ExtendedTypes: true, MaxClientConns: -1,
 		FourLetterWords: []string{"*"},
 	})
-	const root = "/own"
-	client, err := harness.DialRaw(t.Context(), addr, harness.PeerSessionTimeout)
-	if err != nil {
+	s := harness.SharedServer{Addr: addr, Chroot: "/own"}
+	if _, _, err := newObserver(t, s).Create(t.Context(), s.Chroot, nil, nil, zk.ModePersistent); err != nil {
 		t.Fatal(err)
 	}
-	if err := client.Create(root); err != nil {
-		t.Fatal(err)
-	}
-	if err := client.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return harness.SharedServer{Addr: addr, Chroot: root}
+	return s
 }
 
 // onEach runs the test on Apache ZooKeeper and on the embedded server. The chroot is for

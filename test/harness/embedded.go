@@ -134,13 +134,7 @@ func (s *Embedded) Done() <-chan struct{} { return s.process().Done() }
 func (s *Embedded) Pid() int { return s.process().Pid() }
 
 // LogTail returns the last 4 KiB of the log, for messages.
-func (s *Embedded) LogTail() string {
-	log, err := os.ReadFile(s.log)
-	if err != nil {
-		return err.Error()
-	}
-	return string(log[max(0, len(log)-4096):])
-}
+func (s *Embedded) LogTail() string { return tail(s.log) }
 
 // embeddedEnv is the environment variable with the EmbeddedConfig of a server process.
 const embeddedEnv = "ZKLOCK_TEST_SERVER"

@@ -173,7 +173,7 @@ func newEnsemble(dir string, places []Placement, cfg ServerConfig) (*Ensemble, e
 		if err != nil {
 			return nil, err
 		}
-		n.prefix = p.Prefix
+		n.prefix, n.quorumPort = p.Prefix, members[i].quorumPort
 		c.Servers = append(c.Servers, n)
 	}
 	return c, nil

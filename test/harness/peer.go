@@ -139,15 +139,6 @@ func (p *Peer) Release(ctx context.Context) error {
 	return err
 }
 
-// Close makes the client end its session, and waits for its process to end.
-func (p *Peer) Close(ctx context.Context) error {
-	_, err := p.Do(ctx, "close")
-	if err == nil {
-		_ = p.proc.Wait() // Do's answer was OK; how the process ends is its affair
-	}
-	return err
-}
-
 // Kill ends the client by SIGKILL: its session stays until it expires.
 func (p *Peer) Kill() { p.proc.Kill() }
 

@@ -9,7 +9,6 @@ str, "node": str, "timeouts": int}. Commands:
     release                     what was acquired
     contend PATH ROUNDS MILLIS PAUSE WITNESS NAME CHOICE...
                                 takes locks again and again, see contend
-    close                       ends the session; the process ends after it
 """
 import json
 import random
@@ -126,11 +125,6 @@ def main():
                 held, answer = None, {"ok": True}
             elif words[0] == "contend":
                 answer = contend(zk, *words[1:])
-            elif words[0] == "close":
-                zk.stop()
-                zk.close()
-                print(json.dumps({"ok": True}), flush=True)
-                return
             else:
                 answer = {"ok": False, "error": "unknown command " + words[0]}
         except Exception as error:  # the tester shall read what went wrong
