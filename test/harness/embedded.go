@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -30,7 +31,8 @@ type EmbeddedConfig struct {
 	// Dir is the data directory. Empty keeps everything in memory.
 	Dir string
 	// Network and Address are arguments of net.Listen. The address stays the same over
-	// restarts, so a TCP port must not be 0.
+	// restarts, so a TCP port must not be 0. Empty means a free TCP port of the loopback
+	// interface.
 	Network, Address string
 	// Tick is the server's tick. 0 means 2 s.
 	Tick time.Duration
@@ -52,6 +54,13 @@ type Embedded struct {
 // binary: the package's TestMain must call [Main]. It returns when the server listens.
 // The output is appended to the file log. The caller ends the server by Kill.
 func StartEmbedded(cfg EmbeddedConfig, log string) (*Embedded, error) {
+	if cfg.Network == "" {
+		port, err := FreePort()
+		if err != nil {
+			return nil, err
+		}
+		cfg.Network, cfg.Address = "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	}
 	s := &Embedded{cfg: cfg, log: log}
 	return s, s.run()
 }

@@ -228,11 +228,11 @@ func (n *Server) Stop() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	return poll(ctx, nil, pollInterval, func() error { return stopped(n.Pid()) })
+	return poll(ctx, nil, pollInterval, func() error { return Stopped(n.Pid()) })
 }
 
-// stopped returns nil if every thread of a process is stopped.
-func stopped(pid int) error {
+// Stopped returns nil if every thread of a process is stopped.
+func Stopped(pid int) error {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil || len(threads) == 0 {
 		return fmt.Errorf("harness: process %d has no threads: %w", pid, ErrExited)

@@ -117,7 +117,7 @@ func (s *contention) plan() plan {
 // one runs one wrapper.
 func (s *contention) one(ctx context.Context) {
 	p := s.plan()
-	proxy := zktest.NewProxy(s.tb, "tcp", s.host.Addr)
+	proxy := zktest.NewProxy(s.tb, "tcp", s.host.Addr())
 	defer proxy.Close()
 	w, err := startWrapper(filepath.Join(s.rig.dir, fmt.Sprintf("contention-%d-%d", s.number, p.run)), s.rig.zklock, s.rig.env,
 		"run", "--servers", proxy.Addr(), "--session-timeout", contentionTimeout.String(), "--connect-timeout", "60s", "--status-fd", "3",
