@@ -66,7 +66,7 @@ type fixture struct {
 	ctx   context.Context
 	base  string // a znode of this test's own
 	c     *zk.Client
-	conns *conns // of c
+	conns *cable // of c
 }
 
 // newFixture connects a client and makes the test's znode.
@@ -76,17 +76,14 @@ func newFixture(t *testing.T, env ClientTarget) *fixture {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
-	f := &fixture{T: t, env: env, ctx: ctx, conns: &conns{dial: env.DialContext}}
-	if f.conns.dial == nil {
-		f.conns.dial = new(net.Dialer).DialContext
-	}
+	f := &fixture{T: t, env: env, ctx: ctx, conns: &cable{inner: env.DialContext}}
 	name := strings.Map(func(r rune) rune {
 		if r == '/' {
 			return '-'
 		}
 		return r
 	}, t.Name())
-	f.c = f.dial("", &zk.Options{DialContext: f.conns.connect})
+	f.c = f.dial("", &zk.Options{DialContext: f.conns.dial})
 	path, _, err := f.c.Create(ctx, "/"+name+"-", nil, nil, zk.ModePersistentSequential)
 	f.ok(err)
 	f.base = path
@@ -178,48 +175,6 @@ func (f *fixture) silent(ch <-chan zk.Event) {
 		f.Fatalf("unexpected %+v (%t)", e, open)
 	default:
 	}
-}
-
-// conns are a client's connections, which a test can cut and block.
-type conns struct {
-	dial func(ctx context.Context, network, address string) (net.Conn, error)
-
-	mu      sync.Mutex
-	last    net.Conn
-	blocked bool
-}
-
-var errBlocked = errors.New("no connection wanted now")
-
-func (c *conns) connect(ctx context.Context, network, address string) (net.Conn, error) {
-	c.mu.Lock()
-	blocked := c.blocked
-	c.mu.Unlock()
-	if blocked {
-		return nil, errBlocked
-	}
-	conn, err := c.dial(ctx, network, address)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last = conn
-	return conn, err
-}
-
-// cut ends the current connection.
-func (c *conns) cut() {
-	c.mu.Lock()
-	conn := c.last
-	c.mu.Unlock()
-	if conn != nil {
-		conn.Close()
-	}
-}
-
-// block forbids or permits new connections.
-func (c *conns) block(yes bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.blocked = yes
 }
 
 // follow collects the calls of a listener.

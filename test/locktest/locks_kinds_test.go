@@ -165,14 +165,7 @@ func testNodeLock(e *env) {
 	a, b := e.dial().NodeLock(e.name), e.dial().NodeLock(e.name)
 	h := e.acquire(a)
 	e.locked(b)
-	got := make(chan *zklock.Hold, 1)
-	go func() { // ends with the acquire
-		h, err := b.Acquire(e.ctx)
-		if err != nil {
-			e.Error(err)
-		}
-		got <- h
-	}()
+	got := e.acquiringPermits(e.ctx, b)
 	pending(e, "the second", got)
 	e.release(h)
 	next := wait(e, "the second", got)
