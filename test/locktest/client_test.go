@@ -7,57 +7,21 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock/zk"
 )
 
-// ClientTarget describes the servers and their features.
+// ClientTarget is where the tests find servers.
 type ClientTarget struct {
 	// Servers is the connection string, without a chroot.
 	Servers string
 	// DialContext makes connections; nil means the network's.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// SessionTimeout to ask for; 0 means 6 s.
-	SessionTimeout time.Duration
-	// Bubble runs each test in a testing/synctest bubble, in which Start is
-	// called first and returns the ClientTarget to use.
-	Bubble bool
-	Start  func(t *testing.T) ClientTarget
-	// Without names what the servers don't have: "ttl", "whoami", "watch2"...
-	Without string
 }
 
-// RunClient runs all tests.
-func RunClient(t *testing.T, env ClientTarget) {
-	for _, c := range allCases() {
-		t.Run(c.name, func(t *testing.T) {
-			if c.needs != "" && strings.Contains(env.Without, c.needs) {
-				t.Skipf("the server has no %s", c.needs)
-			}
-			run := func(t *testing.T) {
-				e := env
-				if env.Start != nil {
-					e = env.Start(t)
-				}
-				c.test(newFixture(t, e))
-			}
-			if env.Bubble {
-				synctest.Test(t, run)
-			} else {
-				run(t)
-			}
-		})
-	}
-}
-
-// testCase is one test of a guarantee.
-type testCase struct {
-	name  string
-	needs string // a word of ClientTarget.Without
-	test  func(*fixture)
-}
+// clientTimeout is the session timeout that the clients ask for.
+const clientTimeout = 6 * time.Second
 
 // fixture is what one test works with.
 type fixture struct {
@@ -71,9 +35,6 @@ type fixture struct {
 
 // newFixture connects a client and makes the test's znode.
 func newFixture(t *testing.T, env ClientTarget) *fixture {
-	if env.SessionTimeout == 0 {
-		env.SessionTimeout = 6 * time.Second
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	f := &fixture{T: t, env: env, ctx: ctx, conns: &cable{inner: env.DialContext}}
@@ -97,7 +58,7 @@ func (f *fixture) dial(chroot string, opts *zk.Options) *zk.Client {
 	if opts == nil {
 		opts = &zk.Options{}
 	}
-	opts.SessionTimeout = f.env.SessionTimeout
+	opts.SessionTimeout = clientTimeout
 	if opts.DialContext == nil {
 		opts.DialContext = f.env.DialContext
 	}
@@ -111,7 +72,7 @@ func (f *fixture) dial(chroot string, opts *zk.Options) *zk.Client {
 func (f *fixture) removeBase() {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	c, err := zk.Dial(ctx, f.env.Servers, &zk.Options{DialContext: f.env.DialContext, SessionTimeout: f.env.SessionTimeout,
+	c, err := zk.Dial(ctx, f.env.Servers, &zk.Options{DialContext: f.env.DialContext, SessionTimeout: clientTimeout,
 		Auth: []zk.Auth{{Scheme: "digest", Data: []byte("user:secret")}}})
 	if err != nil {
 		f.Errorf("no client to clean up with: %v", err)
