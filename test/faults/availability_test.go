@@ -47,7 +47,7 @@ func TestAvailability(t *testing.T) {
 		name  string
 		start func(testing.TB) []string
 	}{
-		{"embedded", startUsualEmbedded},
+		{"embedded", func(tb testing.TB) []string { return []string{startEmbeddedWith(tb, usualTick).Addr()} }},
 		{"ensemble", func(tb testing.TB) []string { return strings.Split(startUsualEnsemble(tb).ConnectString(), ",") }},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
@@ -80,12 +80,6 @@ func TestAvailability(t *testing.T) {
 		t.Run("leader paused", func(t *testing.T) { measureLeader(t, ensemble, pauseLeader) })
 		t.Run("rolling restart", func(t *testing.T) { measureRollingRestart(t, ensemble) })
 	})
-}
-
-// startUsualEmbedded starts an embedded server and returns its address.
-func startUsualEmbedded(tb testing.TB) []string {
-	tb.Helper()
-	return []string{startEmbeddedWith(tb, usualTick).Addr()}
 }
 
 // startEmbeddedWith starts an embedded server.
