@@ -189,9 +189,7 @@ func testGuard(e *env) {
 	if !errors.Is(err, zk.ErrBadVersion) || !strings.Contains(fmt.Sprint(err), "operation 1") || h.Err() != nil {
 		e.Errorf("an operation that fails: %v, %v", err, h.Err())
 	}
-	if err := op.Delete(e.ctx, h.Nodes()[1], -1); err != nil {
-		e.Fatal(err)
-	}
+	e.remove(op, h.Nodes()[1])
 	if err := h.Guard(e.ctx, zk.SetOp(data, []byte("5"), -1)); !errors.Is(err, zklock.ErrLost) {
 		e.Errorf("a hold that is lost: %v", err)
 	}
