@@ -15,12 +15,14 @@ import (
 // the embedded server keep both.
 func TestTwoKindsOfWatchOnOnePath(t *testing.T) {
 	embedded := zktest.Start(t)
+	installed := harness.StartServer(t, harness.ServerConfig{})
+	newer := harness.StartServer(t, harness.ServerConfig{Release: harness.Release39})
 	for name, env := range map[string]struct {
 		target ClientTarget
 		both   bool
 	}{
-		"ZooKeeper 3.8": {ClientTarget{Servers: harness.StartServer(t, harness.ServerConfig{}).Addr()}, false},
-		"ZooKeeper 3.9": {ClientTarget{Servers: harness.StartServer(t, harness.ServerConfig{Release: harness.Release39}).Addr()}, true},
+		"ZooKeeper 3.8": {ClientTarget{Servers: installed.Addr()}, false},
+		"ZooKeeper 3.9": {ClientTarget{Servers: newer.Addr()}, true},
 		"embedded":      {ClientTarget{Servers: embedded.Servers(), DialContext: embedded.DialContext}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +40,8 @@ func TestTwoKindsOfWatchOnOnePath(t *testing.T) {
 			f.ok(err)
 			f.ok(f.c.AddWatch(f.ctx, a, zk.WatchRecursive))
 			b := f.make("a/b", "")
-			if got := heard(); !slices.ContainsFunc(got, func(e zk.Event) bool { return e.Type == zk.EventNodeCreated && e.Path == b }) {
+			created := func(e zk.Event) bool { return e.Type == zk.EventNodeCreated && e.Path == b }
+			if got := heard(); !slices.ContainsFunc(got, created) {
 				t.Errorf("the recursive watch told of %+v", got)
 			}
 			select {

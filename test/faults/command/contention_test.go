@@ -41,9 +41,13 @@ type contention struct {
 
 // contentionFaults are the faults of a contention, and one that does nothing.
 func contentionFaults() []*Fault {
-	all := []*Fault{{}, {Name: "watchdog killed", Inject: killWatchdog}, {Name: "connections cut", Inject: onProxy(func(p *zktest.Proxy) { p.CutConnections() })},
+	all := []*Fault{
+		{},
+		{Name: "watchdog killed", Inject: killWatchdog},
+		{Name: "connections cut", Inject: onProxy(func(p *zktest.Proxy) { p.CutConnections() })},
 		{Name: "connections half open", Inject: onProxy(func(p *zktest.Proxy) { p.HalfOpen() })},
-		{Name: "reply lost", Inject: onProxy(func(p *zktest.Proxy) { p.DropReply(zktest.Match{}) })}}
+		{Name: "reply lost", Inject: onProxy(func(p *zktest.Proxy) { p.DropReply(zktest.Match{}) })},
+	}
 	for _, f := range Faults() {
 		if slices.Contains([]string{"wrapper killed", "wrapper stopped", "partition"}, f.Name) {
 			all = append(all, f)
