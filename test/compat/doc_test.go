@@ -8,10 +8,6 @@
 // again and again and tell a [Witness] when they hold it. The witness sees which
 // clients hold at the same time; a run without a lock shows that it does.
 //
-// The folder testdata has the transcripts of a tour of each client through the
-// server's operations, recorded from Apache ZooKeeper. The embedded server must look
-// the same to the client.
-//
 // Package differential compares the two servers request by request; package clients
 // compares them through complete clients.
 package compat

@@ -161,7 +161,7 @@ func TestPeerSaysWhatWentWrong(t *testing.T) {
 			t.Errorf("%s: unknown kind: %v", p.Name, err)
 		}
 		p.Kill()
-		if _, err := p.Tour(t.Context(), "/x"); !errors.Is(err, harness.ErrPeer) {
+		if err := p.Release(t.Context()); !errors.Is(err, harness.ErrPeer) {
 			t.Errorf("%s: command after its end: %v", p.Name, err)
 		}
 	}

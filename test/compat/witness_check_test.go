@@ -193,7 +193,7 @@ func TestWitnessCountsAbandonedEntries(t *testing.T) {
 	p.say("ok", "enter p:x 0")
 	_ = p.conn.Close()
 	w.moved.L.Lock()
-	for len(w.conns) > 0 {
+	for w.here["a"] > 0 {
 		w.moved.Wait()
 	}
 	w.moved.L.Unlock()

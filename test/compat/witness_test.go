@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/zklock/zklock/test/harness"
 )
 
 // ErrWitness says that a party said what the witness does not understand.
@@ -44,15 +46,13 @@ const maxConflicts = 10
 // done before the other begins. As an answer is awaited, the time between enter and leave is
 // within the time of the hold, whatever the network does.
 type Witness struct {
-	ln      net.Listener
+	conns   *harness.Conns
 	parties int
-	wg      sync.WaitGroup // of the goroutines
 
 	mu     sync.Mutex // guards what follows
 	moved  *sync.Cond // somebody joined or left, or it was closed
 	joined int
 	closed bool
-	conns  map[net.Conn]struct{}
 	places map[string]*place
 	here   map[string]int // parties by kind
 	now    func() time.Time
@@ -101,30 +101,17 @@ type claim struct {
 // cleanup.
 func NewWitness(tb testing.TB, parties int) *Witness {
 	tb.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	w := &Witness{ln: ln, parties: parties, conns: map[net.Conn]struct{}{}, places: map[string]*place{}, here: map[string]int{}, now: time.Now}
+	ln := harness.Listen(tb)
+	w := &Witness{parties: parties, places: map[string]*place{}, here: map[string]int{}, now: time.Now}
 	w.moved = sync.NewCond(&w.mu)
 	w.report.Entries = map[string]int{}
-	w.wg.Go(func() { // ends when close closes the listener
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			if w.keep(conn) {
-				w.wg.Go(func() { w.serve(conn) }) // ends with the connection
-			}
-		}
-	})
+	w.conns = harness.ServeConns(ln, w.serve)
 	tb.Cleanup(w.close)
 	return w
 }
 
 // Addr is the host and port that parties connect to.
-func (w *Witness) Addr() string { return w.ln.Addr().String() }
+func (w *Witness) Addr() string { return w.conns.Addr() }
 
 // Report returns what was seen until now.
 func (w *Witness) Report() Report {
@@ -135,30 +122,14 @@ func (w *Witness) Report() Report {
 	return r
 }
 
-// keep remembers a connection for close; false if it is too late.
-func (w *Witness) keep(conn net.Conn) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		_ = conn.Close()
-		return false
-	}
-	w.conns[conn] = struct{}{}
-	return true
-}
-
 // close hangs up on all parties, which lets go whoever waits for others to join,
 // and waits for the goroutines.
 func (w *Witness) close() {
-	_ = w.ln.Close()
 	w.mu.Lock()
 	w.closed = true
-	for conn := range w.conns {
-		_ = conn.Close()
-	}
 	w.mu.Unlock()
 	w.moved.Broadcast()
-	w.wg.Wait()
+	w.conns.Close()
 }
 
 // serve answers one party until it hangs up.
@@ -176,10 +147,8 @@ func (w *Witness) serve(conn net.Conn) {
 			break
 		}
 	}
-	_ = conn.Close()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.conns, conn)
 	w.here[p.kind]--
 	w.moved.Broadcast()
 	if len(p.claims) > 0 && !w.closed {

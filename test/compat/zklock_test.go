@@ -80,7 +80,7 @@ type zklockPeer struct {
 	hold   *zklock.Hold // what was acquired last
 }
 
-// serve obeys commands until its input ends, or one says close.
+// serve obeys commands until its input ends.
 func (z *zklockPeer) serve(in io.Reader, out io.Writer) error {
 	opts, err := clientOptions(z.Layout)
 	if err != nil {
@@ -109,9 +109,6 @@ func (z *zklockPeer) serve(in io.Reader, out io.Writer) error {
 		if err := answers.Encode(a); err != nil {
 			return err
 		}
-		if words[0] == "close" {
-			return nil
-		}
 	}
 	// The test went away without a word, or killed what it had no more use for.
 	return z.client.Close()
@@ -136,8 +133,6 @@ func (z *zklockPeer) obey(words []string) (a harness.Answer, err error) {
 	case words[0] == "contend" && len(words) > 7:
 		a.Timeouts, err = z.contend(words[1:])
 		return a, err
-	case words[0] == "close":
-		return a, z.client.Close()
 	}
 	return a, fmt.Errorf("unknown command %q", words)
 }

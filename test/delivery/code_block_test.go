@@ -2,6 +2,8 @@ package delivery
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +43,20 @@ func blocks(guide string) (found []block, err error) {
 		return nil, fmt.Errorf("line %d: a block that does not end", open.line)
 	}
 	return found, nil
+}
+
+// guideBlocks returns the blocks of a guide.
+func guideBlocks(t *testing.T, file string) []block {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(docs, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := blocks(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // said is an output as guides show it: without spaces at the ends of lines and around

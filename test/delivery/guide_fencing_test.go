@@ -95,16 +95,8 @@ type fence struct {
 // is nil.
 func newFence(t *testing.T, kind fenced, edit func(file, text string) string) fence {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(docs, "fencing.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := blocks(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
 	f := fence{reader: newReader(t), fenced: kind, t: t}
-	for _, b := range all {
+	for _, b := range guideBlocks(t, "fencing.md") {
 		if b.file == "" {
 			continue
 		}

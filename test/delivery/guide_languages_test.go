@@ -29,18 +29,10 @@ type worker struct {
 // is empty. It checks that there is one for each interpreter.
 func workers(t *testing.T, servers string) []worker {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(docs, "other-languages.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := blocks(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := newReader(t)
 	r.env = append(r.env, "ZKLOCK_SERVERS="+servers, "ZKLOCK_SESSION_TIMEOUT=40s")
 	var found []worker
-	for _, b := range all {
+	for _, b := range guideBlocks(t, "other-languages.md") {
 		if b.file == "" {
 			continue
 		}

@@ -161,17 +161,9 @@ func TestGuideCommandsPrintWhatGuidesSay(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".md"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all, err := blocks(string(text))
-			if err != nil {
-				t.Fatal(err)
-			}
 			r := newReader(t)
 			out, printed := "", false
-			for _, b := range all {
+			for _, b := range guideBlocks(t, filepath.Base(file)) {
 				if b.lang != "text" {
 					out, printed = r.follow(t, b)
 					continue

@@ -97,15 +97,11 @@ func TestImageRuns(t *testing.T) {
 	c := command(t, harness.Command(t), argv[1:]...)
 	c.Path, c.Args[0], c.Env, c.Dir = argv[0], argv[0], m.env, "/"
 	c.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
-	c.Stderr = t.Output()
 	words, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Process.Kill() })
+	start(t, c)
 	line, err := bufio.NewReader(words).ReadString('\n')
 	address, ok := strings.CutPrefix(strings.TrimSpace(line), "serving at ")
 	if err != nil || !ok {
@@ -114,12 +110,7 @@ func TestImageRuns(t *testing.T) {
 	if out, err := command(t, harness.Command(t), "run", "--servers", address, "demo", "--", "true").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Wait(); err != nil {
-		t.Errorf("it ended with %v", err)
-	}
+	end(t, c)
 	if _, err := os.Stat(filepath.Join(root, "data/server")); err != nil {
 		t.Errorf("its data are not where the volume is: %v", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -175,20 +174,12 @@ func TestServerSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Process.Kill() })
+	start(t, c)
 	line, err := bufio.NewReader(words).ReadString('\n')
 	if err != nil || !strings.HasPrefix(line, "serving at unix:") {
 		t.Errorf("it says %q, %v", line, err)
 	}
-	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Wait(); err != nil {
-		t.Errorf("it ended with %v", err)
-	}
+	end(t, c)
 	for l := range strings.Lines(log.String()) {
 		if !strings.Contains(l, `"level":"INFO"`) || strings.Contains(l, "no effect") {
 			t.Errorf("it remarks: %s", l)

@@ -3,11 +3,11 @@ package delivery
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,18 +37,10 @@ var buildPackages = sync.OnceValue(func() (b built) {
 	return b
 })
 
-// failure is the error of a command with its output.
-type failure struct {
-	error
-	said string
-}
-
-func (f *failure) Error() string { return f.error.Error() + "\n" + f.said }
-
 // run runs a command to its end.
 func run(c *exec.Cmd) error {
 	if out, err := c.CombinedOutput(); err != nil {
-		return &failure{err, string(out)}
+		return fmt.Errorf("%w\n%s", err, out)
 	}
 	return nil
 }
@@ -64,7 +56,7 @@ func pack(dir string) error {
 func only(dir, pattern string) (string, error) {
 	found, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err == nil && len(found) != 1 {
-		err = &failure{os.ErrNotExist, pattern + " matches " + strings.Join(found, " ")}
+		err = fmt.Errorf("%s matches %q", pattern, found)
 	}
 	if err != nil {
 		return "", err

@@ -5,10 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"path/filepath"
 	"slices"
-	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -48,8 +47,8 @@ func TestAvailability(t *testing.T) {
 		name  string
 		start func(testing.TB) []string
 	}{
-		{"embedded", startUsualEmbedded},
-		{"ensemble", func(tb testing.TB) []string { return addresses(startUsualEnsemble(tb)) }},
+		{"embedded", func(tb testing.TB) []string { return []string{startEmbeddedWith(tb, usualTick).Addr()} }},
+		{"ensemble", func(tb testing.TB) []string { return strings.Split(startUsualEnsemble(tb).ConnectString(), ",") }},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
@@ -83,12 +82,6 @@ func TestAvailability(t *testing.T) {
 	})
 }
 
-// startUsualEmbedded starts an embedded server and returns its address.
-func startUsualEmbedded(tb testing.TB) []string {
-	tb.Helper()
-	return []string{startEmbeddedWith(tb, usualTick).Addr()}
-}
-
 // startEmbeddedWith starts an embedded server.
 func startEmbeddedWith(tb testing.TB, ticks time.Duration) *harness.Embedded {
 	tb.Helper()
@@ -98,13 +91,7 @@ func startEmbeddedWith(tb testing.TB, ticks time.Duration) *harness.Embedded {
 // startEmbeddedIn starts an embedded server with its data and its log in a folder.
 func startEmbeddedIn(tb testing.TB, dir string, ticks time.Duration) *harness.Embedded {
 	tb.Helper()
-	port, err := harness.FreePort()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	s, err := harness.StartEmbedded(harness.EmbeddedConfig{
-		Dir: filepath.Join(dir, "data"), Network: "tcp", Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Tick: ticks,
-	}, filepath.Join(dir, "log"))
+	s, err := harness.StartEmbedded(harness.EmbeddedConfig{Dir: filepath.Join(dir, "data"), Tick: ticks}, filepath.Join(dir, "log"))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -116,15 +103,6 @@ func startEmbeddedIn(tb testing.TB, dir string, ticks time.Duration) *harness.Em
 func startUsualEnsemble(tb testing.TB) *harness.Ensemble {
 	tb.Helper()
 	return harness.StartEnsemble(tb, ensembleSize, harness.ServerConfig{TickTime: usualTick, SyncLimit: 5})
-}
-
-// addresses returns the addresses of an ensemble's servers.
-func addresses(e *harness.Ensemble) []string {
-	var addrs []string
-	for _, s := range e.Servers {
-		addrs = append(addrs, s.Addr())
-	}
-	return addrs
 }
 
 // dialMany dials n clients, whose heartbeats are at different phases, and closes them

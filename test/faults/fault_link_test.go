@@ -33,11 +33,7 @@ func linkFaults() []fault {
 		{"leader's clients cut off", func(e *Ensemble, v victims) error { return e.host(v.leader).CutClients() }},
 		{"follower's clients cut off", func(e *Ensemble, v victims) error { return e.host(v.follower).CutClients() }},
 		{"quorum port closed", func(e *Ensemble, v victims) error {
-			port, err := v.leader.QuorumPort()
-			if err != nil {
-				return err
-			}
-			return e.host(v.leader).DropPort(port)
+			return e.host(v.leader).DropPort(v.leader.QuorumPort())
 		}},
 		{"no two servers connected", func(e *Ensemble, v victims) error {
 			if err := e.host(v.leader).CutQuorum(); err != nil {

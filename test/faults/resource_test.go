@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/zklock/zklock/test/harness"
 )
 
 // ErrResource reports that the resource gave no answer.
@@ -30,14 +32,12 @@ type Resource struct {
 	// Unfenced makes it apply every write. It is set before the first request.
 	Unfenced bool
 
-	ln   net.Listener
-	done sync.WaitGroup // its goroutines
-	quit chan struct{}  // closed by Close
+	conns *harness.Conns
+	quit  chan struct{} // closed by end
+	end   func()        // called by Close, any number of times
 
 	mu      sync.Mutex // guards what follows; never held across a wait
 	trap    chan *Caught
-	conns   map[net.Conn]bool
-	closed  bool
 	highest map[string]int64
 	took    int
 	refused int
@@ -46,7 +46,9 @@ type Resource struct {
 
 // newResource returns a resource without a socket.
 func newResource() *Resource {
-	return &Resource{quit: make(chan struct{}), conns: map[net.Conn]bool{}, highest: map[string]int64{}}
+	r := &Resource{quit: make(chan struct{}), highest: map[string]int64{}}
+	r.end = sync.OnceFunc(func() { close(r.quit) })
+	return r
 }
 
 // Listen returns a resource that listens on a socket until Close is called.
@@ -56,43 +58,17 @@ func Listen(path string) (*Resource, error) {
 		return nil, fmt.Errorf("faults: the resource: %w", err)
 	}
 	r := newResource()
-	r.ln = ln
-	r.done.Go(r.accept) // ends when the listener is closed
+	r.conns = harness.ServeConns(ln, r.serve)
 	return r, nil
 }
 
 // Addr is the path of the socket.
-func (r *Resource) Addr() string { return r.ln.Addr().String() }
-
-func (r *Resource) accept() {
-	for {
-		conn, err := r.ln.Accept()
-		if err != nil {
-			return
-		}
-		r.mu.Lock()
-		closed := r.closed
-		if !closed {
-			r.conns[conn] = true
-			r.done.Go(func() { r.serve(conn) }) // ends with the connection
-		}
-		r.mu.Unlock()
-		if closed {
-			_ = conn.Close()
-		}
-	}
-}
+func (r *Resource) Addr() string { return r.conns.Addr() }
 
 // serve answers one connection. A request has a token, the number of a worker, and
 // paths. The answer is the place of the write in the order of all that were applied,
 // or 0 if it was refused.
 func (r *Resource) serve(conn net.Conn) {
-	defer func() {
-		_ = conn.Close()
-		r.mu.Lock()
-		delete(r.conns, conn)
-		r.mu.Unlock()
-	}()
 	var head [14]byte
 	for {
 		if _, err := io.ReadFull(conn, head[:]); err != nil {
@@ -217,17 +193,8 @@ func (r *Resource) held(c *Caught) {
 
 // Close ends the resource and its connections.
 func (r *Resource) Close() {
-	_ = r.ln.Close()
-	r.mu.Lock()
-	if !r.closed {
-		close(r.quit)
-	}
-	r.closed = true
-	for conn := range r.conns {
-		_ = conn.Close()
-	}
-	r.mu.Unlock()
-	r.done.Wait()
+	r.end()
+	r.conns.Close()
 }
 
 // ask sends a write to the resource at the other end of a connection: see Write.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,13 +17,6 @@ const downTime = 8 * time.Second
 
 // leaderPause is for how long a leader is paused, without the others electing another.
 const leaderPause = 5 * time.Second
-
-// connectString lists the servers of an ensemble from the i-th on.
-func connectString(e *harness.Ensemble, i int) string {
-	addrs := addresses(e)
-	i %= len(addrs)
-	return strings.Join(append(addrs[i:len(addrs):len(addrs)], addrs[:i]...), ",")
-}
 
 // killLeader kills the leader, and starts it again when another one leads.
 func killLeader(ctx context.Context, e *harness.Ensemble) error {
@@ -56,7 +48,7 @@ func pauseLeader(ctx context.Context, e *harness.Ensemble) error {
 // are lost.
 func measureLeader(t *testing.T, e *harness.Ensemble, do func(context.Context, *harness.Ensemble) error) {
 	n, most := size(8, 20), size(1, 10)
-	clients := dialMany(t, n, func(i int) string { return connectString(e, i) }, zklock.Options{SessionTimeout: usualTimeout})
+	clients := dialMany(t, n, func(i int) string { return e.ConnectStringFrom(i) }, zklock.Options{SessionTimeout: usualTimeout})
 	lost, least := 0, usualTimeout
 	stalls := harness.WatchStalls(t.Context())
 	for trial := range most {
@@ -119,7 +111,7 @@ func measureRollingRestart(t *testing.T, e *harness.Ensemble) {
 	bin := harness.Command(t)
 	commands := make([]*lockedCommand, n)
 	eachOf(t, n, func(i int) (err error) {
-		commands[i], err = startCommand(t, bin, connectString(e, i), fmt.Sprintf("restart-%d", i))
+		commands[i], err = startCommand(t, bin, e.ConnectStringFrom(i), fmt.Sprintf("restart-%d", i))
 		return err
 	})
 	t.Cleanup(func() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -62,16 +61,9 @@ const embeddedDisk = "256m"
 // process may mount a small file system, the server's data are on one.
 func startEmbedded(tb testing.TB) *Server {
 	tb.Helper()
-	port, err := harness.FreePort()
-	if err != nil {
-		tb.Fatal(err)
-	}
 	dir, log := tb.TempDir(), filepath.Join(tb.TempDir(), "log")
 	reason := mountSmall(tb, dir, embeddedDisk)
-	s, err := harness.StartEmbedded(harness.EmbeddedConfig{
-		Dir: filepath.Join(dir, "data"), Network: "tcp", Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
-		Tick: tick, SnapshotRecords: 5000,
-	}, log)
+	s, err := harness.StartEmbedded(harness.EmbeddedConfig{Dir: filepath.Join(dir, "data"), Tick: tick, SnapshotRecords: 5000}, log)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -30,7 +31,8 @@ type EmbeddedConfig struct {
 	// Dir is the data directory. Empty keeps everything in memory.
 	Dir string
 	// Network and Address are arguments of net.Listen. The address stays the same over
-	// restarts, so a TCP port must not be 0.
+	// restarts, so a TCP port must not be 0. Empty means a free TCP port of the loopback
+	// interface.
 	Network, Address string
 	// Tick is the server's tick. 0 means 2 s.
 	Tick time.Duration
@@ -52,6 +54,13 @@ type Embedded struct {
 // binary: the package's TestMain must call [Main]. It returns when the server listens.
 // The output is appended to the file log. The caller ends the server by Kill.
 func StartEmbedded(cfg EmbeddedConfig, log string) (*Embedded, error) {
+	if cfg.Network == "" {
+		port, err := FreePort()
+		if err != nil {
+			return nil, err
+		}
+		cfg.Network, cfg.Address = "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	}
 	s := &Embedded{cfg: cfg, log: log}
 	return s, s.run()
 }
@@ -134,13 +143,7 @@ func (s *Embedded) Done() <-chan struct{} { return s.process().Done() }
 func (s *Embedded) Pid() int { return s.process().Pid() }
 
 // LogTail returns the last 4 KiB of the log, for messages.
-func (s *Embedded) LogTail() string {
-	log, err := os.ReadFile(s.log)
-	if err != nil {
-		return err.Error()
-	}
-	return string(log[max(0, len(log)-4096):])
-}
+func (s *Embedded) LogTail() string { return tail(s.log) }
 
 // embeddedEnv is the environment variable with the EmbeddedConfig of a server process.
 const embeddedEnv = "ZKLOCK_TEST_SERVER"

@@ -21,10 +21,13 @@ type Ensemble struct {
 
 // ConnectString returns the addresses of all servers, separated by commas, as
 // clients take them.
-func (c *Ensemble) ConnectString() string {
+func (c *Ensemble) ConnectString() string { return c.ConnectStringFrom(0) }
+
+// ConnectStringFrom is ConnectString with the i-th server first.
+func (c *Ensemble) ConnectStringFrom(i int) string {
 	addrs := make([]string, len(c.Servers))
-	for i, n := range c.Servers {
-		addrs[i] = n.Addr()
+	for k := range addrs {
+		addrs[k] = c.Servers[(i+k)%len(addrs)].Addr()
 	}
 	return strings.Join(addrs, ",")
 }
@@ -173,7 +176,7 @@ func newEnsemble(dir string, places []Placement, cfg ServerConfig) (*Ensemble, e
 		if err != nil {
 			return nil, err
 		}
-		n.prefix = p.Prefix
+		n.prefix, n.quorumPort = p.Prefix, members[i].quorumPort
 		c.Servers = append(c.Servers, n)
 	}
 	return c, nil

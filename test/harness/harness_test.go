@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zklock/zklock/zk"
 )
 
 func TestConfigFile(t *testing.T) {
@@ -131,7 +133,7 @@ func TestStandaloneServesAndSurvivesFaults(t *testing.T) {
 	if err := n.WaitServing(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := makeNode(ctx, n.Addr(), "/kept"); err != nil {
+	if err := createNode(ctx, n.Addr(), "/kept"); err != nil {
 		t.Fatal(err)
 	}
 	before := n.Pid()
@@ -141,7 +143,7 @@ func TestStandaloneServesAndSurvivesFaults(t *testing.T) {
 	if n.Pid() == before || n.Pid() == 0 {
 		t.Errorf("pid %d before, %d after a restart", before, n.Pid())
 	}
-	if err := makeNode(ctx, n.Addr(), "/kept"); !errors.Is(err, ErrNodeExists) {
+	if err := createNode(ctx, n.Addr(), "/kept"); !errors.Is(err, zk.ErrNodeExists) {
 		t.Errorf("create after a restart = %v, want that the node exists", err)
 	}
 	if err := n.Terminate(ctx); err != nil || n.Pid() != 0 {
@@ -176,7 +178,7 @@ func TestSharedGivesEachTestItsRoot(t *testing.T) {
 	if a.Addr != b.Addr || a.Chroot == b.Chroot || !strings.HasPrefix(a.Chroot, "/") {
 		t.Errorf("shared servers %+v and %+v", a, b)
 	}
-	if err := makeNode(t.Context(), a.Addr, a.Chroot); !errors.Is(err, ErrNodeExists) {
+	if err := createNode(t.Context(), a.Addr, a.Chroot); !errors.Is(err, zk.ErrNodeExists) {
 		t.Errorf("create of the root = %v, want that it exists", err)
 	}
 	if want := a.Addr + a.Chroot; a.ConnectString() != want {
@@ -197,7 +199,7 @@ func TestEnsembleElectsAnotherLeader(t *testing.T) {
 	if got := strings.Count(c.ConnectString(), ","); got != 2 {
 		t.Errorf("ConnectString = %q", c.ConnectString())
 	}
-	if err := makeNode(ctx, leader.Addr(), "/before"); err != nil {
+	if err := createNode(ctx, leader.Addr(), "/before"); err != nil {
 		t.Fatal(err)
 	}
 	leader.Kill()
@@ -205,7 +207,7 @@ func TestEnsembleElectsAnotherLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := makeNode(ctx, next.Addr(), "/before"); !errors.Is(err, ErrNodeExists) {
+	if err := createNode(ctx, next.Addr(), "/before"); !errors.Is(err, zk.ErrNodeExists) {
 		t.Errorf("the new leader lost a node: %v", err)
 	}
 	if err := leader.Restart(ctx); err != nil {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zklock/zklock/zk"
 )
 
 func TestParseRoutes(t *testing.T) {
@@ -112,7 +114,7 @@ func TestSweepRemovesLeftoversOfDeadProcesses(t *testing.T) {
 
 // TestFollowerCutOffStillAnswersItsClient is the fault that this package is
 // for: the follower does not know yet that it has lost its leader, and answers
-// pings, while the others could have expired its client's session.
+// reads, while the others could have expired its client's session.
 func TestFollowerCutOffStillAnswersItsClient(t *testing.T) {
 	n := NewNetwork(t, 3)
 	c := StartEnsembleAt(t, n.Placements(), ServerConfig{TickTime: 500 * time.Millisecond, SyncLimit: 10})
@@ -122,7 +124,7 @@ func TestFollowerCutOffStillAnswersItsClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	follower := c.Servers[leader.ID()%len(c.Servers)]
-	client, err := DialRaw(ctx, follower.Addr(), 5*time.Second)
+	client, err := zk.Dial(ctx, follower.Addr(), &zk.Options{SessionTimeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,8 +132,8 @@ func TestFollowerCutOffStillAnswersItsClient(t *testing.T) {
 	if err := n.Hosts[follower.ID()-1].CutQuorum(); err != nil {
 		t.Fatal(err)
 	}
-	answered := pingUntilClosed(ctx, t, client)
-	t.Logf("the follower answered pings for %v after the cut", answered)
+	answered := readUntilDisconnected(ctx, t, client)
+	t.Logf("the follower answered for %v after the cut", answered)
 	// For how long beyond its sync limit is the machine's affair.
 	if answered < 200*time.Millisecond {
 		t.Errorf("it answered for %v, expected about the %v of its sync limit", answered, 5*time.Second)
@@ -146,24 +148,29 @@ func TestFollowerCutOffStillAnswersItsClient(t *testing.T) {
 	cutLeader(ctx, t, n, c)
 }
 
-// pingUntilClosed returns for how long pings were answered.
-func pingUntilClosed(ctx context.Context, t *testing.T, client *RawSession) time.Duration {
+// readUntilDisconnected returns for how long reads were answered.
+func readUntilDisconnected(ctx context.Context, t *testing.T, client *zk.Client) (answered time.Duration) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	limited, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	start := time.Now()
-	last := start
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		if err := client.Ping(); err != nil {
-			return last.Sub(start)
+	connected, disconnected := context.WithCancel(limited)
+	defer client.Listen(zk.Listener{State: func(s zk.StateChange) {
+		if s.State == zk.Disconnected {
+			disconnected()
 		}
-		last = time.Now()
-		<-tick.C
+	}})()
+	start := time.Now()
+	for {
+		if _, _, err := client.Exists(connected, "/"); err != nil {
+			break
+		}
+		answered = time.Since(start)
+		Sleep(connected, 50*time.Millisecond)
 	}
-	t.Fatal("pings are answered for ever")
-	return 0
+	if limited.Err() != nil {
+		t.Fatal("the follower answers for ever")
+	}
+	return answered
 }
 
 // cutLeader cuts the leader off and expects another to lead, while the old one
@@ -200,7 +207,10 @@ func create(ctx context.Context, t *testing.T, c *Ensemble, path string, except 
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err = createAt(ctx, leader, fmt.Sprint(path, attempt)); err == nil {
+		trying, stop := context.WithTimeout(ctx, 10*time.Second)
+		err = createNode(trying, leader.Addr(), fmt.Sprint(path, attempt))
+		stop()
+		if err == nil {
 			return
 		}
 		t.Logf("server %d, which was the leader: %v", leader.ID(), err)
@@ -208,14 +218,4 @@ func create(ctx context.Context, t *testing.T, c *Ensemble, path string, except 
 			t.Fatal(err)
 		}
 	}
-}
-
-// createAt makes a znode on a server.
-func createAt(ctx context.Context, n *Server, path string) error {
-	client, err := DialRaw(ctx, n.Addr(), 5*time.Second)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }()
-	return client.Create(path)
 }

@@ -45,7 +45,7 @@ type Answer struct {
 	OK    bool     `json:"ok"`
 	Error string   `json:"error"` // if not OK
 	Node  string   `json:"node"`  // the path of the lock's node, after an acquire
-	Lines []string `json:"lines"` // the transcript of a tour, or participants
+	Lines []string `json:"lines"` // the participants of an election
 	// Timeouts is how often the client did not get a lock in time while it contended.
 	Timeouts int `json:"timeouts"`
 }
@@ -124,13 +124,6 @@ func (p *Peer) ended(words []string) error {
 	return fmt.Errorf("%w: %s ended at %s: %v: %s", ErrPeer, p.Name, words[0], err, p.complaints.Bytes())
 }
 
-// Tour makes the client do all its operations below root, which must not exist
-// yet, and returns what came of each.
-func (p *Peer) Tour(ctx context.Context, root string) ([]string, error) {
-	a, err := p.Do(ctx, "tour", root)
-	return a.Lines, err
-}
-
 // Acquire makes the client take a lock of the kind at path within the time, and
 // returns the path of its node; [ErrPeerTimeout] if it could not. The kinds are
 // listed with each client: in java/Recipes.java, python/kazoo_peer.py and
@@ -143,15 +136,6 @@ func (p *Peer) Acquire(ctx context.Context, kind, path string, within time.Durat
 // Release makes the client give up what it has acquired last.
 func (p *Peer) Release(ctx context.Context) error {
 	_, err := p.Do(ctx, "release")
-	return err
-}
-
-// Close makes the client end its session, and waits for its process to end.
-func (p *Peer) Close(ctx context.Context) error {
-	_, err := p.Do(ctx, "close")
-	if err == nil {
-		_ = p.proc.Wait() // Do's answer was OK; how the process ends is its affair
-	}
 	return err
 }
 

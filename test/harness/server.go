@@ -44,11 +44,12 @@ var (
 // Server is one ZooKeeper server, a JVM of its own. Its methods may be called
 // from any goroutine.
 type Server struct {
-	id        int
-	addr      string
-	dir       string
-	javaFlags []string
-	prefix    []string // command that the JVM is run by, as "ip netns exec"
+	id         int
+	addr       string
+	dir        string
+	javaFlags  []string
+	prefix     []string // command that the JVM is run by, as "ip netns exec"
+	quorumPort int
 
 	mu        sync.Mutex // guards the fields below; never held across a wait
 	classpath string
@@ -227,11 +228,11 @@ func (n *Server) Stop() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	return poll(ctx, nil, pollInterval, func() error { return stopped(n.Pid()) })
+	return poll(ctx, nil, pollInterval, func() error { return Stopped(n.Pid()) })
 }
 
-// stopped returns nil if every thread of a process is stopped.
-func stopped(pid int) error {
+// Stopped returns nil if every thread of a process is stopped.
+func Stopped(pid int) error {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil || len(threads) == 0 {
 		return fmt.Errorf("harness: process %d has no threads: %w", pid, ErrExited)
@@ -319,8 +320,11 @@ func (n *Server) WaitServing(ctx context.Context) error {
 }
 
 // LogTail returns the last 4 KiB of the server's log, for messages.
-func (n *Server) LogTail() string {
-	log, err := os.ReadFile(n.LogPath())
+func (n *Server) LogTail() string { return tail(n.LogPath()) }
+
+// tail returns the last 4 KiB of a log, or why it cannot be read.
+func tail(path string) string {
+	log, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
@@ -329,25 +333,4 @@ func (n *Server) LogTail() string {
 
 // QuorumPort returns the port on which the server, while it leads, listens for its
 // followers. It is 0 for a standalone server.
-func (n *Server) QuorumPort() (int, error) {
-	text, err := os.ReadFile(n.configPath())
-	if err != nil {
-		return 0, fmt.Errorf("harness: %w", err)
-	}
-	for line := range strings.Lines(string(text)) {
-		place, ok := strings.CutPrefix(line, fmt.Sprintf("server.%d=", n.id))
-		if !ok {
-			continue
-		}
-		var port int
-		parts := strings.Split(place, ":")
-		if len(parts) < 3 {
-			return 0, fmt.Errorf("harness: %s: no ports in %q", n.configPath(), line)
-		}
-		if _, err := fmt.Sscan(parts[1], &port); err != nil {
-			return 0, fmt.Errorf("harness: %s: %w", n.configPath(), err)
-		}
-		return port, nil
-	}
-	return 0, nil
-}
+func (n *Server) QuorumPort() int { return n.quorumPort }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/zklock/zklock/zk"
 )
 
 // SharedServer is a test's part of the one standalone server that the test
@@ -52,10 +54,20 @@ func Shared(tb testing.TB) SharedServer {
 		return r
 	}, tb.Name())
 	s := SharedServer{Addr: node.Addr(), Chroot: fmt.Sprintf("/%s-%d", name, shared.roots.Add(1))}
-	if err := makeNode(ctx, s.Addr, s.Chroot); err != nil {
+	if err := createNode(ctx, s.Addr, s.Chroot); err != nil {
 		tb.Fatal(err)
 	}
 	return s
+}
+
+// createNode creates a znode in a session of its own.
+func createNode(ctx context.Context, addr, path string) error {
+	c, err := zk.Dial(ctx, addr, nil)
+	if err != nil {
+		return err
+	}
+	_, _, err = c.Create(ctx, path, nil, nil, zk.ModePersistent)
+	return errors.Join(err, c.Close())
 }
 
 func (s *sharedServer) start(ctx context.Context) (*Server, error) {

@@ -22,9 +22,13 @@ func TestDialReadOnlyServer(t *testing.T) {
 	for _, n := range cluster.Servers[1:] {
 		n.Kill()
 	}
-	awaitMode(t, last, "read-only")
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
+	for mode := ""; mode != "read-only"; mode, _ = last.Mode(ctx) { // it gives an error while it starts
+		if !harness.Sleep(ctx, 100*time.Millisecond) {
+			t.Fatalf("the server is %q", mode)
+		}
+	}
 	// Dial tries again and again. At the third connection, the server has refused two.
 	var connections atomic.Int64
 	c, err := zk.Dial(ctx, last.Addr(), &zk.Options{ReadOnly: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -39,25 +43,5 @@ func TestDialReadOnlyServer(t *testing.T) {
 	}
 	if !errors.Is(err, zk.ErrNotReadOnly) || !strings.Contains(err.Error(), "the server is read-only and opens no session") {
 		t.Error(err)
-	}
-}
-
-// awaitMode waits until a server has a role.
-func awaitMode(t *testing.T, n *harness.Server, want string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		mode, err := n.Mode(ctx)
-		if mode == want {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("the server is %q (%v), want %s", mode, err, want)
-		}
 	}
 }

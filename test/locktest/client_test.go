@@ -7,57 +7,21 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock/zk"
 )
 
-// ClientTarget describes the servers and their features.
+// ClientTarget is where the tests find servers.
 type ClientTarget struct {
 	// Servers is the connection string, without a chroot.
 	Servers string
 	// DialContext makes connections; nil means the network's.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// SessionTimeout to ask for; 0 means 6 s.
-	SessionTimeout time.Duration
-	// Bubble runs each test in a testing/synctest bubble, in which Start is
-	// called first and returns the ClientTarget to use.
-	Bubble bool
-	Start  func(t *testing.T) ClientTarget
-	// Without names what the servers don't have: "ttl", "whoami", "watch2"...
-	Without string
 }
 
-// RunClient runs all tests.
-func RunClient(t *testing.T, env ClientTarget) {
-	for _, c := range allCases() {
-		t.Run(c.name, func(t *testing.T) {
-			if c.needs != "" && strings.Contains(env.Without, c.needs) {
-				t.Skipf("the server has no %s", c.needs)
-			}
-			run := func(t *testing.T) {
-				e := env
-				if env.Start != nil {
-					e = env.Start(t)
-				}
-				c.test(newFixture(t, e))
-			}
-			if env.Bubble {
-				synctest.Test(t, run)
-			} else {
-				run(t)
-			}
-		})
-	}
-}
-
-// testCase is one test of a guarantee.
-type testCase struct {
-	name  string
-	needs string // a word of ClientTarget.Without
-	test  func(*fixture)
-}
+// clientTimeout is the session timeout that the clients ask for.
+const clientTimeout = 6 * time.Second
 
 // fixture is what one test works with.
 type fixture struct {
@@ -66,27 +30,21 @@ type fixture struct {
 	ctx   context.Context
 	base  string // a znode of this test's own
 	c     *zk.Client
-	conns *conns // of c
+	conns *cable // of c
 }
 
 // newFixture connects a client and makes the test's znode.
 func newFixture(t *testing.T, env ClientTarget) *fixture {
-	if env.SessionTimeout == 0 {
-		env.SessionTimeout = 6 * time.Second
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
-	f := &fixture{T: t, env: env, ctx: ctx, conns: &conns{dial: env.DialContext}}
-	if f.conns.dial == nil {
-		f.conns.dial = new(net.Dialer).DialContext
-	}
+	f := &fixture{T: t, env: env, ctx: ctx, conns: &cable{inner: env.DialContext}}
 	name := strings.Map(func(r rune) rune {
 		if r == '/' {
 			return '-'
 		}
 		return r
 	}, t.Name())
-	f.c = f.dial("", &zk.Options{DialContext: f.conns.connect})
+	f.c = f.dial("", &zk.Options{DialContext: f.conns.dial})
 	path, _, err := f.c.Create(ctx, "/"+name+"-", nil, nil, zk.ModePersistentSequential)
 	f.ok(err)
 	f.base = path
@@ -100,7 +58,7 @@ func (f *fixture) dial(chroot string, opts *zk.Options) *zk.Client {
 	if opts == nil {
 		opts = &zk.Options{}
 	}
-	opts.SessionTimeout = f.env.SessionTimeout
+	opts.SessionTimeout = clientTimeout
 	if opts.DialContext == nil {
 		opts.DialContext = f.env.DialContext
 	}
@@ -114,7 +72,7 @@ func (f *fixture) dial(chroot string, opts *zk.Options) *zk.Client {
 func (f *fixture) removeBase() {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	c, err := zk.Dial(ctx, f.env.Servers, &zk.Options{DialContext: f.env.DialContext, SessionTimeout: f.env.SessionTimeout,
+	c, err := zk.Dial(ctx, f.env.Servers, &zk.Options{DialContext: f.env.DialContext, SessionTimeout: clientTimeout,
 		Auth: []zk.Auth{{Scheme: "digest", Data: []byte("user:secret")}}})
 	if err != nil {
 		f.Errorf("no client to clean up with: %v", err)
@@ -178,48 +136,6 @@ func (f *fixture) silent(ch <-chan zk.Event) {
 		f.Fatalf("unexpected %+v (%t)", e, open)
 	default:
 	}
-}
-
-// conns are a client's connections, which a test can cut and block.
-type conns struct {
-	dial func(ctx context.Context, network, address string) (net.Conn, error)
-
-	mu      sync.Mutex
-	last    net.Conn
-	blocked bool
-}
-
-var errBlocked = errors.New("no connection wanted now")
-
-func (c *conns) connect(ctx context.Context, network, address string) (net.Conn, error) {
-	c.mu.Lock()
-	blocked := c.blocked
-	c.mu.Unlock()
-	if blocked {
-		return nil, errBlocked
-	}
-	conn, err := c.dial(ctx, network, address)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last = conn
-	return conn, err
-}
-
-// cut ends the current connection.
-func (c *conns) cut() {
-	c.mu.Lock()
-	conn := c.last
-	c.mu.Unlock()
-	if conn != nil {
-		conn.Close()
-	}
-}
-
-// block forbids or permits new connections.
-func (c *conns) block(yes bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.blocked = yes
 }
 
 // follow collects the calls of a listener.

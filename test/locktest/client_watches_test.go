@@ -1,9 +1,7 @@
 package locktest
 
 import (
-	"fmt"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/zklock/zklock/test/harness"
@@ -17,36 +15,34 @@ import (
 // the embedded server keep both.
 func TestTwoKindsOfWatchOnOnePath(t *testing.T) {
 	embedded := zktest.Start(t)
+	installed := harness.StartServer(t, harness.ServerConfig{})
+	newer := harness.StartServer(t, harness.ServerConfig{Release: harness.Release39})
 	for name, env := range map[string]struct {
-		servers string
-		opts    *zk.Options
-		both    bool
+		target ClientTarget
+		both   bool
 	}{
-		"ZooKeeper 3.8": {harness.StartServer(t, harness.ServerConfig{}).Addr(), nil, false},
-		"ZooKeeper 3.9": {harness.StartServer(t, harness.ServerConfig{Release: harness.Release39}).Addr(), nil, true},
-		"embedded":      {embedded.Servers(), &zk.Options{DialContext: embedded.DialContext}, true},
+		"ZooKeeper 3.8": {ClientTarget{Servers: installed.Addr()}, false},
+		"ZooKeeper 3.9": {ClientTarget{Servers: newer.Addr()}, true},
+		"embedded":      {ClientTarget{Servers: embedded.Servers(), DialContext: embedded.DialContext}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := zk.Dial(t.Context(), env.servers, env.opts)
-			if err != nil {
-				t.Fatal(err)
+			f := newFixture(t, env.target)
+			told := f.follow(f.c)
+			// The events of a change come before the answer to it.
+			heard := func() []zk.Event {
+				told.mu.Lock()
+				defer told.mu.Unlock()
+				defer func() { told.events = nil }()
+				return told.events
 			}
-			defer c.Close()
-			w := watched{t: t, c: c}
-			c.Listen(zk.Listener{Event: func(e zk.Event) {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				w.events = append(w.events, fmt.Sprint(e.Type, " ", e.Path))
-			}})
-			w.create("/a")
-			_, _, children, err := c.ChildrenW(t.Context(), "/a")
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.addWatch("/a")
-			w.create("/a/b")
-			if got := w.heard(); !slices.Contains(got, fmt.Sprint(zk.EventNodeCreated, " /a/b")) {
-				t.Errorf("the recursive watch told of %q", got)
+			a := f.make("a", "")
+			_, _, children, err := f.c.ChildrenW(f.ctx, a)
+			f.ok(err)
+			f.ok(f.c.AddWatch(f.ctx, a, zk.WatchRecursive))
+			b := f.make("a/b", "")
+			created := func(e zk.Event) bool { return e.Type == zk.EventNodeCreated && e.Path == b }
+			if got := heard(); !slices.ContainsFunc(got, created) {
+				t.Errorf("the recursive watch told of %+v", got)
 			}
 			select {
 			case e := <-children:
@@ -58,58 +54,20 @@ func TestTwoKindsOfWatchOnOnePath(t *testing.T) {
 					t.Error("ChildrenW told of nothing")
 				}
 			}
-			w.create("/c")
-			w.addWatch("/c")
-			if _, _, _, err := c.GetW(t.Context(), "/c"); err != nil {
-				t.Fatal(err)
-			}
-			w.set("/c")
-			if got := w.heard(); len(got) == 0 {
+			c := f.make("c", "")
+			f.ok(f.c.AddWatch(f.ctx, c, zk.WatchRecursive))
+			_, _, _, err = f.c.GetW(f.ctx, c)
+			f.ok(err)
+			_, err = f.c.Set(f.ctx, c, nil, -1)
+			f.ok(err)
+			if len(heard()) == 0 {
 				t.Error("nothing told of the first change")
 			}
-			w.set("/c")
-			if got := w.heard(); (len(got) > 0) != env.both {
-				t.Errorf("of the second change told %q", got)
+			_, err = f.c.Set(f.ctx, c, nil, -1)
+			f.ok(err)
+			if got := heard(); (len(got) > 0) != env.both {
+				t.Errorf("of the second change told %+v", got)
 			}
 		})
 	}
-}
-
-// watched is a client and its events.
-type watched struct {
-	t *testing.T
-	c *zk.Client
-
-	mu     sync.Mutex // guards events
-	events []string
-}
-
-func (w *watched) create(path string) {
-	w.t.Helper()
-	if _, _, err := w.c.Create(w.t.Context(), path, nil, nil, zk.ModePersistent); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-func (w *watched) addWatch(path string) {
-	w.t.Helper()
-	if err := w.c.AddWatch(w.t.Context(), path, zk.WatchRecursive); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-func (w *watched) set(path string) {
-	w.t.Helper()
-	if _, err := w.c.Set(w.t.Context(), path, nil, -1); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// heard returns the events since its last call. The events of a change come before the
-// answer to it.
-func (w *watched) heard() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	defer func() { w.events = nil }()
-	return w.events
 }

@@ -4,7 +4,7 @@
 //
 //   - [RunLocks] and [RunLocksInBubbles] test what zklock promises for each [Kind]
 //     of lock.
-//   - [RunClient] tests what zk promises.
+//   - TestClient and TestZooKeeperClient test what zk promises.
 //
 // The package's own tests run both suites against each server. Further tests need
 // a real ZooKeeper: partitions, leader changes, and clocks.

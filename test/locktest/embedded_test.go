@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock/zkserver"
@@ -13,10 +14,14 @@ import (
 const bubbleTimeout = 4 * time.Second
 
 func TestClient(t *testing.T) {
-	RunClient(t, ClientTarget{Bubble: true, Start: func(t *testing.T) ClientTarget {
-		srv := zktest.Start(t, func(o *zkserver.Options) { o.ExtendedTypes = true })
-		return ClientTarget{Servers: srv.Addr(), DialContext: srv.DialContext, SessionTimeout: 6 * time.Second}
-	}})
+	for _, c := range allCases() {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, func(o *zkserver.Options) { o.ExtendedTypes = true })
+				c.test(newFixture(t, ClientTarget{Servers: srv.Addr(), DialContext: srv.DialContext}))
+			})
+		})
+	}
 }
 
 // TestLocks runs the tests on a durable server with a simulated disk.

@@ -2,9 +2,7 @@ package locktest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -12,9 +10,6 @@ import (
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/test/harness"
 )
-
-// errCrashed is the error of a client without a network.
-var errCrashed = errors.New("the client has crashed")
 
 // The ensemble's ticks, and the sessions of TestCrashHandsOver.
 const (
@@ -73,44 +68,17 @@ type crash struct {
 func (c crash) play(t *testing.T, ctx context.Context, path string) (took time.Duration) {
 	t.Helper()
 	link := &cable{}
-	crashed := make(chan struct{})
-	holder := dial(t, ctx, c.holds.Addr(), &zklock.Options{SessionTimeout: crashTimeout,
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			select {
-			case <-crashed:
-				return nil, errCrashed
-			default:
-				return link.dial(ctx, network, address)
-			}
-		}})
-	waiter := dial(t, ctx, c.waits.Addr(), &zklock.Options{SessionTimeout: crashTimeout})
-	hold, err := holder.Mutex(path).Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	granted := make(chan *zklock.Hold, 1)
-	go func() { // ends with the grant, or with ctx
-		h, err := waiter.Mutex(path).Acquire(ctx)
-		if err != nil {
-			t.Error(err)
-		}
-		granted <- h
-	}()
-	waitForQueue(t, ctx, waiter, path, 2)
-	close(crashed)
+	h := &holder{path: path}
+	h.take(t, ctx, dial(t, ctx, c.holds.Addr(), &zklock.Options{SessionTimeout: crashTimeout, DialContext: link.dial}),
+		dial(t, ctx, c.waits.Addr(), &zklock.Options{SessionTimeout: crashTimeout}))
+	link.refuse(true)
 	link.cut()
 	begun := time.Now()
-	next := <-granted
-	took = time.Since(begun)
-	if next == nil {
-		t.FailNow()
-	}
-	if hold.Err() == nil {
+	g := h.next(t, ctx)
+	if g.err == nil {
 		t.Error("two hold")
 	}
+	took = g.at.Sub(begun)
 	t.Logf("handed over %v after the crash", took)
-	if err := next.Release(ctx); err != nil {
-		t.Error(err)
-	}
 	return took
 }

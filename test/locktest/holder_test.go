@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"testing"
@@ -10,33 +11,43 @@ import (
 	"github.com/zklock/zklock"
 )
 
+// errRefused is the error of a client whose cable refuses connections.
+var errRefused = errors.New("the network refuses connections")
+
 // cable is the network of some clients, which the test can make fail without
 // affecting other clients of the server.
 type cable struct {
+	inner func(ctx context.Context, network, address string) (net.Conn, error) // nil means the network's
+
 	mu      sync.Mutex
 	conns   []net.Conn
 	refused bool
 }
 
 func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, network, address)
-	if err == nil && c != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.refused {
-			_ = conn.Close()
-			return nil, errCrashed
-		}
-		c.conns = append(c.conns, conn)
+	dial := c.inner
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
 	}
-	return conn, err
-}
-
-// refuse makes every later connection fail.
-func (c *cable) refuse() {
+	conn, err := dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.refused = true
+	if c.refused {
+		_ = conn.Close()
+		return nil, errRefused
+	}
+	c.conns = append(c.conns, conn)
+	return conn, nil
+}
+
+// refuse makes later connections fail, or lets them succeed again.
+func (c *cable) refuse(yes bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = yes
 }
 
 // cut ends all connections.
@@ -93,6 +104,32 @@ func (h *holder) acquire(t *testing.T, ctx context.Context, holds, waits *zklock
 	}()
 	go h.watch() // ends when the hold does
 	return nil
+}
+
+// next waits until the lock is granted to the waiting client, with a larger token, and
+// releases that hold.
+func (h *holder) next(t *testing.T, ctx context.Context) grant {
+	t.Helper()
+	g := <-h.granted
+	if g.hold == nil {
+		t.FailNow()
+	}
+	if g.hold.Token() <= h.hold.Token() {
+		t.Errorf("token %#x after %#x", g.hold.Token(), h.hold.Token())
+	}
+	if err := g.hold.Release(ctx); err != nil {
+		t.Error(err)
+	}
+	return g
+}
+
+// pass releases the lock, and waits until it is granted to the waiting client.
+func (h *holder) pass(t *testing.T, ctx context.Context) {
+	t.Helper()
+	if err := h.hold.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	h.next(t, ctx)
 }
 
 // deadline returns the deadline that the hold tells now, zero if it is lost.

@@ -47,7 +47,7 @@ func TestLeaderKilled(t *testing.T) {
 // dynasty is an ensemble that loses its leaders, and the holds that survive that.
 type dynasty struct {
 	cluster *harness.Ensemble
-	holds   []*lasting
+	holds   []*holder
 	reigns  int           // how often holds had to be made
 	quick   int           // elections that were quick
 	slow    int           // and others,
@@ -65,36 +65,13 @@ func (d *dynasty) found(t *testing.T, ctx context.Context) {
 	}
 }
 
-// lasting is a hold and the waiter for it.
-type lasting struct {
-	hold    *zklock.Hold
-	granted chan *zklock.Hold
-}
-
 // keep acquires a lock by a client on the i-th server.
 func (d *dynasty) keep(t *testing.T, ctx context.Context, i int) {
 	t.Helper()
-	servers := ""
-	for k := range d.cluster.Servers {
-		servers += "," + d.cluster.Servers[(i+k)%len(d.cluster.Servers)].Addr()
-	}
-	opts := &zklock.Options{SessionTimeout: leaderTimeout}
-	holder, waiter := dial(t, ctx, servers[1:], opts), dial(t, ctx, servers[1:], opts)
-	path := fmt.Sprintf("dynasty/%d/%d", d.reigns, i)
-	hold, err := holder.Mutex(path).Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &lasting{hold: hold, granted: make(chan *zklock.Hold, 1)}
-	d.holds = append(d.holds, l)
-	go func() { // ends with the grant, or with ctx
-		h, err := waiter.Mutex(path).Acquire(ctx)
-		if err != nil {
-			t.Errorf("the waiter: %v", err)
-		}
-		l.granted <- h
-	}()
-	waitForQueue(t, ctx, holder, path, 2)
+	servers, opts := d.cluster.ConnectStringFrom(i), &zklock.Options{SessionTimeout: leaderTimeout}
+	h := &holder{path: fmt.Sprintf("dynasty/%d/%d", d.reigns, i)}
+	h.take(t, ctx, dial(t, ctx, servers, opts), dial(t, ctx, servers, opts))
+	d.holds = append(d.holds, h)
 }
 
 // awaitHeartbeats waits until every hold has the deadline that heartbeats give it without
@@ -174,23 +151,5 @@ func (d *dynasty) outlive(t *testing.T, how time.Duration) {
 	}
 	for i, h := range d.holds {
 		t.Errorf("hold %d: %v", i, h.hold.Err())
-	}
-}
-
-// pass releases the lock, and the waiter is granted it.
-func (l *lasting) pass(t *testing.T, ctx context.Context) {
-	t.Helper()
-	if err := l.hold.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
-	next := <-l.granted
-	if next == nil {
-		t.FailNow()
-	}
-	if next.Token() <= l.hold.Token() {
-		t.Errorf("token %#x after %#x", next.Token(), l.hold.Token())
-	}
-	if err := next.Release(ctx); err != nil {
-		t.Error(err)
 	}
 }

@@ -219,9 +219,7 @@ func TestLockDelaySparesOtherZnodes(t *testing.T) {
 			delayed.Layout, plain.Layout = layout, layout
 			a, op := e.dialWith(delayed).Mutex("/spared"), srv.Dial(e.T)
 			other := e.acquire(e.dialWith(plain).Mutex("/spared-held"))
-			if _, _, err := op.Create(e.ctx, "/spared-held/config", []byte("theirs"), nil, zk.ModePersistent); err != nil {
-				e.Fatal(err)
-			}
+			e.create(op, "/spared-held/config", []byte("theirs"), zk.ModePersistent)
 			e.atOnce(a)
 			time.Sleep(bubbleTimeout)
 			if _, stat, err := op.Get(e.ctx, "/spared-held/config"); err != nil || stat.Version != 0 {
@@ -231,9 +229,7 @@ func TestLockDelaySparesOtherZnodes(t *testing.T) {
 			e.lose(srv, a)
 			e.afterDelay(a)
 			e.release(other) // fails if it was lost
-			if err := op.Delete(e.ctx, "/spared-held/config", -1); err != nil {
-				e.Fatal(err)
-			}
+			e.remove(op, "/spared-held/config")
 		})
 	}
 }

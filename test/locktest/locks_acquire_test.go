@@ -93,9 +93,7 @@ func testTokens(e *env) {
 		}
 		last = e.token(h)
 		e.release(h)
-		if err := op.Delete(e.ctx, l.Path(), -1); err != nil {
-			e.Fatal(err)
-		}
+		e.remove(op, l.Path())
 	}
 }
 
@@ -207,9 +205,7 @@ func testVerify(e *env) {
 			e.Fatal(err)
 		}
 	}
-	if err := op.Delete(e.ctx, h.Node(), -1); err != nil {
-		e.Fatal(err)
-	}
+	e.remove(op, h.Node())
 	if err := h.Verify(e.ctx); !errors.Is(err, zklock.ErrLost) {
 		e.Errorf("verifying a hold whose znode is gone: %v", err)
 	}
@@ -236,9 +232,7 @@ func testInspect(e *env) {
 	}
 	h := e.acquire(l)
 	w := e.acquiring(e.ctx, e.lock(e.dial(), e.name))
-	if _, _, err := op.Create(e.ctx, l.Path()+"/stray", []byte("what\x07is this"), nil, 0); err != nil {
-		e.Fatal(err)
-	}
+	e.create(op, l.Path()+"/stray", []byte("what\x07is this"), zk.ModePersistent)
 	entries := e.inspect(l)
 	if len(entries) != 3 {
 		e.Fatalf("%v", entries)

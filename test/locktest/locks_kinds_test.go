@@ -165,14 +165,7 @@ func testNodeLock(e *env) {
 	a, b := e.dial().NodeLock(e.name), e.dial().NodeLock(e.name)
 	h := e.acquire(a)
 	e.locked(b)
-	got := make(chan *zklock.Hold, 1)
-	go func() { // ends with the acquire
-		h, err := b.Acquire(e.ctx)
-		if err != nil {
-			e.Error(err)
-		}
-		got <- h
-	}()
+	got := e.acquiringPermits(e.ctx, b)
 	pending(e, "the second", got)
 	e.release(h)
 	next := wait(e, "the second", got)
@@ -196,9 +189,7 @@ func testGuard(e *env) {
 	if !errors.Is(err, zk.ErrBadVersion) || !strings.Contains(fmt.Sprint(err), "operation 1") || h.Err() != nil {
 		e.Errorf("an operation that fails: %v, %v", err, h.Err())
 	}
-	if err := op.Delete(e.ctx, h.Nodes()[1], -1); err != nil {
-		e.Fatal(err)
-	}
+	e.remove(op, h.Nodes()[1])
 	if err := h.Guard(e.ctx, zk.SetOp(data, []byte("5"), -1)); !errors.Is(err, zklock.ErrLost) {
 		e.Errorf("a hold that is lost: %v", err)
 	}

@@ -29,9 +29,7 @@ func testHolderDeleted(e *env) {
 	}
 	late := harness.WatchStalls(e.ctx)
 	begun := time.Now()
-	if err := op.Delete(e.ctx, h.Node(), -1); err != nil {
-		e.Fatal(err)
-	}
+	e.remove(op, h.Node())
 	wait(e, "the loss", h.Done())
 	if took, stalled := time.Since(begun), late(); took > e.target.SessionTimeout/16+stalled {
 		e.Errorf("told after %v, of which the machine stood still for %v", took, stalled)
@@ -98,9 +96,7 @@ func testBrokenHold(e *env) {
 	for i := range 16 {
 		all = append(all, e.acquire(e.lock(c, fmt.Sprint(e.name, "-", i))))
 	}
-	if err := op.Delete(e.ctx, all[7].Node(), -1); err != nil {
-		e.Fatal(err)
-	}
+	e.remove(op, all[7].Node())
 	errs := make([]error, len(all))
 	var done sync.WaitGroup
 	for i, h := range all {
@@ -288,18 +284,13 @@ func testOtherLayouts(e *env) {
 		"_c_01234567-89ab-cdef-0123-456789abcdef-__READ__",
 		"_c_01234567-89ab-cdef-0123-456789abcdef-latch-",
 	} {
-		node, _, err := op.Create(e.ctx, l.Path()+"/"+prefix, []byte("10.1.2.3"), nil, zk.ModeEphemeralSequential)
-		if err != nil {
-			e.Fatal(err)
-		}
+		node := e.create(op, l.Path()+"/"+prefix, []byte("10.1.2.3"), zk.ModeEphemeralSequential)
 		if _, err := l.TryAcquire(e.ctx); !errors.Is(err, zklock.ErrLocked) {
 			e.Errorf("behind %s: %v", prefix, err)
 		}
 		w := e.acquiring(e.ctx, l)
 		pending(e, "a grant after "+prefix, w)
-		if err := op.Delete(e.ctx, node, -1); err != nil {
-			e.Fatal(err)
-		}
+		e.remove(op, node)
 		e.release(wait(e, "the grant", w))
 	}
 }
@@ -310,28 +301,19 @@ func testWriterBecomesReader(e *env) {
 	l, op := e.lock(e.dial(), e.name), e.operator()
 	e.release(e.acquire(l))
 	base := l.Path() + "/_c_01234567-89ab-cdef-0123-456789abcdef-"
-	writer, _, err := op.Create(e.ctx, base+"__WRIT__", nil, nil, zk.ModeEphemeralSequential)
-	if err != nil {
-		e.Fatal(err)
-	}
+	writer := e.create(op, base+"__WRIT__", nil, zk.ModeEphemeralSequential)
 	w := e.acquiring(e.ctx, l)
 	e.until("the waiter watches the writer", func() bool { return e.entries(l) == 2 })
 	reader := base + "__READ__" + writer[len(writer)-10:]
-	if _, _, err := op.Create(e.ctx, reader, nil, nil, zk.ModeEphemeral); err != nil {
-		e.Fatal(err)
-	}
-	if err := op.Delete(e.ctx, writer, -1); err != nil {
-		e.Fatal(err)
-	}
+	e.create(op, reader, nil, zk.ModeEphemeral)
+	e.remove(op, writer)
 	// Two round trips of the waiter's client are after everything that the
 	// deletion made it do.
 	for range 2 {
 		e.entries(l)
 	}
 	pending(e, "a grant next to a live reader", w)
-	if err := op.Delete(e.ctx, reader, -1); err != nil {
-		e.Fatal(err)
-	}
+	e.remove(op, reader)
 	e.release(wait(e, "the grant", w))
 }
 
@@ -341,20 +323,14 @@ func testMalformed(e *env) {
 	l, op := e.lock(e.dial(), e.name), e.operator()
 	e.release(e.acquire(l))
 	bad := l.Path() + "/_c_01234567-89ab-cdef-0123-456789abcdef-lock--2147483648"
-	if _, _, err := op.Create(e.ctx, bad, nil, nil, zk.ModeEphemeral); err != nil {
-		e.Fatal(err)
-	}
+	e.create(op, bad, nil, zk.ModeEphemeral)
 	if _, err := l.Acquire(e.ctx); !errors.Is(err, zklock.ErrSequenceExhausted) {
 		e.Errorf("beside a malformed contender: %v", err)
 	}
 	for _, harmless := range []string{"lock-", "lock-99999999999"} {
-		if _, _, err := op.Create(e.ctx, l.Path()+"/"+harmless, nil, nil, zk.ModeEphemeral); err != nil {
-			e.Fatal(err)
-		}
+		e.create(op, l.Path()+"/"+harmless, nil, zk.ModeEphemeral)
 	}
-	if err := op.Delete(e.ctx, bad, -1); err != nil {
-		e.Fatal(err)
-	}
+	e.remove(op, bad)
 	e.release(e.acquire(l))
 }
 
@@ -388,9 +364,7 @@ func testHooks(e *env) {
 	e.release(h)
 	e.until("OnRelease", seen("release"))
 	h = e.acquire(l)
-	if err := op.Delete(e.ctx, h.Node(), -1); err != nil {
-		e.Fatal(err)
-	}
+	e.remove(op, h.Node())
 	e.until("OnLost", seen("lost"))
 	mu.Lock()
 	defer mu.Unlock()

@@ -13,13 +13,6 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// firstServer returns the first address of a connection string.
-func firstServer(servers string) string {
-	first, _, _ := strings.Cut(servers, ",")
-	first, _, _ = strings.Cut(first, "/")
-	return first
-}
-
 // takeOverAndClose resumes a session on conn and closes it, and reports whether
 // the session is over. It is not when its client, whose connection the
 // take-over ends, was back before the closing was read: a server then closes
@@ -107,8 +100,9 @@ func (s *sniffer) closeElsewhere(e *env) error {
 		dial = (&net.Dialer{}).DialContext
 	}
 	req := wire.ConnectRequest{Timeout: last.Timeout, SessionID: last.SessionID, Password: last.Password}
+	server, _, _ := strings.Cut(e.target.Servers, ",")
 	for range 100 {
-		conn, err := dial(e.ctx, "tcp", firstServer(e.target.Servers))
+		conn, err := dial(e.ctx, "tcp", server)
 		if err != nil {
 			return err
 		}

@@ -171,6 +171,24 @@ func (e *env) operator() *zk.Client {
 	return c
 }
 
+// create creates a znode by a plain client, and returns its path.
+func (e *env) create(op *zk.Client, path string, data []byte, mode zk.CreateMode) string {
+	e.Helper()
+	made, _, err := op.Create(e.ctx, path, data, nil, mode)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return made
+}
+
+// remove deletes a znode by a plain client.
+func (e *env) remove(op *zk.Client, path string) {
+	e.Helper()
+	if err := op.Delete(e.ctx, path, -1); err != nil {
+		e.Fatal(err)
+	}
+}
+
 // token returns the hold's fencing token, or, where an All in order has none,
 // that of the lock with the test's own name.
 func (e *env) token(h *zklock.Hold) int64 {

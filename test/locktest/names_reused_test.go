@@ -40,13 +40,9 @@ func (e *env) withoutGUIDs() *zklock.Options {
 // takeName deletes a whole lock and acquires l, whose znode gets the same name.
 func (e *env) takeName(op *zk.Client, l *zklock.Lock, node string) *zklock.Hold {
 	e.Helper()
-	if err := op.Delete(e.ctx, node, -1); err != nil {
-		e.Fatal(err)
-	}
+	e.remove(op, node)
 	if parent := path.Dir(node); parent == l.Path() {
-		if err := op.Delete(e.ctx, parent, -1); err != nil {
-			e.Fatal(err)
-		}
+		e.remove(op, parent)
 	}
 	h := e.acquire(l)
 	if h.Node() != node {

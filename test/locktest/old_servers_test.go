@@ -150,25 +150,12 @@ func TestRollingUpgrade(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	o := &zklock.Options{SessionTimeout: time.Minute, PersistentParents: true}
-	holder, waiter := dial(t, ctx, cluster.ConnectString(), o), dial(t, ctx, cluster.ConnectString(), o)
-	h, err := holder.Mutex("upgrade/lock").Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := make(chan *zklock.Hold, 1)
-	var waited error
-	go func() { // ends with the acquire, at the latest when ctx ends
-		defer close(next)
-		var n *zklock.Hold
-		if n, waited = waiter.Mutex("upgrade/lock").Acquire(ctx); waited == nil {
-			next <- n
-		}
-	}()
-	waitForQueue(t, ctx, holder, "upgrade/lock", 2)
-	last := h.Token()
+	h := &holder{path: "upgrade/lock"}
+	h.take(t, ctx, dial(t, ctx, cluster.ConnectString(), o), dial(t, ctx, cluster.ConnectString(), o))
+	last := h.hold.Token()
 	for _, release := range []string{"", harness.Release39} {
 		upgrade(t, ctx, cluster, release)
-		if err := h.Verify(ctx); err != nil {
+		if err := h.hold.Verify(ctx); err != nil {
 			t.Fatalf("after the upgrade to %q: %v", release, err)
 		}
 		// What 3.4 does not know works as soon as all servers are newer.
@@ -185,16 +172,7 @@ func TestRollingUpgrade(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := h.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
-	n := <-next
-	if n == nil {
-		t.Fatal(waited)
-	}
-	if err := n.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
+	h.pass(t, ctx)
 }
 
 // upgrade restarts each server of an ensemble with another release, its leader last.

@@ -27,7 +27,7 @@ func TestQuorumLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	endangered := make(chan struct{}, 1)
-	holder := dial(t, ctx, c.ConnectString(), &zklock.Options{SessionTimeout: aloneTimeout, OnJeopardy: func(e zklock.Event) {
+	holds := dial(t, ctx, c.ConnectString(), &zklock.Options{SessionTimeout: aloneTimeout, OnJeopardy: func(e zklock.Event) {
 		if e.Err != nil {
 			select {
 			case endangered <- struct{}{}:
@@ -36,19 +36,9 @@ func TestQuorumLost(t *testing.T) {
 		}
 	}})
 	others := dial(t, ctx, c.ConnectString(), &zklock.Options{SessionTimeout: 20 * aloneTick})
-	hold, err := holder.Mutex("alone").Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	waits := make(chan *zklock.Hold, 1)
-	go func() { // ends with the grant, or with ctx
-		h, err := others.Mutex("alone").Acquire(ctx)
-		if err != nil {
-			t.Errorf("the waiter: %v", err)
-		}
-		waits <- h
-	}()
-	waitForQueue(t, ctx, holder, "alone", 2)
+	h := &holder{path: "alone"}
+	h.take(t, ctx, holds, others)
+	hold := h.hold
 
 	begun, left := time.Now(), hold.Remaining()
 	for _, n := range c.Servers[1:] {
@@ -77,7 +67,7 @@ func TestQuorumLost(t *testing.T) {
 	if err := <-comes; !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("an acquire without a quorum: %v", err)
 	}
-	if len(waits) > 0 {
+	if len(h.granted) > 0 {
 		t.Fatal("granted without a quorum")
 	}
 
@@ -86,14 +76,5 @@ func TestQuorumLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	next := <-waits
-	if next == nil {
-		t.FailNow()
-	}
-	if next.Token() <= hold.Token() {
-		t.Errorf("token %#x after %#x", next.Token(), hold.Token())
-	}
-	if err := next.Release(ctx); err != nil {
-		t.Error(err)
-	}
+	h.next(t, ctx)
 }

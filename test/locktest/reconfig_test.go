@@ -11,7 +11,6 @@ import (
 
 // TestReconfig removes a server from an ensemble, adds it again, and replaces the list.
 func TestReconfig(t *testing.T) {
-	harness.NeedZooKeeper(t)
 	ensemble := harness.StartEnsemble(t, 3, harness.ServerConfig{ReconfigEnabled: true, Extra: map[string]string{"skipACL": "yes"}})
 	ctx := t.Context()
 	leader, err := ensemble.WaitLeader(ctx)

@@ -46,11 +46,7 @@ func TestWatchWhileServersFail(t *testing.T) {
 	defer all.Wait()
 	defer stop()
 	for i := range cluster.Servers {
-		servers := ""
-		for k := range cluster.Servers {
-			servers += "," + cluster.Servers[(i+k)%len(cluster.Servers)].Addr()
-		}
-		c := dial(t, ctx, servers[1:], &zklock.Options{SessionTimeout: opts.SessionTimeout, KeepOrder: true})
+		c := dial(t, ctx, cluster.ConnectStringFrom(i), &zklock.Options{SessionTimeout: opts.SessionTimeout, KeepOrder: true})
 		f := &follower{}
 		followers = append(followers, f)
 		all.Go(func() { f.follow(watching, c, name) })

@@ -37,7 +37,9 @@ func TestZooKeeperClient(t *testing.T) {
 			node := harness.StartServer(t, harness.ServerConfig{
 				Release: release, JavaFlags: []string{"-Dzookeeper.extendedTypesEnabled=true"},
 			})
-			RunClient(t, ClientTarget{Servers: node.Addr()})
+			for _, c := range allCases() {
+				t.Run(c.name, func(t *testing.T) { c.test(newFixture(t, ClientTarget{Servers: node.Addr()})) })
+			}
 		})
 	}
 }

@@ -46,6 +46,14 @@ func operator(t *testing.T, srv *zktest.Server, user string) *zk.Client {
 	})
 }
 
+// create creates a persistent znode.
+func create(t *testing.T, op *zk.Client, path string, acl []zk.ACL) {
+	t.Helper()
+	if _, _, err := op.Create(t.Context(), path, nil, acl, zk.ModePersistent); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func acquire(t *testing.T, l *zklock.Lock) *zklock.Hold {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -88,9 +96,7 @@ func TestWhoDeletesBreaks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t)
-				if _, _, err := operator(t, srv, "").Create(t.Context(), "/open", nil, nil, zk.ModePersistent); err != nil {
-					t.Fatal(err)
-				}
+				create(t, operator(t, srv, ""), "/open", nil)
 				h := acquire(t, dialAs(t, srv, "ann", acl).Mutex("/open"))
 				if err := operator(t, srv, "").Delete(t.Context(), h.Node(), -1); err != nil {
 					t.Fatalf("another user's delete: %v", err)
@@ -107,9 +113,7 @@ func TestWhoDeletesBreaks(t *testing.T) {
 func TestRecommendedACL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		if _, _, err := operator(t, srv, "team").Create(t.Context(), "/team", nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, operator(t, srv, "team"), "/team", zk.CreatorACL())
 		first, second := dialAs(t, srv, "team", zk.CreatorACL()), dialAs(t, srv, "team", zk.CreatorACL())
 		h := acquire(t, first.Mutex("/team/a/b"))
 		if _, err := second.Mutex("/team/a/b").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrLocked) {
@@ -199,9 +203,7 @@ func TestEntriesAreAsClosedAsTheirParent(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t)
 				team := operator(t, srv, "team")
-				if _, _, err := team.Create(t.Context(), "/closed", nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
-					t.Fatal(err)
-				}
+				create(t, team, "/closed", zk.CreatorACL())
 				o := zklock.Options{}
 				if name == "lock with delay" {
 					o.LockDelay = time.Second
@@ -258,8 +260,8 @@ func TestIdentitiesShareAnOpenParent(t *testing.T) {
 				path := "/shared"
 				if acl == nil {
 					path = "shared" // below /zklock, which the first one makes
-				} else if _, _, err := operator(t, srv, "").Create(t.Context(), path, nil, acl, zk.ModePersistent); err != nil {
-					t.Fatal(err)
+				} else {
+					create(t, operator(t, srv, ""), path, acl)
 				}
 				ann, bob := dialWith(t, srv, "ann", zklock.Options{}), dialWith(t, srv, "bob", zklock.Options{})
 				for range 3 { // the first time at the path, and later ones
@@ -301,9 +303,7 @@ func TestIdentitiesShareAnOpenParent(t *testing.T) {
 func TestClosedZnodeOfOpenEntries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		if _, _, err := operator(t, srv, "team").Create(t.Context(), "/closed", nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, operator(t, srv, "team"), "/closed", zk.CreatorACL())
 		eve, told := operator(t, srv, "eve"), make(chan string, 100)
 		defer eve.Listen(zk.Listener{Event: func(e zk.Event) { told <- e.Path }})()
 		for _, path := range []string{"/", "/closed"} {
@@ -351,9 +351,7 @@ func TestQueueingIsNoBreaking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		acl := append(zk.CreatorACL(), zk.ACL{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"})
-		if _, _, err := operator(t, srv, "team").Create(t.Context(), "/shared", nil, acl, zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, operator(t, srv, "team"), "/shared", acl)
 		h := acquire(t, dialAs(t, srv, "team", acl).Mutex("/shared"))
 		eve := operator(t, srv, "eve")
 		if err := eve.Delete(t.Context(), h.Node(), -1); !errors.Is(err, zk.ErrNoAuth) {
@@ -385,9 +383,7 @@ func TestCopiedEntryNameClearsNoWaiter(t *testing.T) {
 		srv := zktest.Start(t)
 		srv.Imitate(zktest.Release35) // its events do not name their transactions
 		acl := append(zk.CreatorACL(), zk.ACL{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"})
-		if _, _, err := operator(t, srv, "team").Create(t.Context(), "/shared", nil, acl, zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, operator(t, srv, "team"), "/shared", acl)
 		enqueue := func() <-chan *zklock.Hold {
 			l, held := dialAs(t, srv, "team", acl).Mutex("/shared"), make(chan *zklock.Hold, 1)
 			go func() {
@@ -451,9 +447,7 @@ func forgeMark(t *testing.T, own bool) {
 	srv := zktest.Start(t)
 	acl := append(zk.CreatorACL(), zk.ACL{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"})
 	team, eve := operator(t, srv, "team"), operator(t, srv, "eve")
-	if _, _, err := team.Create(t.Context(), "/shared", nil, acl, zk.ModePersistent); err != nil {
-		t.Fatal(err)
-	}
+	create(t, team, "/shared", acl)
 	h := acquire(t, dialAs(t, srv, "team", acl).Mutex("/shared"))
 	ctx, giveUp := context.WithCancel(t.Context())
 	defer giveUp()
@@ -488,9 +482,7 @@ func forgeMark(t *testing.T, own bool) {
 	if !ok {
 		t.Fatalf("%s has no mark", last)
 	}
-	if _, _, err := eve.Create(t.Context(), "/shared/"+mark, nil, nil, zk.ModePersistent); err != nil {
-		t.Fatal(err)
-	}
+	create(t, eve, "/shared/"+mark, nil)
 	giveUp()
 	if err := eve.Close(); err != nil { // deletes eve's entry
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/zklock/test/harness"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -273,7 +274,11 @@ func (s *stage) whileHeld(wrapper, child int) {
 	s.hidden(s.T, "the metrics", string(page), "znode_count")
 	s.hidden(s.T, "the znodes", s.znodes("/zklock/secret"), "-lock-0000000000")
 	for _, word := range []string{"conf", "cons", "dump", "envi", "mntr", "srvr", "stat", "wchs", "wchc", "wchp"} {
-		s.hidden(s.T, word, s.word(word), "\n")
+		answer, err := harness.FourLetter(s.Context(), s.words, word)
+		if err != nil {
+			s.Fatal(err)
+		}
+		s.hidden(s.T, word, answer, "\n")
 	}
 	for _, args := range []string{"show secret", "ls", "show --verbose secret", "ls --verbose", "show --json secret"} {
 		s.hidden(s.T, args, s.run(s.command(strings.Fields(args)...)), "exit 0")
@@ -298,25 +303,6 @@ func (s *stage) znodes(path string) string {
 		fmt.Fprintf(&all, "%s %q %+v %v\n", name, data, stat, err)
 	}
 	return all.String()
-}
-
-// word asks the server by four letters.
-func (s *stage) word(word string) string {
-	s.Helper()
-	c, err := net.Dial("tcp", s.words)
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
-	if _, err := c.Write([]byte(word)); err != nil {
-		s.Fatal(err)
-	}
-	b, err := io.ReadAll(c)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return string(b)
 }
 
 // failures are runs that go wrong over what is secret.

@@ -47,13 +47,6 @@ func compileC(t *testing.T) string {
 	return program
 }
 
-// CLibrary runs the compiled script against the server at addr and returns its
-// lines.
-func CLibrary(t *testing.T, program, addr string) []string {
-	t.Helper()
-	return textLines(output(t, exec.Command(program, addr)))
-}
-
 // CliMt runs the script of cli_mt against the server at addr, and returns what it
 // printed but for what differs from run to run.
 func CliMt(t *testing.T, addr string) []string {
@@ -69,7 +62,7 @@ func CliMt(t *testing.T, addr string) []string {
 		cmd := exec.Command(cliMtPath, addr, "cmd:"+command)
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
-		if err := run(t, cmd); err != nil {
+		if err := run(t, cmd, clientTimeout); err != nil {
 			t.Errorf("cli_mt %s: %v", command, err)
 		}
 		lines = append(lines, "> "+command)
@@ -100,7 +93,7 @@ func cliMtLines(out string) []string {
 
 func TestCLibraryGetsSameAnswers(t *testing.T) {
 	program := compileC(t)
-	Same(t, noSweep, func(t *testing.T, addr string) []string { return CLibrary(t, program, addr) })
+	Same(t, noSweep, func(t *testing.T, addr string) []string { return textLines(output(t, exec.Command(program, addr))) })
 }
 
 func TestCliMtGetsSameAnswers(t *testing.T) { Same(t, noSweep, CliMt) }

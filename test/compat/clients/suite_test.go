@@ -3,7 +3,6 @@ package clients
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
@@ -65,14 +64,7 @@ func runSuite(t *testing.T, cmd *exec.Cmd) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	proc, err := harness.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), suiteTimeout)
-	defer cancel()
-	defer context.AfterFunc(ctx, proc.Kill)()
-	err = proc.Wait()
+	err := run(t, cmd, suiteTimeout)
 	t.Logf("%s: %v\n%s", cmd.Path, err, out.Bytes()[max(0, out.Len()-2000):])
 	return out.Bytes()
 }

@@ -47,7 +47,7 @@ func ZkCli(t *testing.T, addr string) []string {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	// Its status is that of the last command but quit, which says nothing.
-	if err := run(t, cmd); err != nil {
+	if err := run(t, cmd, clientTimeout); err != nil {
 		t.Logf("%s: %v", cmd.Path, err)
 	}
 	lines := cliLines(out.String(), addr)
@@ -64,7 +64,7 @@ func output(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
-	if err := run(t, cmd); err != nil {
+	if err := run(t, cmd, clientTimeout); err != nil {
 		t.Errorf("%s: %v", cmd.Path, err)
 	}
 	if t.Failed() {
@@ -73,14 +73,14 @@ func output(t *testing.T, cmd *exec.Cmd) string {
 	return out.String()
 }
 
-// run runs a program to its end, in time.
-func run(t *testing.T, cmd *exec.Cmd) error {
+// run runs a program to its end, within a limit.
+func run(t *testing.T, cmd *exec.Cmd, limit time.Duration) error {
 	t.Helper()
 	proc, err := harness.Start(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), clientTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	defer context.AfterFunc(ctx, proc.Kill)()
 	return proc.Wait()

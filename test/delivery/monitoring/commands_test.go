@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -36,15 +35,6 @@ const patience = 5 * time.Minute
 type command struct {
 	path    string
 	servers string
-}
-
-func build(t *testing.T, servers string) command {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "zklock")
-	if out, err := exec.Command("go", "build", "-o", bin, "github.com/zklock/zklock/cmd/zklock").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return command{bin, servers}
 }
 
 // env is the environment of every run.
@@ -193,7 +183,7 @@ func TestCommandsShowLocksOfAllClients(t *testing.T) {
 	harness.NeedZooKeeper(t)
 	cluster := harness.StartEnsemble(t, 3, harness.ServerConfig{})
 	servers := cluster.ConnectString()
-	c := build(t, servers)
+	c := command{harness.Command(t), servers}
 	curator, curator2 := harness.Curator(t, servers), harness.Curator(t, servers)
 	kazoo, kazoo2, kazoo3 := harness.Kazoo(t, servers), harness.Kazoo(t, servers), harness.Kazoo(t, servers)
 
@@ -395,7 +385,7 @@ func twoEnsembles(t *testing.T, c command, cluster *harness.Ensemble) {
 // and the page report about their semaphores there.
 func TestCommandsShowLocksOfAllClientsOnEmbeddedServer(t *testing.T) {
 	servers := harness.Serve(t, zkserver.Options{ExtendedTypes: true, FourLetterWords: []string{"*"}})
-	c := build(t, servers)
+	c := command{harness.Command(t), servers}
 	acquire(t, harness.Curator(t, servers), "mutex", "/apps/orders")
 	acquire(t, harness.Kazoo(t, servers), "lock", "/apps/index")
 	if r := c.healthy(t, "/apps"); r.Locks != 2 {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -60,21 +62,13 @@ var pages = sync.OnceValues(func() (map[string]string, error) {
 	run := exec.CommandContext(ctx, "go", "run", "github.com/zklock/zklock/cmd/zklock", "run", "--metrics", file, "demo", "--", "true")
 	run.Env = append(os.Environ(), "ZKLOCK_HOME="+filepath.Join(dir, "home"), "ZKLOCK_IDLE=1s", "ZKLOCK_SERVERS=")
 	if out, err := run.CombinedOutput(); err != nil {
-		return nil, &failure{err, out}
+		return nil, fmt.Errorf("%w\n%s", err, out)
 	}
 	text, err := os.ReadFile(file)
 	return map[string]string{
 		"server": scrape(zkprom.Handler(srv)), "program": scrape(promhttp.HandlerFor(r, promhttp.HandlerOpts{})), "run": string(text),
 	}, err
 })
-
-// failure is a command's, with what it said.
-type failure struct {
-	error
-	out []byte
-}
-
-func (f *failure) Error() string { return f.error.Error() + "\n" + string(f.out) }
 
 func scrape(h http.Handler) string {
 	w := httptest.NewRecorder()
@@ -243,23 +237,27 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// promtool skips or fails without Prometheus's own tool.
-func promtool(t *testing.T, args ...string) {
+// promtool runs Prometheus's own tool, and skips or fails without it. It
+// returns what the tool printed.
+func promtool(t *testing.T, input string, args ...string) (out string) {
 	t.Helper()
-	tool, err := exec.LookPath("promtool")
-	if err != nil {
+	c := exec.CommandContext(t.Context(), "promtool", args...)
+	c.Stdin = strings.NewReader(input)
+	b, err := c.CombinedOutput()
+	if errors.Is(err, exec.ErrNotFound) {
 		harness.SkipOrFail(t, "promtool, of Debian's package prometheus, is not installed")
 	}
-	if out, err := exec.CommandContext(t.Context(), tool, args...).CombinedOutput(); err != nil {
-		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+	if err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, b)
 	}
+	return string(b)
 }
 
 // TestPromtool has Prometheus itself check the rules, run their tests, and read the
 // dashboard's expressions.
 func TestPromtool(t *testing.T) {
-	promtool(t, "check", "rules", packaging+"prometheus/zklock.rules.yml")
-	promtool(t, "test", "rules", packaging+"prometheus/zklock.rules.test.yml")
+	promtool(t, "", "check", "rules", packaging+"prometheus/zklock.rules.yml")
+	promtool(t, "", "test", "rules", packaging+"prometheus/zklock.rules.test.yml")
 	type rule struct {
 		Record string `json:"record"`
 		Expr   string `json:"expr"`
@@ -278,25 +276,19 @@ func TestPromtool(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	promtool(t, "check", "rules", "--lint=none", path)
+	promtool(t, "", "check", "rules", "--lint=none", path)
 }
 
 // TestMetricsAreWellFormed: so does what programs and runs say, by Prometheus's own
 // conventions. The server's page has ZooKeeper's names, which keep to older ones.
 func TestMetricsAreWellFormed(t *testing.T) {
-	tool, err := exec.LookPath("promtool")
-	if err != nil {
-		harness.SkipOrFail(t, "promtool, of Debian's package prometheus, is not installed")
-	}
 	texts, err := pages()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"program", "run"} {
-		c := exec.CommandContext(t.Context(), tool, "check", "metrics")
-		c.Stdin = strings.NewReader(texts[name])
-		if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
-			t.Errorf("the metrics of a %s: %v\n%s", name, err, out)
+		if out := promtool(t, texts[name], "check", "metrics"); out != "" {
+			t.Errorf("the metrics of a %s:\n%s", name, out)
 		}
 	}
 }

@@ -257,9 +257,7 @@ func TestReleaseRequestIsNotSentToLibraryThatIgnoresIt(t *testing.T) {
 			z := s.Server.Dial(t)
 			const node = "/zklock/db/0f8fad5bd9cb469fa16570867728950e__lock__"
 			for _, path := range []string{"/zklock", "/zklock/db"} {
-				if _, _, err := z.Create(t.Context(), path, nil, nil, zk.ModePersistent); err != nil {
-					t.Fatal(err)
-				}
+				create(t, z, path, nil, zk.ModePersistent)
 			}
 			created, stat, err := z.Create(t.Context(), node, []byte("worker-3"), nil, zk.ModeEphemeralSequential)
 			if err != nil {

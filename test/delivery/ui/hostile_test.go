@@ -102,17 +102,11 @@ func TestLevelsOfRightToLeftNamesKeepTheirOrder(t *testing.T) {
 func TestHostileData(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	z := s.Server.Dial(t)
-	if _, _, err := z.Create(t.Context(), "/zklock", nil, nil, zk.ModePersistent); err != nil {
-		t.Fatal(err)
-	}
+	create(t, z, "/zklock", nil, zk.ModePersistent)
 	for i, data := range attacks {
 		lock := "/zklock/data-" + strconv.Itoa(i)
-		if _, _, err := z.Create(t.Context(), lock, nil, nil, zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := z.Create(t.Context(), lock+"/_c_00000000-0000-0000-0000-000000000000-lock-", []byte(data+"\u202e\x1b[31m\x00"), nil, zk.ModeEphemeralSequential); err != nil {
-			t.Fatal(err)
-		}
+		create(t, z, lock, nil, zk.ModePersistent)
+		create(t, z, lock+"/_c_00000000-0000-0000-0000-000000000000-lock-", []byte(data+"\u202e\x1b[31m\x00"), zk.ModeEphemeralSequential)
 		harmless(t, b, s, lock, data)
 		b.Open(s.URL + "lock?path=" + lock)
 		b.Until(`document.querySelector(".holder pre") !== null`)

@@ -11,10 +11,7 @@ const focused = `(document.activeElement.innerText ?? "")`
 
 // TestKeyboard: all of the page without a mouse.
 func TestKeyboard(t *testing.T) {
-	b, s := StartBrowser(t), Serve(t)
-	threeLocks(t, s)
-	b.Open(s.URL)
-	listed(t, b, "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
+	b, _ := listOfThree(t)
 	b.Press("j", "j")
 	b.Until(focused + `.includes("nightly")`)
 	b.Press("k")
@@ -24,7 +21,7 @@ func TestKeyboard(t *testing.T) {
 	b.Press(kb.Enter)
 	b.Shows("h1", "/zklock/db/vacuum")
 	b.Press(kb.Escape)
-	listed(t, b, "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
+	listed(t, b, three...)
 	b.Press("/", "c", "r", "o", "n")
 	listed(t, b, "/zklock/cron/nightly")
 	b.Press(kb.Enter, kb.Enter) // to the first that was found, and to its page

@@ -41,11 +41,21 @@ func threeLocks(t *testing.T, s *Site) {
 	}
 }
 
-func TestListSaysWhoHolds(t *testing.T) {
+// three are the paths of threeLocks, in the order of the list.
+var three = []string{"/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum"}
+
+// listOfThree opens the list of threeLocks.
+func listOfThree(t *testing.T) (*Browser, *Site) {
+	t.Helper()
 	b, s := StartBrowser(t), Serve(t)
 	threeLocks(t, s)
 	b.Open(s.URL)
-	listed(t, b, "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
+	listed(t, b, three...)
+	return b, s
+}
+
+func TestListSaysWhoHolds(t *testing.T) {
+	b, _ := listOfThree(t)
 	row := `[...document.querySelectorAll(".locks .row")].find((r) => r.querySelector(".name").innerText.includes("%s")).innerText.replace(/\s+/g, " ")`
 	for lock, words := range map[string][]string{
 		"catalog": {"shared by 2", "web-1:101", "1 other"},
@@ -64,10 +74,7 @@ func TestListSaysWhoHolds(t *testing.T) {
 }
 
 func TestFilter(t *testing.T) {
-	b, s := StartBrowser(t), Serve(t)
-	threeLocks(t, s)
-	b.Open(s.URL)
-	listed(t, b, "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
+	b, _ := listOfThree(t)
 	for typed, want := range map[string][]string{
 		"vacuum":       {"/zklock/db/vacuum"},
 		"WEB-1":        {"/zklock/catalog", "/zklock/cron/nightly"},
@@ -83,7 +90,7 @@ func TestFilter(t *testing.T) {
 			t.Errorf("the address has the filter %q, want %q", q, typed)
 		}
 		b.Press(kb.Escape, kb.Escape) // empties it, leaves it
-		listed(t, b, "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
+		listed(t, b, three...)
 	}
 	b.Click(`[data-only="queued"]`)
 	listed(t, b, "/zklock/cron/nightly")
@@ -107,10 +114,7 @@ func TestDeepLinks(t *testing.T) {
 // TestListIsItsJSON: an address of the list has the same locks in the same order on
 // the page and in JSON.
 func TestListIsItsJSON(t *testing.T) {
-	b, s := StartBrowser(t), Serve(t)
-	threeLocks(t, s)
-	b.Open(s.URL)
-	listed(t, b, "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
+	b, s := listOfThree(t)
 	for _, query := range []string{
 		"", "desc=1", "sort=who", "sort=who&desc=1", "sort=held", "sort=waiting", "sort=oldest", "sort=next&desc=1",
 		"only=queued", "only=free", "only=warned", "q=WEB-1", "q=report+cron", "q=web-1&only=queued&sort=waiting", "q=nothing",
@@ -122,10 +126,7 @@ func TestListIsItsJSON(t *testing.T) {
 }
 
 func TestSort(t *testing.T) {
-	b, s := StartBrowser(t), Serve(t)
-	threeLocks(t, s)
-	b.Open(s.URL)
-	listed(t, b, "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
+	b, _ := listOfThree(t)
 	b.Click(`[data-sort="waiting"] button`)
 	listed(t, b, "/zklock/cron/nightly", "/zklock/catalog", "/zklock/db/vacuum")
 	b.Click(`[data-sort="who"] button`)

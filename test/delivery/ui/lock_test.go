@@ -169,9 +169,7 @@ func TestLockThatCannotBeReadIsNotShownAsFree(t *testing.T) {
 	b.Shows(".holder h2", "first:1")
 	path := func(i int) string { return fmt.Sprintf("/zklock/wide/%s%d", strings.Repeat("x", 1<<10), i) }
 	for i := range 9 {
-		if _, _, err := other.Create(t.Context(), path(i), nil, nil, zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, other, path(i), nil, zk.ModePersistent)
 	}
 	b.Shows(".holder", "No known holder")
 	b.Shows(".holder", "It may be held: too many znodes")

@@ -26,9 +26,7 @@ const (
 func fill(t *testing.T, s *Site, n int, at func(i int) string) {
 	t.Helper()
 	z := s.Server.Dial(t)
-	if _, _, err := z.Create(t.Context(), "/zklock", nil, nil, zk.ModePersistent); err != nil {
-		t.Fatal(err)
-	}
+	create(t, z, "/zklock", nil, zk.ModePersistent)
 	results := make(chan error, 2*n)
 	for i := range n {
 		z.Go(zk.CreateOp(at(i), nil, nil, zk.ModePersistent), func(r zk.Result) { results <- nil }) // it may be there

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zktest"
 )
 
@@ -71,6 +72,14 @@ func (p *Peer) Wait(l *zklock.Lock) <-chan *zklock.Hold {
 
 // Mutex is a peer's name of a mutex.
 func (p *Peer) Mutex(name string) *zklock.Lock { return p.locks.Mutex(name) }
+
+// create creates a znode.
+func create(t *testing.T, z *zk.Client, path string, data []byte, mode zk.CreateMode) {
+	t.Helper()
+	if _, _, err := z.Create(t.Context(), path, data, nil, mode); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // release gives a hold back.
 func release(t testing.TB, h *zklock.Hold) {

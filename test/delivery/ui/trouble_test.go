@@ -76,13 +76,9 @@ func TestTroubleIsFirstWithReason(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	threeLocks(t, s)
 	z := s.Server.Dial(t)
-	if _, _, err := z.Create(t.Context(), "/zklock/mixed", nil, nil, zk.ModePersistent); err != nil {
-		t.Fatal(err)
-	}
+	create(t, z, "/zklock/mixed", nil, zk.ModePersistent)
 	for _, name := range []string{"_c_00000000-0000-0000-0000-000000000000-lock-", "00000000000000000000000000000001__lock__"} {
-		if _, _, err := z.Create(t.Context(), "/zklock/mixed/"+name, nil, nil, zk.ModeEphemeralSequential); err != nil {
-			t.Fatal(err)
-		}
+		create(t, z, "/zklock/mixed/"+name, nil, zk.ModeEphemeralSequential)
 	}
 	p := NewPeer(t, s.Server, named("own", 1, "serve"))
 	hold := p.Hold(p.Mutex("z"))

@@ -28,13 +28,9 @@ type rig struct {
 	resource *Resource
 }
 
-// newRig builds the programs, once for all tests, and starts a resource.
+// newRig builds the command, links this test binary as its member, and starts a resource.
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	bin, err := programs.get()
-	if err != nil {
-		t.Fatal(err)
-	}
 	// The path of a socket must be short, however long the test's name is.
 	short, err := os.MkdirTemp("", "zkr")
 	if err != nil {
@@ -42,8 +38,15 @@ func newRig(t testing.TB) *rig {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(short) })
 	r := &rig{
-		dir: t.TempDir(), zklock: filepath.Join(bin, "zklock"), member: filepath.Join(bin, memberName),
+		dir: t.TempDir(), zklock: harness.Command(t), member: filepath.Join(short, memberName),
 		env: []string{"ZKLOCK_HOME=/nonexistent/and/never/used", "GOMAXPROCS=2"},
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, r.member); err != nil {
+		t.Fatal(err)
 	}
 	if r.resource, err = Listen(filepath.Join(short, "s")); err != nil {
 		t.Fatal(err)
@@ -84,7 +87,7 @@ func (c *Campaign) newTrial(h *Host, f *Fault, before int) *Trial {
 		Number: c.numbers, Fault: f, Variant: variants[(uint64(c.numbers)+c.seed)%uint64(len(variants))],
 		Timeout: min([]time.Duration{2 * time.Second, longest}[c.rng.IntN(2)]<<min(before, 3), most),
 		rig:     c.rig, host: h, rng: rand.New(rand.NewPCG(c.rng.Uint64(), c.rng.Uint64())),
-		proxy: zktest.NewProxy(c.tb, "tcp", h.Addr),
+		proxy: zktest.NewProxy(c.tb, "tcp", h.Addr()),
 	}
 	for f.Asks && t.Variant.Stubborn { // its first process would ignore TERM
 		t.Variant = variants[c.rng.IntN(len(variants))]
@@ -275,9 +278,7 @@ func TestMain(m *testing.M) {
 	if code, is := runMember(); is {
 		os.Exit(code)
 	}
-	code := harness.Main(m)
-	programs.remove()
-	os.Exit(code)
+	os.Exit(harness.Main(m))
 }
 
 // TestEmbedded checks, on the embedded server, that the old command is dead before the

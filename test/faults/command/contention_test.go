@@ -41,8 +41,13 @@ type contention struct {
 
 // contentionFaults are the faults of a contention, and one that does nothing.
 func contentionFaults() []*Fault {
-	all := []*Fault{{}, {Name: "watchdog killed", Inject: killWatchdog}, {Name: "connections cut", Inject: cut}, {Name: "connections half open", Inject: halfOpen},
-		{Name: "reply lost", Inject: loseReply}}
+	all := []*Fault{
+		{},
+		{Name: "watchdog killed", Inject: killWatchdog},
+		{Name: "connections cut", Inject: onProxy(func(p *zktest.Proxy) { p.CutConnections() })},
+		{Name: "connections half open", Inject: onProxy(func(p *zktest.Proxy) { p.HalfOpen() })},
+		{Name: "reply lost", Inject: onProxy(func(p *zktest.Proxy) { p.DropReply(zktest.Match{}) })},
+	}
 	for _, f := range Faults() {
 		if slices.Contains([]string{"wrapper killed", "wrapper stopped", "partition"}, f.Name) {
 			all = append(all, f)
@@ -117,7 +122,7 @@ func (s *contention) plan() plan {
 // one runs one wrapper.
 func (s *contention) one(ctx context.Context) {
 	p := s.plan()
-	proxy := zktest.NewProxy(s.tb, "tcp", s.host.Addr)
+	proxy := zktest.NewProxy(s.tb, "tcp", s.host.Addr())
 	defer proxy.Close()
 	w, err := startWrapper(filepath.Join(s.rig.dir, fmt.Sprintf("contention-%d-%d", s.number, p.run)), s.rig.zklock, s.rig.env,
 		"run", "--servers", proxy.Addr(), "--session-timeout", contentionTimeout.String(), "--connect-timeout", "60s", "--status-fd", "3",

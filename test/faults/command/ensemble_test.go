@@ -65,9 +65,7 @@ func cutOff(t *testing.T, c *Campaign, n *harness.Network, servers *harness.Ense
 	if !leader {
 		victim, other = other, victim
 	}
-	host := &Host{Addr: other.Addr()}
-	host.dial(t)
-	trial := c.newTrial(host, &Fault{
+	trial := c.newTrial(newHost(t, other), &Fault{
 		Name: "server cut off from the others", Exit: exitLost, Silent: true,
 		Inject: func(context.Context, *Trial) error { return n.Hosts[victim.ID()-1].CutQuorum() },
 		Heal:   func(context.Context, *Trial) error { return n.Heal() },

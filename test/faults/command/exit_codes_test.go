@@ -19,9 +19,9 @@ func TestExitCodesWithoutServers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	host := embedded(t)
-	silent := zktest.NewProxy(t, "tcp", host.Addr)
+	silent := zktest.NewProxy(t, "tcp", host.Addr())
 	silent.Partition()
-	refusing := zktest.NewProxy(t, "tcp", host.Addr)
+	refusing := zktest.NewProxy(t, "tcp", host.Addr())
 	refusing.Refuse(true)
 	plain := filepath.Join(r.dir, "plain")
 	if err := newCommand("touch", nil, plain).Run(); err != nil {
@@ -70,7 +70,7 @@ func TestSilenceWhileWaiting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := zktest.NewProxy(t, "tcp", host.Addr)
+	proxy := zktest.NewProxy(t, "tcp", host.Addr())
 	ran := filepath.Join(r.dir, "ran")
 	w, err := startWrapper(filepath.Join(r.dir, "w"), r.zklock, r.env,
 		"run", "--servers", proxy.Addr(), "--session-timeout", "2s", "--status-fd", "3", "-w", "8s", "demo", "--", "touch", ran)
@@ -135,7 +135,7 @@ func TestBrokenBeforeRelease(t *testing.T) {
 		t.Run(verb, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			proxy := zktest.NewProxy(t, "tcp", host.Addr)
+			proxy := zktest.NewProxy(t, "tcp", host.Addr())
 			goOn := filepath.Join(t.TempDir(), "go-on")
 			args := []string{verb, "--servers", proxy.Addr()}
 			if verb == "run" { // its output says that it started

@@ -48,10 +48,10 @@ type Fault struct {
 // Faults returns the faults of a single holder, in the order of the trials.
 func Faults() []*Fault {
 	return []*Fault{
-		{Name: "wrapper killed", Exit: exitKilled, Inject: killWrapper, FindsFirst: true},
+		{Name: "wrapper killed", Exit: exitKilled, Inject: toWrapper(syscall.SIGKILL), FindsFirst: true},
 		{Name: "all called zklock killed", Exit: exitKilled, Inject: killByName, FindsFirst: true},
 		{Name: "all with zklock in their command line killed", Exit: exitKilled, Inject: killByCommandLine, FindsFirst: true},
-		{Name: "TERM to the wrapper", Exit: exitTerm, Inject: termWrapper, Asks: true},
+		{Name: "TERM to the wrapper", Exit: exitTerm, Inject: toWrapper(syscall.SIGTERM), Asks: true},
 		{Name: "lock asked for", Exit: exitTerm, Inject: revoke, Flags: []string{"--on-revoke", "term"}, Asks: true},
 		{Name: "command's first process killed", Exit: exitKilled, Inject: killLeader},
 		{Name: "wrapper stopped", Exit: exitLost, Inject: stopWrapper, Heal: contWrapper},
@@ -91,6 +91,13 @@ func ServerFaults() []*ServerFault {
 // errPassed reports that the old wrapper lost its lock before the fault.
 var errPassed = errors.New("command: the lock has passed on by itself")
 
+// toWrapper sends a signal to the old wrapper.
+func toWrapper(sig syscall.Signal) func(context.Context, *Trial) error {
+	return func(_ context.Context, t *Trial) error { return signal(sig, t.old.proc.Pid()) }
+}
+
+var stopWrapper, contWrapper = toWrapper(syscall.SIGSTOP), toWrapper(syscall.SIGCONT)
+
 // watchdogNow returns the process id of the old wrapper's watchdog. The wrapper has none
 // only after its command has ended.
 func (t *Trial) watchdogNow() (int, error) {
@@ -98,10 +105,6 @@ func (t *Trial) watchdogNow() (int, error) {
 		return n, nil
 	}
 	return 0, errPassed
-}
-
-func killWrapper(_ context.Context, t *Trial) error {
-	return signal(syscall.SIGKILL, t.old.proc.Pid())
 }
 
 // killByName is "killall -9 zklock", among this trial's processes.
@@ -136,10 +139,6 @@ func (t *Trial) killWhere(file string, is func([]byte) bool) error {
 	return nil
 }
 
-func termWrapper(_ context.Context, t *Trial) error {
-	return signal(syscall.SIGTERM, t.old.proc.Pid())
-}
-
 // revoke sends a release request.
 func revoke(ctx context.Context, t *Trial) error {
 	_, err := t.host.locks.Mutex(fmt.Sprintf("trial-%d", t.Number)).Revoke(ctx)
@@ -150,14 +149,6 @@ func revoke(ctx context.Context, t *Trial) error {
 // does when memory is short.
 func killLeader(_ context.Context, t *Trial) error {
 	return signal(syscall.SIGKILL, t.record.Leader())
-}
-
-func stopWrapper(_ context.Context, t *Trial) error {
-	return signal(syscall.SIGSTOP, t.old.proc.Pid())
-}
-
-func contWrapper(_ context.Context, t *Trial) error {
-	return signal(syscall.SIGCONT, t.old.proc.Pid())
 }
 
 // job returns the process groups of the wrapper and of the command.
@@ -220,40 +211,27 @@ func stopCommandPartition(_ context.Context, t *Trial) error {
 	return nil
 }
 
-func partition(ways ...zktest.Direction) func(context.Context, *Trial) error {
+// onProxy changes what the wrapper's proxy does.
+func onProxy(do func(*zktest.Proxy)) func(context.Context, *Trial) error {
 	return func(_ context.Context, t *Trial) error {
-		t.proxy.Partition(ways...)
+		do(t.proxy)
 		return nil
 	}
 }
 
-func heal(_ context.Context, t *Trial) error {
-	t.proxy.Refuse(false)
-	t.proxy.Heal()
-	return nil
+func partition(ways ...zktest.Direction) func(context.Context, *Trial) error {
+	return onProxy(func(p *zktest.Proxy) { p.Partition(ways...) })
 }
 
-func cut(_ context.Context, t *Trial) error {
-	t.proxy.CutConnections()
-	return nil
-}
+var heal = onProxy(func(p *zktest.Proxy) {
+	p.Refuse(false)
+	p.Heal()
+})
 
-func halfOpen(_ context.Context, t *Trial) error {
-	t.proxy.HalfOpen()
-	return nil
-}
-
-// loseReply loses the next reply.
-func loseReply(_ context.Context, t *Trial) error {
-	t.proxy.DropReply(zktest.Match{})
-	return nil
-}
-
-func refuse(_ context.Context, t *Trial) error {
-	t.proxy.Refuse(true)
-	t.proxy.CutConnections()
-	return nil
-}
+var refuse = onProxy(func(p *zktest.Proxy) {
+	p.Refuse(true)
+	p.CutConnections()
+})
 
 func closeSession(_ context.Context, t *Trial) error { return t.proxy.ExpireSession(t.holder.Session) }
 

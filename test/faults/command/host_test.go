@@ -3,10 +3,8 @@ package command
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,15 +18,20 @@ import (
 // tick is the tick of all servers here. Sessions last at least two ticks.
 const tick = 500 * time.Millisecond
 
-// Host is a server in a process of its own, with a client that inspects locks.
+// server is a server in a process of its own.
+type server interface {
+	Addr() string
+	Restart(context.Context) error // after Kill, on the same data
+	Kill()
+	Stop() error // pauses it
+	Cont() error
+}
+
+// Host is a server with a client that inspects locks.
 type Host struct {
-	Addr    string
-	Restart func(context.Context) error // after Kill, on the same data
-	Kill    func()
-	Stop    func() error // pauses it
-	Cont    func() error
-	zk      *zk.Client
-	locks   *zklock.Client
+	server
+	zk    *zk.Client
+	locks *zklock.Client
 }
 
 // maker starts a host, which ends with the test.
@@ -37,48 +40,35 @@ type maker func(testing.TB) *Host
 // embedded starts an embedded server, with its data on disk.
 func embedded(t testing.TB) *Host {
 	t.Helper()
-	port, err := harness.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	s, err := harness.StartEmbedded(harness.EmbeddedConfig{Dir: t.TempDir(), Network: "tcp", Address: addr, Tick: tick}, filepath.Join(t.TempDir(), "log"))
+	s, err := harness.StartEmbedded(harness.EmbeddedConfig{Dir: t.TempDir(), Tick: tick}, filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Kill)
-	h := &Host{
-		Addr: addr, Kill: s.Kill, Restart: s.Restart,
-		Stop: s.Stop,
-		Cont: s.Cont,
-	}
-	h.dial(t)
-	return h
+	return newHost(t, s)
 }
 
 // zooKeeper starts a server of Apache ZooKeeper.
 func zooKeeper(t testing.TB) *Host {
 	t.Helper()
-	n := harness.StartServer(t, harness.ServerConfig{TickTime: tick})
-	h := &Host{Addr: n.Addr(), Kill: n.Kill, Restart: n.Restart, Stop: n.Stop, Cont: n.Cont}
-	h.dial(t)
-	return h
+	return newHost(t, harness.StartServer(t, harness.ServerConfig{TickTime: tick}))
 }
 
-// dial connects the client, which is not used while its server is down.
-func (h *Host) dial(t testing.TB) {
+// newHost connects the client, which is not used while its server is down.
+func newHost(t testing.TB, s server) *Host {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c, err := zk.Dial(ctx, h.Addr, &zk.Options{SessionTimeout: 10 * time.Second})
+	c, err := zk.Dial(ctx, s.Addr(), &zk.Options{SessionTimeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.zk, h.locks = c, zklock.New(c, nil)
+	h := &Host{server: s, zk: c, locks: zklock.New(c, nil)}
 	t.Cleanup(func() {
 		_ = h.locks.Close() // its server may be gone
 		_ = c.Close()
 	})
+	return h
 }
 
 // wrapper is a `zklock run` process.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/zklock/zklock/test/harness"
 )
 
 // TestEverythingStopped stops both wrapper and watchdog, so that the command continues
@@ -29,7 +31,9 @@ func TestEverythingStopped(t *testing.T) {
 			if err := signal(sig, trial.watchdog, trial.old.proc.Pid()); err != nil || sig != syscall.SIGSTOP {
 				return err
 			}
-			return poll(ctx, func() bool { return stopped(trial.watchdog, trial.old.proc.Pid()) })
+			return poll(ctx, func() bool {
+				return harness.Stopped(trial.watchdog) == nil && harness.Stopped(trial.old.proc.Pid()) == nil
+			})
 		}
 	}
 	_, o := one(t, &Fault{Name: "everything stopped", Exit: exitLost, Inject: guards(syscall.SIGSTOP), Heal: guards(syscall.SIGCONT)}, Variants()[1])

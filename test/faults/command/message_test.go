@@ -107,14 +107,3 @@ func TestMessageRoundTrip(t *testing.T) {
 		}
 	}
 }
-
-func TestNowIsMonotonic(t *testing.T) {
-	last := Now()
-	for range 1000 {
-		now := Now()
-		if now < last || now <= 0 {
-			t.Fatalf("the clock went from %d to %d", last, now)
-		}
-		last = now
-	}
-}

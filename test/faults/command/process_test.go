@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -68,27 +67,6 @@ func watchdogOf(pid int) int {
 	return 0
 }
 
-// stopped reports whether all threads of each process are stopped.
-func stopped(pids ...int) bool {
-	for _, pid := range pids {
-		files, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
-		if err != nil {
-			return false
-		}
-		for _, file := range files {
-			stat, err := os.ReadFile(file)
-			if err != nil {
-				continue // a thread, or all of it, has ended
-			}
-			// The state follows the name, which is in parentheses.
-			if end := bytes.LastIndexByte(stat, ')'); end >= 0 && !bytes.HasPrefix(stat[end:], []byte(") T")) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // pfExiting is the kernel's flag of a process that runs no more instructions.
 const pfExiting = 4
 
@@ -120,49 +98,6 @@ func killPending(pid int) bool {
 	return err == nil && flags&pfExiting != 0
 }
 
-// binaries are the command and the link to its member, made once for all tests.
-type binaries struct {
-	once sync.Once
-	dir  string
-	err  error
-}
-
-// programs are the binaries of this process.
-var programs binaries
-
-// get returns their directory.
-func (b *binaries) get() (string, error) {
-	b.once.Do(func() {
-		if b.dir, b.err = os.MkdirTemp("", "zkrun"); b.err == nil {
-			b.err = build(b.dir)
-		}
-	})
-	return b.dir, b.err
-}
-
-// remove removes them, if they were built.
-func (b *binaries) remove() {
-	b.once.Do(func() {}) // orders the read below after get's write
-	if b.dir != "" {
-		_ = os.RemoveAll(b.dir) // it is in the system's temporary directory anyway
-	}
-}
-
-// build compiles the command into a directory, and links this test binary there as a
-// command's member.
-func build(dir string) error {
-	const pkg = "github.com/zklock/zklock/cmd/zklock"
-	out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), pkg).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("command: go build %s: %w\n%s", pkg, err, out)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	return os.Symlink(self, filepath.Join(dir, memberName))
-}
-
 func TestSignalRefusesGroupsOfAll(t *testing.T) {
 	for _, pid := range []int{0, 1, -1} {
 		if err := signal(syscall.SIGKILL, pid); err == nil || !strings.Contains(err.Error(), "no process to signal") {
@@ -179,23 +114,6 @@ func TestNewCommandHasNoZklockVariables(t *testing.T) {
 	cmd := newCommand("true", []string{"ZKLOCK_HOME=/x"})
 	if slices.ContainsFunc(cmd.Env, func(s string) bool { return strings.HasPrefix(s, "ZKLOCK_SERVERS=") }) || !slices.Contains(cmd.Env, "ZKLOCK_HOME=/x") {
 		t.Errorf("its environment is %q", cmd.Env)
-	}
-}
-
-func TestStopped(t *testing.T) {
-	p, err := harness.Start(exec.Command("sleep", "1000"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Kill()
-	if stopped(p.Pid()) {
-		t.Error("a process that sleeps counts as stopped")
-	}
-	if err := signal(syscall.SIGSTOP, p.Pid()); err != nil {
-		t.Fatal(err)
-	}
-	if err := poll(t.Context(), func() bool { return stopped(p.Pid()) }); err != nil {
-		t.Error(err)
 	}
 }
 

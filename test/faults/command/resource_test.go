@@ -8,33 +8,33 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zklock/zklock/test/harness"
 )
 
 // Resource is what commands write to. It keeps a record of each trial. Its methods may
 // be called from any goroutine.
 type Resource struct {
-	ln   *net.UnixListener
-	done sync.WaitGroup // its goroutines
+	conns *harness.Conns
 
 	mu      sync.Mutex // guards what follows, and all records
 	records map[uint32]*Record
-	conns   map[*net.UnixConn]bool
 	closed  bool
 }
 
 // Listen returns a resource that listens on a socket until Close is called.
 func Listen(path string) (*Resource, error) {
-	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	ln, err := net.Listen("unix", path)
 	if err != nil {
 		return nil, err
 	}
-	r := &Resource{ln: ln, records: map[uint32]*Record{}, conns: map[*net.UnixConn]bool{}}
-	r.done.Go(r.accept) // ends when the listener is closed
+	r := &Resource{records: map[uint32]*Record{}}
+	r.conns = harness.ServeConns(ln, r.serve)
 	return r, nil
 }
 
 // Path returns the path of the socket.
-func (r *Resource) Path() string { return r.ln.Addr().String() }
+func (r *Resource) Path() string { return r.conns.Addr() }
 
 // Begin returns the record of a new trial. members is the number of members of its first
 // command.
@@ -46,32 +46,13 @@ func (r *Resource) Begin(trial uint32, members int) *Record {
 	return rec
 }
 
-func (r *Resource) accept() {
-	for {
-		conn, err := r.ln.AcceptUnix()
-		if err != nil {
-			return
-		}
-		r.mu.Lock()
-		if r.closed {
-			_ = conn.Close()
-		} else {
-			r.conns[conn] = true
-			r.done.Go(func() { r.serve(conn) }) // ends with the connection
-		}
-		r.mu.Unlock()
-	}
-}
-
 // serve answers one member. A member closes its connection only by ending.
-func (r *Resource) serve(conn *net.UnixConn) {
+func (r *Resource) serve(conn net.Conn) {
 	var rec *Record
 	var m *member
 	defer func() {
-		_ = conn.Close()
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.conns, conn)
 		if m != nil && !r.closed {
 			rec.ended(m)
 		}
@@ -82,7 +63,7 @@ func (r *Resource) serve(conn *net.UnixConn) {
 			return
 		}
 		if m == nil {
-			if rec, m, err = r.hello(conn, msg); err != nil {
+			if rec, m, err = r.hello(conn.(*net.UnixConn), msg); err != nil {
 				return
 			}
 		}
@@ -147,14 +128,10 @@ func lives(fd int) bool {
 
 // Close ends the resource and its connections.
 func (r *Resource) Close() {
-	_ = r.ln.Close()
 	r.mu.Lock()
 	r.closed = true
-	for conn := range r.conns {
-		_ = conn.Close()
-	}
 	r.mu.Unlock()
-	r.done.Wait()
+	r.conns.Close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, rec := range r.records {

@@ -102,7 +102,7 @@ func (t *Trial) start(who, servers string, member ...string) (*wrapper, error) {
 
 // startNew starts a wrapper that follows the old one.
 func (t *Trial) startNew() (err error) {
-	t.new, err = t.start("new", t.host.Addr, "-writes", fmt.Sprint(newWrites))
+	t.new, err = t.start("new", t.host.Addr(), "-writes", fmt.Sprint(newWrites))
 	return err
 }
 

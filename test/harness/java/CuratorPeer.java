@@ -18,14 +18,12 @@ import org.apache.curator.retry.RetryOneTime;
  * error, node, lines and timeouts. The commands:
  *
  * <pre>
- * tour ROOT                    every operation below ROOT; lines say what came
  * acquire KIND PATH MILLIS     the kinds of Recipes
  * release                      what was acquired
  * revoked MILLIS               wait until somebody has asked for what was acquired
  * revoke NODE                  ask the holder whose node that is
  * participants KIND PATH       of latch or selector: lines are ids, the leader's first word is leader
  * contend PATH ROUNDS MILLIS PAUSE WITNESS NAME CHOICE...    see Contention
- * close                        ends the session; the process ends after it
  * </pre>
  */
 public final class CuratorPeer {
@@ -57,13 +55,12 @@ public final class CuratorPeer {
     BufferedReader in =
         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     String line;
-    boolean open = true;
-    while (open && (line = in.readLine()) != null) {
+    while ((line = in.readLine()) != null) {
       String[] words = line.split(" ");
       answer.clear();
       answer.put("ok", true);
       try {
-        open = obey(words);
+        obey(words);
       } catch (Exception e) {
         fail(e.toString());
       }
@@ -76,39 +73,33 @@ public final class CuratorPeer {
     answer.put("error", error);
   }
 
-  private boolean obey(String[] words) throws Exception {
+  private void obey(String[] words) throws Exception {
     switch (words[0]) {
-      case "tour":
-        answer.put("lines", new Tour(client, words[1]).run());
-        return true;
       case "acquire":
         acquire(recipes.make(words[1], words[2]), Long.parseLong(words[3]));
-        return true;
+        return;
       case "release":
         held.release();
         held = null;
-        return true;
+        return;
       case "revoked":
         if (!recipes.awaitRevocation(Long.parseLong(words[1]))) {
           fail("timeout");
         }
-        return true;
+        return;
       case "revoke":
         Revoker.attemptRevoke(client, words[1]);
-        return true;
+        return;
       case "participants":
         answer.put("lines", participants(words[1], words[2]));
-        return true;
+        return;
       case "contend":
         List<String> choices = Arrays.asList(words).subList(7, words.length);
         Contention contention =
             new Contention(recipes, words[1], Long.parseLong(words[3]), Long.parseLong(words[4]));
         answer.put(
             "timeouts", contention.run(Integer.parseInt(words[2]), words[5], words[6], choices));
-        return true;
-      case "close":
-        client.close();
-        return false;
+        return;
       default:
         throw new IllegalArgumentException("unknown command " + words[0]);
     }

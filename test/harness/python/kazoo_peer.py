@@ -1,136 +1,23 @@
 """A kazoo client that does what its standard input says.
 
 Each line is a command; each answer is one line of JSON: {"ok": bool, "error":
-str, "node": str, "lines": [str], "timeouts": int}. Commands:
+str, "node": str, "timeouts": int}. Commands:
 
-    tour ROOT                   every operation below ROOT; lines say what came
     acquire KIND PATH MILLIS    KIND: none (guards nothing), lock, lock-shared
                                 (sees "-lock-" nodes too), read, write,
                                 semaphore:N
     release                     what was acquired
     contend PATH ROUNDS MILLIS PAUSE WITNESS NAME CHOICE...
                                 takes locks again and again, see contend
-    close                       ends the session; the process ends after it
 """
 import json
-import queue
 import random
 import socket
 import sys
 import time
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, LockTimeout
-from kazoo.security import make_digest_acl
-
-
-class Tour:
-    """One pass over the API; lines holds nothing that differs between runs."""
-
-    def __init__(self, zk, root):
-        self.zk, self.root, self.lines = zk, root, []
-        self.events = queue.Queue()
-
-    def note(self, what, call):
-        try:
-            result = call()
-        except KazooException as error:
-            result = type(error).__name__
-        text = str(result)
-        self.lines.append("%s: %s" % (what, text.replace(self.root, "ROOT")))
-
-    def watch(self, event):
-        self.events.put(event)
-
-    def event(self):
-        e = self.events.get(timeout=60)
-        return "%s %s %s" % (e.type, e.state, e.path)
-
-    def stat(self, stat):
-        if stat is None:
-            return None
-        owner = stat.ephemeralOwner
-        owner = {0: "none", self.zk.client_id[0]: "mine"}.get(owner, "other")
-        return "version=%d cversion=%d aversion=%d length=%d children=%d owner=%s" % (
-            stat.version, stat.cversion, stat.aversion, stat.dataLength, stat.numChildren, owner)
-
-    def run(self):
-        self.nodes()
-        self.watches()
-        self.transactions()
-        self.acls()
-        return self.lines
-
-    def nodes(self):
-        zk, r = self.zk, self.root
-        self.note("create", lambda: zk.create(r, b"root", makepath=True))
-        self.note("create again", lambda: zk.create(r, b""))
-        self.note("create without parent", lambda: zk.create(r + "/no/such", b""))
-        self.note("create ephemeral", lambda: zk.create(r + "/e", b"e", ephemeral=True))
-        self.note("create below ephemeral", lambda: zk.create(r + "/e/x", b""))
-        self.note("create sequential", lambda: zk.create(r + "/s-", b"", sequence=True))
-        self.note("create ephemeral sequential",
-                  lambda: zk.create(r + "/s-", b"", ephemeral=True, sequence=True))
-        self.note("create with stat",
-                  lambda: self.stat(zk.create(r + "/i", b"12", include_data=True)[1]))
-        self.note("ensure path", lambda: zk.ensure_path(r + "/p/q"))
-        self.note("exists", lambda: self.stat(zk.exists(r)))
-        self.note("exists ephemeral", lambda: self.stat(zk.exists(r + "/e")))
-        self.note("exists missing", lambda: zk.exists(r + "/missing"))
-        self.note("get", lambda: zk.get(r)[0])
-        self.note("get missing", lambda: zk.get(r + "/missing"))
-        self.note("children", lambda: sorted(zk.get_children(r)))
-        self.note("children with stat",
-                  lambda: self.stat(zk.get_children(r, include_data=True)[1]))
-        self.note("set", lambda: self.stat(zk.set(r, b"changed", version=0)))
-        self.note("set bad version", lambda: zk.set(r, b"", version=7))
-        self.note("delete bad version", lambda: zk.delete(r + "/i", version=7))
-        self.note("delete not empty", lambda: zk.delete(r + "/p"))
-        self.note("delete recursive", lambda: zk.delete(r + "/p", recursive=True))
-        self.note("delete missing", lambda: zk.delete(r + "/p"))
-        self.note("sync", lambda: zk.sync(r))
-
-    def watches(self):
-        zk, w = self.zk, self.root + "/w"
-        self.note("watch exists", lambda: zk.exists(w, watch=self.watch))
-        self.note("create watched", lambda: zk.create(w, b""))
-        self.note("event", self.event)
-        self.note("watch get", lambda: zk.get(w, watch=self.watch)[0])
-        self.note("set watched", lambda: self.stat(zk.set(w, b"1")))
-        self.note("event", self.event)
-        self.note("watch children", lambda: zk.get_children(w, watch=self.watch))
-        self.note("create child", lambda: zk.create(w + "/c", b""))
-        self.note("event", self.event)
-        self.note("watch for deletion", lambda: zk.get(w + "/c", watch=self.watch)[0])
-        self.note("delete child", lambda: zk.delete(w + "/c"))
-        self.note("event", self.event)
-
-    def transactions(self):
-        zk, t = self.zk, self.root + "/t"
-        good = zk.transaction()
-        good.create(t, b"1")
-        good.create(t + "/e", b"", ephemeral=True)
-        good.create(t + "/s-", b"", sequence=True)
-        good.check(t, 0)
-        good.set_data(t, b"two")
-        good.delete(t + "/e")
-        self.note("transaction", lambda: [
-            self.stat(x) if hasattr(x, "version") else x for x in good.commit()])
-        bad = zk.transaction()
-        bad.create(t + "/n", b"")
-        bad.check(t, 9)
-        bad.delete(t)
-        self.note("failing transaction", lambda: [type(x).__name__ for x in bad.commit()])
-        self.note("nothing of it happened", lambda: zk.exists(t + "/n"))
-
-    def acls(self):
-        zk, a = self.zk, self.root + "/a"
-        self.note("add auth", lambda: zk.add_auth("digest", "user:secret"))
-        acl = make_digest_acl("user", "secret", all=True)
-        self.note("create with acl", lambda: zk.create(a, b"", acl=[acl]))
-        self.note("get acls", lambda: [(x.perms, x.id.scheme, x.id.id) for x in zk.get_acls(a)[0]])
-        self.note("set acls", lambda: self.stat(zk.set_acls(a, [acl], version=0)))
-        self.note("set acls bad version", lambda: zk.set_acls(a, [acl], version=7))
+from kazoo.exceptions import LockTimeout
 
 
 class Unguarded:
@@ -230,9 +117,7 @@ def main():
     for line in sys.stdin:
         words = line.split()
         try:
-            if words[0] == "tour":
-                answer = {"ok": True, "lines": Tour(zk, words[1]).run()}
-            elif words[0] == "acquire":
+            if words[0] == "acquire":
                 recipe, answer = acquire(zk, *words[1:])
                 held = recipe or held
             elif words[0] == "release":
@@ -240,11 +125,6 @@ def main():
                 held, answer = None, {"ok": True}
             elif words[0] == "contend":
                 answer = contend(zk, *words[1:])
-            elif words[0] == "close":
-                zk.stop()
-                zk.close()
-                print(json.dumps({"ok": True}), flush=True)
-                return
             else:
                 answer = {"ok": False, "error": "unknown command " + words[0]}
         except Exception as error:  # the tester shall read what went wrong

@@ -29,6 +29,7 @@ final class Framework {
     s.note("no parent", () -> c.create().forPath("/x/y"));
     s.note("with parents", () -> c.create().creatingParentsIfNeeded().forPath("/x/y/z"));
     s.note("in containers", () -> c.create().creatingParentContainersIfNeeded().forPath("/box/in/x"));
+    s.note("a container", () -> Steps.stat(c.checkExists().forPath("/box/in")));
     for (CreateMode mode : CreateMode.values()) {
       s.note(
           "create " + mode,
@@ -39,6 +40,14 @@ final class Framework {
     }
     s.note("no time to live", () -> c.create().withTtl(0).withMode(CreateMode.PERSISTENT_WITH_TTL).forPath("/n/z"));
     s.note("protected", () -> c.create().withProtection().withMode(CreateMode.EPHEMERAL_SEQUENTIAL).forPath("/n/p-"));
+    s.note(
+        "protected in containers",
+        () ->
+            c.create()
+                .creatingParentContainersIfNeeded()
+                .withProtection()
+                .withMode(CreateMode.EPHEMERAL_SEQUENTIAL)
+                .forPath("/box/new/p-"));
     s.note("idempotent", () -> c.create().idempotent().forPath("/n/i"));
     s.note("idempotent again", () -> c.create().idempotent().forPath("/n/i"));
     s.note("below ephemeral", () -> c.create().forPath("/n/ephemeral-/x"));
