@@ -163,10 +163,10 @@ func timesyncdSlew(files fs.FS, _ string) float64 {
 			if strings.TrimSpace(key) != "PollIntervalMinSec" {
 				continue
 			}
-			// systemd ignores a value below 16, and above PollIntervalMaxSec, 2048 by default. A
-			// value with units counts as the default.
+			// systemd ignores a value below 16. For a value above PollIntervalMaxSec, it raises
+			// that. A value with units counts as the default.
 			poll = timesyncdPoll
-			if n, err := strconv.Atoi(strings.TrimSpace(value)); err == nil && n >= 16 && n <= 2048 {
+			if n, err := strconv.Atoi(strings.TrimSpace(value)); err == nil && n >= 16 {
 				poll = n
 			}
 		}
