@@ -153,6 +153,17 @@ func curatorDowngrade(entries []Entry) func(Entry) bool {
 	}
 }
 
+// downgradeOvertakes reports whether an exclusive entry is queued between the writer and the
+// reader of one Curator client. Without one, the reader harms no client, and it can also be that
+// of another thread, which waits.
+func downgradeOvertakes(entries []Entry) bool {
+	downgrading, between := curatorDowngrade(entries), false
+	return slices.ContainsFunc(entries, func(e Entry) bool {
+		between = between || e.Mode == zklock.Exclusive && !e.Holder
+		return between && downgrading(e)
+	})
+}
+
 // shared reports whether the entry is a reader's, of any library.
 func (r Recipe) shared() bool { return r.Kind == kindReader || r.Kind == kindRead }
 
