@@ -341,7 +341,7 @@ func (s *Watcher) noteSemaphore(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case !mayHoldSemaphore(path) || tooLong(path):
+	case !mayBeLock(path) || tooLong(path):
 	case !s.hasRoom(path):
 		s.missEvent()
 	default:

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/inspect"
@@ -94,6 +95,35 @@ func TestWatcherFindsCustomLayout(t *testing.T) {
 			shows("/zklock/catalog queue 1+0")
 			sc.release(<-waits)
 			shows()
+		}
+	})
+}
+
+// TestParentOfLocksIsNoLock checks that an entry in a custom layout directly below /zklock
+// neither makes /zklock a lock nor makes the watcher read all znodes there.
+func TestParentOfLocksIsNoLock(t *testing.T) {
+	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+		z := sc.srv.Dial(t)
+		create := func(path, data string, mode zk.CreateMode) {
+			t.Helper()
+			if _, _, err := z.Create(t.Context(), path, []byte(data), zk.OpenACL(), mode); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+				t.Fatal(err)
+			}
+		}
+		create("/zklock", "", zk.ModePersistent)
+		for i := range 100 {
+			create(fmt.Sprintf("/zklock/lock%d", i), "", zk.ModePersistent)
+		}
+		time.Sleep(time.Minute)
+		before := sc.s.Status().Reads
+		create("/zklock/x-W-0000000001", `{"version":"zklock 9","layout":{"exclusive":"-W-"}}`, zk.ModeEphemeral)
+		time.Sleep(time.Minute)
+		if reads := sc.s.Status().Reads - before; reads > 5 || len(sc.s.Snapshot().Locks) > 0 {
+			t.Errorf("%d reads; locks: %q", reads, outlines(sc.s.Snapshot().Locks))
+		}
+		found, err := reader(t, z, zklock.Layout{}).List(t.Context(), "/", inspect.ListOptions{})
+		if err != nil || len(found.Locks) > 0 {
+			t.Errorf("%q, %v", outlines(found.Locks), err)
 		}
 	})
 }

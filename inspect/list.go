@@ -378,7 +378,7 @@ func (w *lister) locksIn(ctx context.Context, path string, children []string) (m
 // child.
 func (w *lister) otherLayout(ctx context.Context, path string, children []string) (bool, error) {
 	child, ok := w.firstSequential(children)
-	if !ok || path == "/" || w.layout.InParent {
+	if !ok || !mayBeLock(path) || w.layout.InParent {
 		return false, nil
 	}
 	if !w.spend(2, &w.searchReads, w.limits.MaxReads) {

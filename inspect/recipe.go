@@ -38,7 +38,7 @@ const (
 // show.
 type Recipe struct {
 	Library string `json:"library,omitempty"` // empty if unknown
-	Kind    string `json:"kind,omitempty"`    // in the library's terms; empty for strays
+	Kind    string `json:"kind,omitempty"`    // in the library's terms; empty for strays of no lock
 }
 
 // String returns the recipe as text, or a dash if it is unknown.
@@ -151,6 +151,17 @@ func curatorDowngrade(entries []Entry) func(Entry) bool {
 	return func(e Entry) bool {
 		return e.Session == writer.Session && e.Recipe == Recipe{libCurator, kindReader} && !strings.HasSuffix(e.Name, number)
 	}
+}
+
+// downgradeOvertakes reports whether an exclusive entry is queued between the writer and the
+// reader of one Curator client. Without one, the reader harms no client, and it can also be that
+// of another thread, which waits.
+func downgradeOvertakes(entries []Entry) bool {
+	downgrading, between := curatorDowngrade(entries), false
+	return slices.ContainsFunc(entries, func(e Entry) bool {
+		between = between || e.Mode == zklock.Exclusive && !e.Holder
+		return between && downgrading(e)
+	})
 }
 
 // shared reports whether the entry is a reader's, of any library.

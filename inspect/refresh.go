@@ -125,12 +125,12 @@ func (s *Watcher) refresh(ctx context.Context, at string) {
 // readParent makes the watcher read the parent of a new znode that is no node lock, but the entry
 // of a lock in a custom layout.
 func (s *Watcher) readParent(l *Lock) {
-	if len(l.Entries) != 1 || l.Entries[0].Node != l.Path || l.Path == s.opts.Prefix || !isApart(l.Entries[0].Entry) {
+	parent := path.Dir(l.Path)
+	if len(l.Entries) != 1 || l.Entries[0].Node != l.Path || l.Path == s.opts.Prefix || !mayBeLock(parent) || !isApart(l.Entries[0].Entry) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	parent := path.Dir(l.Path)
 	if !s.hasRoom(parent) {
 		s.missEvent()
 		return

@@ -63,7 +63,7 @@ func (s *Watcher) roleOf(node string) nodeRole {
 	}
 	nameless := parent == "" || parent == namesRoot // there, leases and locks are ordinary names
 	switch {
-	case class == queue.Contender && base == "leases" && e.Lease() && mayHoldSemaphore(above):
+	case class == queue.Contender && base == "leases" && e.Lease() && mayBeLock(above):
 		return nodeRole{roleLease, above, e}
 	case class == queue.Contender && base == "locks" && s.hasLeases(above):
 		return nodeRole{roleGate, above, e}
@@ -114,5 +114,5 @@ func (s *Watcher) hasLeases(path string) bool {
 	return t != nil && t.semaphore
 }
 
-// mayHoldSemaphore reports whether a semaphore can exist at a path.
-func mayHoldSemaphore(path string) bool { return path != "/" && path != namesRoot }
+// mayBeLock reports whether a queue or a semaphore can be at a path.
+func mayBeLock(path string) bool { return path != "/" && path != namesRoot }

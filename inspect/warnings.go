@@ -30,7 +30,7 @@ func (l *Lock) warnings() []string {
 		"Curator does not wait for entries with kazoo's names: both can hold at once; %s", advice)
 	add(all.any(isCurator, Recipe.readWrite) && all.any(isMutex) || all.any(isCurator, isMutex) && all.any(Recipe.readWrite),
 		"Curator's mutex and its read-write lock do not see each other's entries: both can hold at once; zklock --write writes a writer's entry")
-	add(slices.ContainsFunc(l.Entries, curatorDowngrade(l.Entries)),
+	add(downgradeOvertakes(l.Entries),
 		"a Curator client has an entry of a reader next to its writer's: before Curator 5.5.0, this reader can hold at once, and together with a client that is queued between the two")
 	add(all.any(isLatch) && all.any(isCurator) && all.any(notLatch),
 		"Curator's LeaderLatch does not exclude other recipes; use --layout latch to exclude with it")

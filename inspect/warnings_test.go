@@ -126,6 +126,7 @@ func TestWarnings(t *testing.T) {
 		{Path: "/q", Node: "/q/b", Name: "b", Mode: zklock.Stray, Parent: true},
 		{Path: "/q", Node: "/q/n", Name: "n", Mode: zklock.Stray, Session: 7, Owner: zklock.Owner{Host: "h", PID: 1}},
 	}
+	next := []zklock.Entry{under[0], under[2]}
 	later := []zklock.Entry{under[0], znode(reader+"0000000000", "10.0.0.7", 0)} // since 5.5.0
 	kazoosPermit := znode(hex32, "x", 3)
 	kazoosPermit.Mode = zklock.Stray
@@ -152,6 +153,7 @@ func TestWarnings(t *testing.T) {
 		{"Curator's mutex beside our reader", append(theirs(mutex), ours(reader)...), []string{bothKinds}},
 		{"Curator's two recipes", theirs(mutex, writer), []string{bothKinds}},
 		{"Curator's reader under its own writer", under, []string{"a Curator client has an entry of a reader next to its writer's"}},
+		{"Curator's reader next to the writer of its session", next, nil},
 		{"Curator's reader with the number of its writer", later, nil},
 		{"go-zookeeper's beside our reader, for which it waits", append(theirs(goMutex), ours(reader)...), nil},
 		{"kazoo's Lock and ReadLock", theirs(kazoo, kazooRead), nil},

@@ -119,7 +119,9 @@ func processes(files fs.FS, name string) (found []string) {
 }
 
 // chronySlew returns the slew of a chronyd. Without the option -f, it reads one of two files,
-// which depends on the distribution. If both exist, the larger value counts.
+// which depends on the distribution. If both exist, the larger value counts. With -f, it reads
+// only a file in /etc: every user can start a process with this name, and a file of that user
+// could block doctor or include others without end.
 func chronySlew(files fs.FS, process string) (slew float64) {
 	names := []string{"etc/chrony/chrony.conf", "etc/chrony.conf"}
 	line, _ := fs.ReadFile(files, path.Join(process, "cmdline")) // unreadable if it has ended
@@ -129,7 +131,10 @@ func chronySlew(files fs.FS, process string) (slew float64) {
 			if file == "" && i+1 < len(args) {
 				file = args[i+1]
 			}
-			names = []string{strings.TrimPrefix(file, "/")}
+			names = nil
+			if strings.HasPrefix(file, "/etc/") {
+				names = []string{file[1:]}
+			}
 		}
 	}
 	for _, name := range names {
@@ -158,10 +163,10 @@ func timesyncdSlew(files fs.FS, _ string) float64 {
 			if strings.TrimSpace(key) != "PollIntervalMinSec" {
 				continue
 			}
-			// systemd ignores a value below 16, and above PollIntervalMaxSec, 2048 by default. A
-			// value with units counts as the default.
+			// systemd ignores a value below 16. For a value above PollIntervalMaxSec, it raises
+			// that. A value with units counts as the default.
 			poll = timesyncdPoll
-			if n, err := strconv.Atoi(strings.TrimSpace(value)); err == nil && n >= 16 && n <= 2048 {
+			if n, err := strconv.Atoi(strings.TrimSpace(value)); err == nil && n >= 16 {
 				poll = n
 			}
 		}

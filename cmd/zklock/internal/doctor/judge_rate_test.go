@@ -66,8 +66,10 @@ func TestChronySlew(t *testing.T) {
 		{map[string]string{"etc/chrony.conf": "maxslewrate 7\ninclude /etc/chrony.d/*.conf", "etc/chrony.d/a.conf": "maxslewrate 2000"}, 2000},
 		{map[string]string{"etc/chrony.conf": "include /etc/chrony.conf\nmaxslewrate 3000"}, 3000},
 		{map[string]string{"etc/chrony/chrony.conf": "pool ntp", "etc/chrony.conf": "maxslewrate 4000"}, 83333.333},
-		{map[string]string{"etc/chrony.conf": "maxslewrate 4000", "proc/717/cmdline": "chronyd\x00-n\x00-f\x00/opt/c.conf", "opt/c.conf": "maxslewrate 9000"}, 9000},
-		{map[string]string{"etc/chrony.conf": "maxslewrate 4000", "proc/717/cmdline": "chronyd\x00-f/opt/c.conf\x00"}, 83333.333},
+		{map[string]string{"etc/chrony.conf": "maxslewrate 4000", "proc/717/cmdline": "chronyd\x00-n\x00-f\x00/etc/own.conf", "etc/own.conf": "maxslewrate 9000"}, 9000},
+		{map[string]string{"etc/chrony.conf": "maxslewrate 4000", "proc/717/cmdline": "chronyd\x00-f/etc/own.conf\x00"}, 83333.333},
+		// Every user can start a process with this name, and could let doctor read a file without end.
+		{map[string]string{"proc/717/cmdline": "chronyd\x00-f/home/ann/c.conf\x00", "home/ann/c.conf": "maxslewrate 9000"}, 83333.333},
 		{map[string]string{"etc/chrony.conf": "confdir /a /b", "a/2.conf": "maxslewrate 500", "b/1.conf": "maxslewrate 9000"}, 500},
 		{map[string]string{"etc/chrony.conf": "confdir /a /b", "a/1.conf": "maxslewrate 9000", "b/1.conf": "maxslewrate 500"}, 9000},
 	}
@@ -101,7 +103,8 @@ func TestTimesyncdSlew(t *testing.T) {
 		{map[string]string{main: "[Time]\n PollIntervalMinSec = 1000 "}, 3125},
 		{map[string]string{main: "PollIntervalMinSec=512\nPollIntervalMinSec=16"}, 100000},
 		{map[string]string{main: "PollIntervalMinSec=15"}, 50000},
-		{map[string]string{main: "PollIntervalMinSec=4096"}, 50000},
+		{map[string]string{main: "PollIntervalMinSec=4096"}, 390.625},
+		{map[string]string{main: "PollIntervalMinSec=8min 32s"}, 50000},
 		{map[string]string{main: "PollIntervalMinSec=512", "usr/lib/systemd/timesyncd.conf": "PollIntervalMinSec=64"}, 3125},
 		{map[string]string{main: "PollIntervalMinSec=512", "usr/lib/" + part + "a.conf": "PollIntervalMinSec=64"}, 25000},
 		{map[string]string{"usr/lib/" + part + "a.conf": "PollIntervalMinSec=64", "etc/" + part + "a.conf": "PollIntervalMinSec=512"}, 3125},
