@@ -54,6 +54,7 @@
 //
 //	limit on                         option                                 beyond it
 //	length of a request              MaxFrame                               connection closed
+//	length of a connect request      1 KiB, or MaxFrame if that is less     connection closed
 //	length of a reply                MaxReply                               QuotaExceeded
 //	connections, also per address    MaxClientConns, MaxConns               closed at once, or replaces the oldest half-open one
 //	descriptors                      the process's limit                    connection closed at once

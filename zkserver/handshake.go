@@ -157,7 +157,8 @@ func (c *handshakeConn) resume() error {
 	select {
 	case c.in.slots <- struct{}{}:
 		c.slot = true
-		runtime.Gosched() // with one processor, handshakes that take turns would leave none to others
+		// With one processor, handshakes that take turns would not let others run.
+		runtime.Gosched()
 	case <-c.in.aborted:
 		return net.ErrClosed
 	}

@@ -300,7 +300,7 @@ func (s *Server) flushWritable(limit time.Duration) {
 	for n < len(l.writable) && (n == 0 || spent < limit) {
 		c := l.writable[n]
 		c.polled.writable = false
-		if c.polled.fd >= 0 && c.unread() > 0 {
+		if c.unread() > 0 { // not if it was closed meanwhile
 			s.flushPolled(c)
 		}
 		n++

@@ -105,10 +105,10 @@ func TestMaxUnreadTotalClosesSlowest(t *testing.T) {
 }
 
 // TestBusyConnectionsYield: connections that always have input or room for output, as a fast
-// client has over TLS, do not keep the processor from other goroutines.
+// client has over TLS, do not keep the processor from other goroutines. Nor do handshakes.
 func TestBusyConnectionsYield(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	const reads, writes = 80_000, 100
+	const reads, writes, handshakeReads = 80_000, 100, 1000
 	s := &Server{}
 	for name, run := range map[string]struct {
 		yields int
@@ -116,8 +116,16 @@ func TestBusyConnectionsYield(t *testing.T) {
 	}{
 		"reader": {reads / readsPerTurn, func() {
 			c := newConn(s, 0, &busyConn{reads: reads}, false)
-			if n, err := io.Copy(io.Discard, bufio.NewReaderSize(c.blockingIO, 16)); n != reads || err != nil {
+			n, err := io.Copy(io.Discard, bufio.NewReaderSize(c.blockingIO, 16))
+			if n != reads || err != nil {
 				t.Errorf("read %d bytes, error %v", n, err)
+			}
+		}},
+		"handshake": {handshakeReads, func() {
+			c := &handshakeConn{Conn: &busyConn{reads: handshakeReads}, left: handshakeReads + 1}
+			c.in.slots, c.in.deadline = make(chan struct{}, 1), time.Now().Add(time.Hour)
+			if n, err := io.Copy(io.Discard, c); n != handshakeReads || err != nil {
+				t.Errorf("read %d bytes in a handshake, error %v", n, err)
 			}
 		}},
 		"writer": {writes, func() {

@@ -180,7 +180,6 @@ func TestQuotaEnforced(t *testing.T) {
 	}
 }
 
-// The usage is correct after any changes, and after a restore.
 // TestQuotaOfClosedNodeNeedsAdmin: a quota shows how much is below a node, and may refuse
 // creates there.
 func TestQuotaOfClosedNodeNeedsAdmin(t *testing.T) {
@@ -194,9 +193,10 @@ func TestQuotaOfClosedNodeNeedsAdmin(t *testing.T) {
 		stranger.mk(root, 0)
 		for _, name := range []string{limitName, statsName} {
 			text := "count=0,bytes=0=;countHardLimit=0"
-			stranger.want(stranger.make(root+"/"+name, text), wire.ErrNoAuth, "create "+path+" "+name)
-			ann.want(ann.make(root+"/"+name, "count=9,bytes=-1"), wire.ErrOK, "create as the owner")
-			stranger.want(stranger.set(root+"/"+name, text, -1), wire.ErrNoAuth, "set "+path+" "+name)
+			node := root + "/" + name
+			stranger.want(stranger.make(node, text), wire.ErrNoAuth, "create "+node)
+			ann.want(ann.make(node, "count=9,bytes=-1"), wire.ErrOK, "create as the owner")
+			stranger.want(stranger.set(node, text, -1), wire.ErrNoAuth, "set "+node)
 		}
 	}
 	ann.want(ann.make("/team/lock", ""), wire.ErrOK, "create below the quota")
@@ -224,6 +224,7 @@ func TestQuotaPermissionOfManyLongPathsIsRefused(t *testing.T) {
 	w.check()
 }
 
+// The usage is correct after any changes, and after a restore.
 func TestQuotaCountsRandomHistories(t *testing.T) {
 	for seed := range uint64(10) {
 		w := newWorld(t, Config{Rand: seededRand(byte(seed))})

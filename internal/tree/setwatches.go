@@ -110,8 +110,9 @@ func (t *Tree) restoreWatch(c *conn, kind int, path string, seen int64, out *Out
 
 // restoreOneShot reports the deletion of the node or the missed event to c, or sets
 // the watch again. If c may not see the event, the watch is set again: otherwise
-// checkWatches would tell c when a node that it may not read has changed. The event
-// names no transaction, because the state does not tell which one the client missed.
+// checkWatches would tell c whether a node that it may not read has changed since any
+// transaction. The event names no transaction, because the state does not tell which
+// one the client missed.
 func (t *Tree) restoreOneShot(c *conn, path string, n *node, deleted, missed bool, typ wire.EventType, bits watchBits, out *Out) {
 	var acl *aclSet
 	if n != nil {

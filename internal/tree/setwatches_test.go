@@ -96,8 +96,8 @@ func TestSetWatchesEventsNeedRead(t *testing.T) {
 	p.wantEvents("deleted /gone")
 }
 
-// TestSetWatchesHideWhetherClosedNodeChanged: a client without READ on a node cannot find out
-// when the node, or its list of children, changed.
+// TestSetWatchesHideWhetherClosedNodeChanged: setWatches does not tell a client without READ on
+// a node whether the node, or its list of children, changed before.
 func TestSetWatchesHideWhetherClosedNodeChanged(t *testing.T) {
 	_, p, actor := watchBed(t, Config{})
 	actor.auth("digest", "ann:secret")
