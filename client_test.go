@@ -56,10 +56,7 @@ func TestOptionsAreCopied(t *testing.T) {
 // returns that user's client.
 func undeletable(t *testing.T, srv *zktest.Server, path string) *zk.Client {
 	t.Helper()
-	root := srv.Dial(t)
-	if err := root.AddAuth(t.Context(), "digest", []byte("root:secret")); err != nil {
-		t.Fatal(err)
-	}
+	root := dialZK(t, srv, zk.Auth{Scheme: "digest", Data: []byte("root:secret")})
 	acl := append(zk.CreatorACL(), zk.ACL{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"})
 	create(t, root, path, acl)
 	return root

@@ -450,10 +450,7 @@ func forgedRun() []byte { return fmt.Appendf(nil, `{"began":%d}`, time.Now().Uni
 // runs, nor read the records that replace it.
 func TestRunRecordOfStrangerIsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		eve := srv.Dial(t)
-		if err := eve.AddAuth(t.Context(), "digest", []byte("eve:1")); err != nil {
-			t.Fatal(err)
-		}
+		eve := dialZK(t, srv, zk.Auth{Scheme: "digest", Data: []byte("eve:1")})
 		readable := slices.Concat(zk.CreatorACL(), zk.OpenACL())
 		readable[1].Perms = zk.PermRead
 		byName := slices.Concat(zk.CreatorACL(), zk.DigestACL(zk.PermRead|zk.PermWrite, "ann", "password"))
@@ -518,10 +515,7 @@ func TestRunRecordCountsAfterLostACL(t *testing.T) {
 // another password, cannot write the record, although the servers hide the hash that differs.
 func TestRunRecordOfSameUserNameIsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		eve := srv.Dial(t)
-		if err := eve.AddAuth(t.Context(), "digest", []byte("ann:evil")); err != nil {
-			t.Fatal(err)
-		}
+		eve := dialZK(t, srv, zk.Auth{Scheme: "digest", Data: []byte("ann:evil")})
 		acl := slices.Concat(zk.CreatorACL(), zk.OpenACL())
 		acl[1].Perms = zk.PermRead
 		ann := dialWith(t, srv, identifiedWith("ann", acl))
@@ -628,7 +622,7 @@ func TestRunIsRecordedAcrossLostConnections(t *testing.T) {
 					if f.Stop(); f.Count() == 0 && (exists || lost.Op != "getACL") {
 						t.Errorf("%s of %s, round %d: nothing was lost", what, lost.Op, round)
 					}
-					_, stat, err := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth }).Get(t.Context(), done)
+					_, stat, err := dialZK(t, srv, identifiedAs("ann").Auth...).Get(t.Context(), done)
 					if err != nil || int(stat.Version) != round {
 						t.Errorf("%s of %s, round %d: the version of the record is %d, %v", what, lost.Op, round, stat.Version, err)
 					}
@@ -650,7 +644,7 @@ func TestUnknownOutcomeOfRunIsReported(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
 		bubble(t, func(t *testing.T, srv *zktest.Server) {
 			l := dialWith(t, srv, identifiedWith("ann", zk.CreatorACL())).Mutex("job")
-			op := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
+			op := dialZK(t, srv, identifiedAs("ann").Auth...)
 			h := acquire(t, l)
 			var reads atomic.Int64
 			srv.DelayFunc(func(f zktest.Frame) time.Duration {

@@ -27,7 +27,7 @@ func identifiedWith(user string, acl []zk.ACL) zklock.Options {
 // digestOf returns a digest user as ACLs name it.
 func digestOf(t *testing.T, srv *zktest.Server, user string) zk.ACL {
 	t.Helper()
-	z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs(user).Auth })
+	z := dialZK(t, srv, identifiedAs(user).Auth...)
 	create(t, z, "/"+user, zk.CreatorACL())
 	acl, _, err := z.GetACL(t.Context(), "/"+user)
 	if err != nil || len(acl) != 1 {
@@ -65,7 +65,7 @@ func TestEntriesInheritParentACL(t *testing.T) {
 				if admin {
 					ann.Perms |= zk.PermAdmin
 				}
-				z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
+				z := dialZK(t, srv, identifiedAs("ann").Auth...)
 				create(t, z, "/closed", []zk.ACL{ann, bob, here})
 				h := acquire(t, dialWith(t, srv, identifiedAs("ann")).Mutex("/closed"))
 				found := listed(t, z, h.Node())
@@ -85,7 +85,7 @@ func TestEntriesInheritParentACL(t *testing.T) {
 func TestEntriesOfParentWithLargeACLAreClosed(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		ann := digestOf(t, srv, "ann")
-		z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
+		z := dialZK(t, srv, identifiedAs("ann").Auth...)
 		for _, n := range []int{300, 1200} { // about 8 KiB, and about 30 KiB
 			acl := []zk.ACL{ann}
 			for i := range n {
@@ -144,7 +144,7 @@ func TestCredentialsWithoutIdentity(t *testing.T) {
 // restricts the entries of later sessions.
 func TestParentACLIsReadInEachSession(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
-		z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
+		z := dialZK(t, srv, identifiedAs("ann").Auth...)
 		create(t, z, "/locks", nil)
 		c := dialWith(t, srv, identifiedAs("ann"))
 		everybody := zk.ACL{Perms: zk.PermAll, Scheme: "world", ID: "anyone"}
@@ -175,7 +175,7 @@ func TestRecreatedParentKeepsACL(t *testing.T) {
 	for name, waits := range map[string]bool{"between two acquires": false, "under a waiter": true} {
 		t.Run(name, func(t *testing.T) {
 			tidy(t, func(t *testing.T, srv *zktest.Server) {
-				z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
+				z := dialZK(t, srv, identifiedAs("ann").Auth...)
 				create(t, z, "/locks", zk.OpenACL())
 				c, m := dialWith(t, srv, identifiedAs("ann")), "/locks/job"
 				for range 2 { // the first finds no lock, and the second its list
