@@ -47,6 +47,9 @@ func (j *journal) note(what string) func(zklock.Event) {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		who, _ := e.Context.Value(acquirer{}).(string)
+		if e.Time.IsZero() || time.Since(e.Time) > time.Minute {
+			j.t.Errorf("%s %s happened at %v", what, who, e.Time)
+		}
 		if n, known := j.numbers[who]; known && n != e.Attempt {
 			j.t.Errorf("%s %s: attempt %d, before %d", what, who, e.Attempt, n)
 		}
@@ -178,9 +181,7 @@ func TestEventsOfLocals(t *testing.T) {
 		fifth := waiting(t, as(t.Context(), "fifth"), l)
 		j.told("wait fifth after 1")
 		time.Sleep(time.Second)
-		if err := srv.Dial(t).Delete(t.Context(), last.Node(), -1); err != nil {
-			t.Fatal(err)
-		}
+		remove(t, srv.Dial(t), last.Node())
 		<-last.Done()
 		release(t, <-fifth)
 		events = j.told("lost fourth held 1s", "acquire fifth", "release fifth")
@@ -202,9 +203,7 @@ func TestEventsOfClosedLocals(t *testing.T) {
 		o.Anonymous = true
 		c := dialWith(t, srv, o)
 		l := c.Mutex("local").LocalHandoff(5)
-		if _, err := l.Acquire(as(t.Context(), "holder")); err != nil {
-			t.Fatal(err)
-		}
+		acquireIn(t, as(t.Context(), "holder"), l)
 		var all sync.WaitGroup
 		for i := range 2 {
 			all.Go(func() {
@@ -241,10 +240,7 @@ func TestEventsOfHandOver(t *testing.T) {
 		j := newJournal(t)
 		c := dialWith(t, srv, j.hooks())
 		l := c.Mutex("memory")
-		first, err := l.Acquire(as(t.Context(), "first"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := acquireIn(t, as(t.Context(), "first"), l)
 		second := waiting(t, as(t.Context(), "second"), l)
 		third := waiting(t, as(t.Context(), "third"), l)
 		events := j.told("acquire first", "wait second after 1", "wait third after 2")
@@ -284,10 +280,7 @@ func TestEventsOfReleaseAsync(t *testing.T) {
 		l := c.Mutex("async")
 		srv.Delay(way)
 		for i, who := range []string{"a", "b", "c"} {
-			h, err := l.Acquire(as(t.Context(), who))
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := acquireIn(t, as(t.Context(), who), l)
 			if i > 0 {
 				before := string(rune('a' + i - 1))
 				j.told("release "+before+" held 1s", "acquire "+who)
@@ -314,15 +307,10 @@ func TestHooksOfAbandonedGrants(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		var mu sync.Mutex // guards held and most
 		held, grants := 0, 0
-		c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{
-			SessionTimeout: timeout, DialContext: srv.DialContext,
+		c := dialWith(t, srv, zklock.Options{
 			OnAcquire: func(zklock.Event) { mu.Lock(); held++; grants++; mu.Unlock() },
 			OnRelease: func(zklock.Event) { mu.Lock(); held--; mu.Unlock() },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
 		l := c.Mutex("abandoned")
 		release(t, acquire(t, l))
 		// The relay's delay puts the grant at the same instant as the context's end:
@@ -350,57 +338,28 @@ func TestHooksOfAbandonedGrants(t *testing.T) {
 	})
 }
 
-// TestEventsOfOneAttempt checks that all events of an acquire and its hold have one
-// number, and the context of the acquire.
+// TestEventsOfOneAttempt checks that all events of an acquire and its hold have one number,
+// and the mode and the context of the acquire.
 func TestEventsOfOneAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		type key struct{}
-		var events []string
-		told := func(name string) func(zklock.Event) {
-			return func(e zklock.Event) { // one at a time
-				who, _ := e.Context.Value(key{}).(string)
-				events = append(events, name+" "+who+" "+string(e.Mode)+" "+e.Held.String())
-				if e.Time.IsZero() || time.Since(e.Time) > time.Minute {
-					t.Errorf("%s happened at %v", name, e.Time)
-				}
-			}
-		}
-		numbers := map[string]uint64{}
-		c := dialWith(t, srv, zklock.Options{
-			OnWait: told("wait"), OnRelease: told("release"), OnLost: told("lost"),
-			OnAcquire: func(e zklock.Event) { told("acquire")(e); numbers[e.Context.Value(key{}).(string)] = e.Attempt },
-			OnFail:    func(e zklock.Event) { told("fail")(e); numbers[e.Context.Value(key{}).(string)] = e.Attempt },
-		})
-		as := func(who string) context.Context { return context.WithValue(t.Context(), key{}, who) }
-		first, err := c.RWMutex("a").Reader().Acquire(as("first"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Mutex("a").TryAcquire(as("second")); !errors.Is(err, zklock.ErrLocked) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		j := newJournal(t)
+		c := dialWith(t, srv, j.hooks())
+		first := acquireIn(t, as(t.Context(), "first"), c.RWMutex("a").Reader())
+		if _, err := c.Mutex("a").TryAcquire(as(t.Context(), "second")); !errors.Is(err, zklock.ErrLocked) {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)
-		ctx, cancel := context.WithTimeout(as("third"), time.Second)
+		ctx, cancel := context.WithTimeout(as(t.Context(), "third"), time.Second)
 		defer cancel()
 		if _, err := c.Mutex("a").Acquire(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		if err := first.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
-		want := []string{"acquire first shared 0s", "fail second exclusive 0s", "wait third exclusive 0s", "fail third exclusive 0s", "release first shared 1m1s"}
-		if len(events) != len(want) {
-			t.Fatalf("told %q", events)
-		}
-		for i, w := range want {
-			if events[i] != w {
-				t.Errorf("told %q, want %q", events[i], w)
+		release(t, first)
+		events := j.told("acquire first", "fail second", "wait third after 1", "fail third", "release first held 1m1s")
+		for i, want := range []zklock.Mode{zklock.Shared, zklock.Exclusive, zklock.Exclusive, zklock.Exclusive, zklock.Shared} {
+			if e := events[i]; e.Mode != want {
+				t.Errorf("event %d: %+v, want %s", i, e, want)
 			}
-		}
-		if numbers["first"] == numbers["second"] || numbers["second"] == numbers["third"] {
-			t.Errorf("attempts share numbers: %v", numbers)
 		}
 	})
 }
@@ -461,21 +420,12 @@ func TestHookMayEndItsGoroutine(t *testing.T) {
 // TestOnWaitTellsNewPosition checks that OnWait is called again when a waiter has another
 // predecessor, with its new position.
 func TestOnWaitTellsNewPosition(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		hold := acquire(t, dial(t, srv).Mutex("a"))
 		ctx, leave := context.WithCancel(t.Context())
-		gone := make(chan error, 1)
-		go func() {
-			_, err := dial(t, srv).Mutex("a").Acquire(ctx)
-			gone <- err
-		}()
-		synctest.Wait()
+		gone := waiting(t, ctx, dial(t, srv).Mutex("a"))
 		told := make(chan int, 4)
-		granted := make(chan *zklock.Hold, 1)
-		go func() {
-			granted <- acquire(t, dialWith(t, srv, zklock.Options{OnWait: func(e zklock.Event) { told <- e.Ahead }}).Mutex("a"))
-		}()
+		next := waiting(t, t.Context(), dialWith(t, srv, zklock.Options{OnWait: func(e zklock.Event) { told <- e.Ahead }}).Mutex("a"))
 		if ahead := <-told; ahead != 2 {
 			t.Errorf("%d ahead, want 2", ahead)
 		}
@@ -484,11 +434,7 @@ func TestOnWaitTellsNewPosition(t *testing.T) {
 			t.Errorf("%d ahead after one left, want 1", ahead)
 		}
 		<-gone
-		if err := hold.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := (<-granted).Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		release(t, hold)
+		release(t, <-next)
 	})
 }

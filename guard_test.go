@@ -118,11 +118,7 @@ func TestGuardWithLostReply(t *testing.T) {
 			c, op := dial(t, srv), srv.Dial(t)
 			read := ledger(t, op)
 			h := acquire(t, c.Mutex("a"))
-			fault := srv.DropRequest
-			if reply {
-				fault = srv.DropReply
-			}
-			f := fault(zktest.Match{Op: "multi", Path: "/zklock/a/"})
+			f := drop(srv, reply, zktest.Match{Op: "multi", Path: "/zklock/a/"})
 			err := h.Guard(t.Context(), write("1"))
 			wants(t, "a guard whose answer is lost", err, zk.ErrConnectionLost)
 			<-f.Done()
@@ -371,9 +367,7 @@ func TestRunOfBrokenHoldIsNotRecorded(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
-				t.Fatal(err)
-			}
+			remove(t, op, h.Node())
 			wants(t, "deleted", h.RecordRun(t.Context()), zklock.ErrLost)
 			_ = h.Release(t.Context())
 		}
@@ -393,13 +387,9 @@ func TestHostileRunRecord(t *testing.T) {
 		c, op := dial(t, srv), srv.Dial(t)
 		h := acquire(t, c.Mutex("job"))
 		defer release(t, h)
-		if _, _, err := op.Create(t.Context(), "/zklock/job-done", nil, nil, zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, op, "/zklock/job-done", nil)
 		for _, data := range []string{"", "x", "[]", `{}`, `{"began":-1}`, `{"began":"1"}`, `{"began":1e400}`, `{"began":9223372036854775807}`, `{"began":1,"x":"` + strings.Repeat("y", 1<<16) + `"}`} {
-			if _, err := op.Set(t.Context(), "/zklock/job-done", []byte(data), -1); err != nil {
-				t.Fatal(err)
-			}
+			set(t, op, "/zklock/job-done", data)
 			_, within, err := h.RanWithin(t.Context(), time.Hour)
 			if within || err == nil || !strings.Contains(err.Error(), "the znode does not contain a run: /zklock/job-done; delete it") {
 				t.Errorf("%.40s: %t, %v", data, within, err)
@@ -418,9 +408,7 @@ func TestHostileRunRecord(t *testing.T) {
 			{fmt.Sprintf(`{"began":%d}`, now.Add(30*time.Minute).UnixMilli()), true, ""}, // the clock was set back
 			{fmt.Sprintf(`{"began":%d}`, now.Add(3*time.Hour).UnixMilli()), false, ""},
 		} {
-			if _, err := op.Set(t.Context(), "/zklock/job-done", []byte(row.data), -1); err != nil {
-				t.Fatal(err)
-			}
+			set(t, op, "/zklock/job-done", row.data)
 			last, within, err := h.RanWithin(t.Context(), time.Hour)
 			if err != nil || within != row.within || last.Owner.Host != row.host {
 				t.Errorf("%s: %q, %t, %v", row.data, last.Owner.Host, within, err)
@@ -462,10 +450,7 @@ func forgedRun() []byte { return fmt.Appendf(nil, `{"began":%d}`, time.Now().Uni
 // runs, nor read the records that replace it.
 func TestRunRecordOfStrangerIsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		eve := srv.Dial(t)
-		if err := eve.AddAuth(t.Context(), "digest", []byte("eve:1")); err != nil {
-			t.Fatal(err)
-		}
+		eve := dialZK(t, srv, zk.Auth{Scheme: "digest", Data: []byte("eve:1")})
 		readable := slices.Concat(zk.CreatorACL(), zk.OpenACL())
 		readable[1].Perms = zk.PermRead
 		byName := slices.Concat(zk.CreatorACL(), zk.DigestACL(zk.PermRead|zk.PermWrite, "ann", "password"))
@@ -490,9 +475,7 @@ func TestRunRecordOfAnotherIdentityCounts(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		use := zk.PermAll &^ zk.PermWrite
 		both := slices.Concat(zk.DigestACL(use, "ann", "password"), zk.DigestACL(use, "bob", "password"))
-		if _, _, err := srv.Dial(t).Create(t.Context(), "/team", nil, both, zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, srv.Dial(t), "/team", both)
 		for i, by := range []string{"ann", "bob", "ann"} {
 			c := dialWith(t, srv, identifiedAs(by))
 			h := acquire(t, c.Mutex("/team/job"))
@@ -532,10 +515,7 @@ func TestRunRecordCountsAfterLostACL(t *testing.T) {
 // another password, cannot write the record, although the servers hide the hash that differs.
 func TestRunRecordOfSameUserNameIsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		eve := srv.Dial(t)
-		if err := eve.AddAuth(t.Context(), "digest", []byte("ann:evil")); err != nil {
-			t.Fatal(err)
-		}
+		eve := dialZK(t, srv, zk.Auth{Scheme: "digest", Data: []byte("ann:evil")})
 		acl := slices.Concat(zk.CreatorACL(), zk.OpenACL())
 		acl[1].Perms = zk.PermRead
 		ann := dialWith(t, srv, identifiedWith("ann", acl))
@@ -570,32 +550,26 @@ func TestUnreadableRunRecord(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		eve := srv.Dial(t)
 		hidden := zk.DigestACL(zk.PermAll, "eve", "1")
-		create := func(path string, acl []zk.ACL) {
-			t.Helper()
-			if _, _, err := eve.Create(t.Context(), path, nil, acl, zk.ModePersistent); err != nil {
-				t.Fatal(err)
-			}
-		}
 		admin := slices.Concat(hidden, zk.DigestACL(zk.PermAdmin, "ann", "password"))
 		for name, acl := range map[string][]zk.ACL{"hidden": hidden, "admin": admin} {
 			h := acquire(t, dialWith(t, srv, identifiedWith("ann", zk.CreatorACL())).Mutex(name))
 			defer release(t, h)
-			create("/zklock/"+name+"-done", acl)
+			create(t, eve, "/zklock/"+name+"-done", acl)
 			expectReplacedRun(t, name, h)
 		}
 
 		team := slices.Concat(zk.DigestACL(zk.PermAll, "ann", "password"), zk.DigestACL(zk.PermAll, "bob", "password"))
-		create("/team", zk.OpenACL())
-		create("/team/job", team)
-		create("/masked", zk.OpenACL())
-		create("/masked/job", zk.DigestACL(zk.PermAll&^zk.PermAdmin, "ann", "password"))
-		create("/address", zk.OpenACL())
-		create("/address/job", []zk.ACL{{Perms: zk.PermAll, Scheme: "ip", ID: "0.0.0.0/0"}, {Perms: zk.PermAll, Scheme: "ip", ID: "::/0"}})
-		create("/open", zk.OpenACL())
+		create(t, eve, "/team", zk.OpenACL())
+		create(t, eve, "/team/job", team)
+		create(t, eve, "/masked", zk.OpenACL())
+		create(t, eve, "/masked/job", zk.DigestACL(zk.PermAll&^zk.PermAdmin, "ann", "password"))
+		create(t, eve, "/address", zk.OpenACL())
+		create(t, eve, "/address/job", []zk.ACL{{Perms: zk.PermAll, Scheme: "ip", ID: "0.0.0.0/0"}, {Perms: zk.PermAll, Scheme: "ip", ID: "::/0"}})
+		create(t, eve, "/open", zk.OpenACL())
 		for _, parent := range []string{"/team", "/masked", "/address", "/open"} {
 			h := acquire(t, dialWith(t, srv, identifiedAs("ann")).Mutex(parent+"/job"))
 			defer release(t, h)
-			create(parent+"/job-done", hidden)
+			create(t, eve, parent+"/job-done", hidden)
 			_, within, err := h.RanWithin(t.Context(), time.Hour)
 			wants(t, parent, err, zk.ErrNoAuth)
 			if within || !strings.Contains(fmt.Sprint(err), "give the client READ on the znode, or delete it") {
@@ -617,9 +591,7 @@ func TestRunRecordWithCopiedACLCounts(t *testing.T) {
 			if closed {
 				above, acl = "/closed", only
 			}
-			if _, _, err := eve.Create(t.Context(), above, nil, acl, zk.ModePersistent); err != nil {
-				t.Fatal(err)
-			}
+			create(t, eve, above, acl)
 			ann := dialWith(t, srv, identifiedWith("ann", zk.CreatorACL()))
 			h := acquire(t, ann.Mutex(above+"/job"))
 			defer release(t, h)
@@ -638,26 +610,23 @@ func TestRunRecordWithCopiedACLCounts(t *testing.T) {
 func TestRunIsRecordedAcrossLostConnections(t *testing.T) {
 	const job, done = "/zklock/job", "/zklock/job-done"
 	for _, lost := range []zktest.Match{{Op: "exists", Path: job}, {Op: "getData", Path: done}, {Op: "getACL", Path: done}, {Op: "multi", Path: job}} {
-		for what, fault := range map[string]func(*zktest.Server, zktest.Match) *zktest.Fault{
-			"request": func(srv *zktest.Server, m zktest.Match) *zktest.Fault { return srv.DropRequest(m) },
-			"reply":   func(srv *zktest.Server, m zktest.Match) *zktest.Fault { return srv.DropReply(m) },
-		} {
+		for what, reply := range map[string]bool{"request": false, "reply": true} {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				l := dialWith(t, srv, identifiedWith("ann", zk.CreatorACL())).Mutex("job")
 				for round, exists := range []bool{false, true} {
 					h := acquire(t, l)
-					f := fault(srv, lost)
+					f := drop(srv, reply, lost)
 					if err := h.RecordRun(t.Context()); err != nil {
 						t.Errorf("%s of %s, round %d: %v", what, lost.Op, round, err)
 					}
 					if f.Stop(); f.Count() == 0 && (exists || lost.Op != "getACL") {
 						t.Errorf("%s of %s, round %d: nothing was lost", what, lost.Op, round)
 					}
-					_, stat, err := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth }).Get(t.Context(), done)
+					_, stat, err := dialZK(t, srv, identifiedAs("ann").Auth...).Get(t.Context(), done)
 					if err != nil || int(stat.Version) != round {
 						t.Errorf("%s of %s, round %d: the version of the record is %d, %v", what, lost.Op, round, stat.Version, err)
 					}
-					f = fault(srv, lost)
+					f = drop(srv, reply, lost)
 					last, within, err := h.RanWithin(t.Context(), time.Hour)
 					if f.Stop(); last.Token != h.Token() || !within || err != nil {
 						t.Errorf("%s of %s, round %d: %+v, %t, %v", what, lost.Op, round, last, within, err)
@@ -675,7 +644,7 @@ func TestUnknownOutcomeOfRunIsReported(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
 		bubble(t, func(t *testing.T, srv *zktest.Server) {
 			l := dialWith(t, srv, identifiedWith("ann", zk.CreatorACL())).Mutex("job")
-			op := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
+			op := dialZK(t, srv, identifiedAs("ann").Auth...)
 			h := acquire(t, l)
 			var reads atomic.Int64
 			srv.DelayFunc(func(f zktest.Frame) time.Duration {

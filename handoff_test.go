@@ -157,9 +157,7 @@ func TestLocalHandoffCancelled(t *testing.T) {
 		if entries := inspect(t, l); len(entries) != 1 || entries[0].Node != mine.Node() {
 			t.Errorf("in the queue: %v", entries)
 		}
-		if err := srv.Dial(t).Delete(t.Context(), mine.Node(), -1); err != nil {
-			t.Fatal(err)
-		}
+		remove(t, srv.Dial(t), mine.Node())
 		<-mine.Done()
 		if err := mine.Release(t.Context()); !errors.Is(err, zklock.ErrLost) {
 			t.Errorf("of the lost one: %v", err)
@@ -170,31 +168,6 @@ func TestLocalHandoffCancelled(t *testing.T) {
 		}
 		release(t, again)
 		all.Wait()
-	})
-}
-
-// TestLocalHandoffClosed checks that no waiter is left when the client is closed.
-func TestLocalHandoffClosed(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := zklock.New(srv.Dial(t), nil)
-		l := c.Mutex("local").LocalHandoff(5)
-		h := acquire(t, l)
-		var all sync.WaitGroup
-		for range 3 {
-			all.Go(func() {
-				if _, err := l.Acquire(t.Context()); !errors.Is(err, zklock.ErrClosed) {
-					t.Errorf("of a closed client: %v", err)
-				}
-			})
-		}
-		time.Sleep(time.Second)
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-		all.Wait()
-		if err := h.Err(); !errors.Is(err, zklock.ErrLost) {
-			t.Errorf("the hold: %v", err)
-		}
 	})
 }
 
@@ -292,11 +265,7 @@ func TestLocalHandoffDowngraded(t *testing.T) {
 // again acquires under the context of a hold.
 func again(t *testing.T, h *zklock.Hold, l *zklock.Lock) *zklock.Hold {
 	t.Helper()
-	inner, err := l.Acquire(under(t, h))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return inner
+	return acquireIn(t, under(t, h), l)
 }
 
 // TestReentry checks that re-entering sends no request and keeps znode and token, and
@@ -350,17 +319,8 @@ func TestReentryLost(t *testing.T) {
 			t.Errorf("what was released before: %v", err)
 		}
 		// Under a hold that has ended, but in a live context, it is an ordinary acquire.
-		release(t, again2(t, context.WithoutCancel(under(t, h)), l))
+		release(t, acquireIn(t, context.WithoutCancel(under(t, h)), l))
 	})
-}
-
-func again2(t *testing.T, ctx context.Context, l *zklock.Lock) *zklock.Hold {
-	t.Helper()
-	h, err := l.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
 }
 
 // TestReentryModes checks which acquires succeed at once under which holds, with and
@@ -565,7 +525,7 @@ func TestContextMayCallHold(t *testing.T) {
 			}
 		}}
 		for _, l := range []*zklock.Lock{c.Mutex("inner"), c.Mutex("outer").Reentrant(), zklock.All(c.Mutex("a"), c.Mutex("b"))} {
-			release(t, again2(t, ctx, l))
+			release(t, acquireIn(t, ctx, l))
 		}
 		release(t, h)
 	})

@@ -76,9 +76,7 @@ func TestReleaseAsyncLost(t *testing.T) {
 			t.Errorf("with a lost answer: %v", err)
 		}
 		h = acquire(t, c.Mutex("async"))
-		if err := srv.Dial(t).Delete(t.Context(), h.Node(), -1); err != nil {
-			t.Fatal(err)
-		}
+		remove(t, srv.Dial(t), h.Node())
 		<-h.Done()
 		if err := h.ReleaseAsync(); !errors.Is(err, zklock.ErrLost) {
 			t.Errorf("of a lost hold: %v", err)
@@ -137,9 +135,7 @@ func TestSoleUse(t *testing.T) {
 		if n := lists.Count(); n > 0 {
 			t.Errorf("%d listings of a lock that only one client uses", n)
 		}
-		if err := z.Delete(t.Context(), "/zklock/sole", -1); err != nil {
-			t.Fatal(err)
-		}
+		remove(t, z, "/zklock/sole")
 		use(other.Mutex("sole"), learns+more-1)
 		h := acquire(t, other.Mutex("sole"))
 		if !strings.HasSuffix(h.Node(), fmt.Sprintf("%010d", learns+more-1)) {
@@ -248,31 +244,17 @@ func TestHandOverInMemory(t *testing.T) {
 // TestHandOverCancelled checks that a cancelled waiter is skipped.
 func TestHandOverCancelled(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		l := c.Mutex("cancelled")
+		l := dial(t, srv).Mutex("cancelled")
 		h := acquire(t, l)
 		ctx, cancel := context.WithCancel(t.Context())
-		var all sync.WaitGroup
-		all.Go(func() {
-			if _, err := l.Acquire(ctx); !errors.Is(err, context.Canceled) {
-				t.Errorf("given up: %v", err)
-			}
-		})
-		time.Sleep(time.Second)
-		next := waiting(t, t.Context(), l)
-		time.Sleep(time.Second)
+		first, next := waiting(t, ctx, l), waiting(t, t.Context(), l)
 		cancel()
-		time.Sleep(time.Second)
-		select {
-		case <-next:
-			t.Error("granted by the end of a waiter")
-		default:
+		if <-first != nil {
+			t.Error("a cancelled waiter was granted")
 		}
-		if err := h.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		release(t, <-next)
-		all.Wait()
+		pending(t, "the end of a waiter", next)
+		release(t, h)
+		release(t, got(t, "the next", next))
 	})
 }
 
@@ -480,14 +462,9 @@ func TestReleaseReportsEndedSession(t *testing.T) {
 func TestJeopardy(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		told := make(chan error, 10)
-		c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{
-			SessionTimeout: timeout, DialContext: srv.DialContext,
+		c := dialWith(t, srv, zklock.Options{
 			OnJeopardy: func(e zklock.Event) { told <- e.Err },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
 		h := acquire(t, c.Mutex("jeopardy"))
 		time.Sleep(timeout / 4) // a heartbeat is answered
 		srv.Delay(timeout / 4)
@@ -641,9 +618,7 @@ func TestBrokenHoldIsNotHandedOver(t *testing.T) {
 		h := acquire(t, a.Mutex("broken"))
 		other := waiting(t, t.Context(), b.Mutex("broken"))
 		next := waiting(t, t.Context(), a.Mutex("broken"))
-		if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
-			t.Fatal(err)
-		}
+		remove(t, op, h.Node())
 		between := got(t, "the other client's", other)
 		if err := h.Release(t.Context()); !errors.Is(err, zklock.ErrLost) {
 			t.Errorf("released: %v", err)
@@ -663,9 +638,7 @@ func TestBrokenLocalHandoff(t *testing.T) {
 		l := c.Mutex("broken-local").LocalHandoff(2)
 		h := acquire(t, l)
 		waiter := waiting(t, t.Context(), l)
-		if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
-			t.Fatal(err)
-		}
+		remove(t, op, h.Node())
 		release(t, h) // passes it on, and does not ask the servers
 		next := got(t, "the next", waiter)
 		synctest.Wait()
@@ -673,9 +646,7 @@ func TestBrokenLocalHandoff(t *testing.T) {
 			t.Errorf("passed on: %v", next.Err())
 		}
 		h = acquire(t, l)
-		if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
-			t.Fatal(err)
-		}
+		remove(t, op, h.Node())
 		if err := h.Release(t.Context()); !errors.Is(err, zklock.ErrDeleted) {
 			t.Errorf("released: %v", err)
 		}
@@ -690,9 +661,7 @@ func TestBrokenHoldsThatChanged(t *testing.T) {
 		c, op := dial(t, srv), srv.Dial(t)
 		broken := func(h *zklock.Hold) {
 			t.Helper()
-			if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
-				t.Fatal(err)
-			}
+			remove(t, op, h.Node())
 			if err := h.Release(t.Context()); !errors.Is(err, zklock.ErrDeleted) {
 				t.Errorf("released: %v", err)
 			}
@@ -714,9 +683,7 @@ func TestBrokenHoldsThatChanged(t *testing.T) {
 
 		// A verification before the release finds it out as well.
 		h := acquire(t, c.Mutex("changed"))
-		if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
-			t.Fatal(err)
-		}
+		remove(t, op, h.Node())
 		for what, err := range map[string]error{"verified": h.Verify(t.Context()), "released": h.Release(t.Context())} {
 			if !errors.Is(err, zklock.ErrDeleted) {
 				t.Errorf("%s: %v", what, err)
@@ -736,9 +703,7 @@ func TestReasonsOfLosses(t *testing.T) {
 			t.Fatal(err)
 		}
 		other := srv.Dial(t)
-		if err := other.Delete(t.Context(), h.Node(), -1); err != nil {
-			t.Fatal(err)
-		}
+		remove(t, other, h.Node())
 		if err := <-lost; !errors.Is(err, zklock.ErrDeleted) || !errors.Is(err, zklock.ErrLost) || errors.Is(err, zklock.ErrNoQuorum) {
 			t.Errorf("deleted: %v", err)
 		}
@@ -759,9 +724,7 @@ func TestLogLinesEscapePaths(t *testing.T) {
 		var text, object bytes.Buffer
 		c := zklock.New(dialZK(t, srv), &zklock.Options{Logger: slog.New(slog.NewMultiHandler(slog.NewTextHandler(&text, nil), slog.NewJSONHandler(&object, nil)))})
 		h := acquire(t, c.Mutex("a\u2800\u202e"))
-		if err := srv.Dial(t).Delete(t.Context(), h.Node(), -1); err != nil {
-			t.Fatal(err)
-		}
+		remove(t, srv.Dial(t), h.Node())
 		<-h.Done()
 		synctest.Wait()
 		if !strings.Contains(text.String(), `lock=/zklock/a\u2800\u202e `) || !strings.Contains(object.String(), `"lock":"/zklock/a\\u2800\\u202e"`) {
@@ -776,6 +739,17 @@ type panicHandler struct{ slog.Handler }
 func (panicHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 func (panicHandler) Handle(context.Context, slog.Record) error        { panic("logged") }
 
+// closePanics closes a client whose logger panics.
+func closePanics(t *testing.T, c *zklock.Client) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Error("the handler did not panic")
+		}
+	}()
+	c.Close()
+}
+
 // TestPanicOfLoggerLosesNoDone checks that Done of each hold closes, and that a second Close
 // returns, although the handler of the logger panics at the loss of the first hold, and the
 // caller recovers.
@@ -787,14 +761,7 @@ func TestPanicOfLoggerLosesNoDone(t *testing.T) {
 		for _, name := range []string{"a", "b", "c"} {
 			ends = append(ends, acquire(t, c.Mutex(name)).Done())
 		}
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Error("the handler did not panic")
-				}
-			}()
-			c.Close()
-		}()
+		closePanics(t, c)
 		synctest.Wait()
 		for i, end := range ends {
 			select {
@@ -820,14 +787,7 @@ func TestPanicOfLoggerKeepsErrorOfClose(t *testing.T) {
 		acquire(t, c.Mutex("a"))
 		srv.Pause()
 		defer srv.Resume()
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Error("the handler did not panic")
-				}
-			}()
-			c.Close()
-		}()
+		closePanics(t, c)
 		if err := c.Close(); err == nil {
 			t.Error("a second Close reports no znodes that are left")
 		}

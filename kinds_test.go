@@ -185,11 +185,7 @@ func TestExhaustedSequenceNamesZnode(t *testing.T) {
 		if err := c.Resize(t.Context(), "sized", 2); err != nil {
 			t.Fatal(err)
 		}
-		custom, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: srv.DialContext, Layout: zklock.Layout{Exclusive: "-W-"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer custom.Close()
+		custom := dialWith(t, srv, zklock.Options{Layout: zklock.Layout{Exclusive: "-W-"}})
 		for _, test := range []struct {
 			l     *zklock.Lock
 			znode string
@@ -264,9 +260,7 @@ func TestSemaphoreShown(t *testing.T) {
 		next, last := waiting(t, t.Context(), b.Semaphore("shown", 2)), waiting(t, t.Context(), l)
 		stray := "/zklock/shown/leases/stray"
 		op := srv.Dial(t)
-		if _, _, err := op.Create(t.Context(), stray, nil, nil, zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, op, stray, nil)
 		byName, err := a.Inspect(t.Context(), "shown")
 		if err != nil {
 			t.Fatal(err)
@@ -336,9 +330,7 @@ func TestSemaphoreOfCurator(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
 		for _, dir := range []string{"/cur", "/cur/leases", "/cur/locks"} {
-			if _, _, err := op.Create(t.Context(), dir, nil, nil, zk.ModePersistent); err != nil {
-				t.Fatal(err)
-			}
+			create(t, op, dir, nil)
 		}
 		lease := "/cur/leases/_c_01234567-89ab-cdef-0123-456789abcdef-lease-"
 		one, two := foreign(t, op, lease, "10.0.0.1"), foreign(t, op, lease, "10.0.0.2")
@@ -573,9 +565,7 @@ func TestAllErrors(t *testing.T) {
 			many[i] = c.Mutex(fmt.Sprint("many/", i))
 		}
 		for what, l := range map[string]*zklock.Lock{
-			"nothing":                 zklock.All(),
 			"nil":                     zklock.All(c.Mutex("a"), nil),
-			"the zero Lock":           zklock.All(new(zklock.Lock)),
 			"one path twice":          zklock.All(c.Mutex("a"), c.Mutex("b"), c.RWMutex("/zklock/a").Reader()),
 			"a semaphore's path":      zklock.All(c.Mutex("a"), c.Semaphore("a", 2)),
 			"a semaphore's gate":      zklock.All(c.Mutex("a/locks"), c.Semaphore("a", 2)),
@@ -588,7 +578,6 @@ func TestAllErrors(t *testing.T) {
 			"a mutex in order":        c.Mutex("a").InOrder(),
 			"a bad semaphore":         zklock.All(c.Semaphore("a", 0)),
 			"a bad one, in order":     zklock.All().InOrder(),
-			"the zero Lock alone":     new(zklock.Lock),
 		} {
 			_, err := l.Acquire(t.Context())
 			wants(t, what, err, zklock.ErrInvalidLock)
@@ -654,9 +643,7 @@ func TestAllRepliesLost(t *testing.T) {
 func TestAllInMissingParents(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
-		if _, _, err := op.Create(t.Context(), "/forbidden", nil, zk.ReadACL(), zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, op, "/forbidden", zk.ReadACL())
 		_, err := zklock.All(c.Mutex("a"), c.Mutex("/forbidden/b")).Acquire(t.Context())
 		if !errors.Is(err, zk.ErrNoAuth) {
 			t.Errorf("%v", err)
@@ -702,12 +689,7 @@ func resize(t *testing.T, c *zklock.Client, name string, n int) {
 // dialZK returns a ZooKeeper client, as other programs use one.
 func dialZK(t *testing.T, srv *zktest.Server, auth ...zk.Auth) *zk.Client {
 	t.Helper()
-	z, err := zk.Dial(t.Context(), srv.Servers(), &zk.Options{Auth: auth, DialContext: srv.DialContext})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = z.Close() })
-	return z
+	return srv.Dial(t, func(o *zk.Options) { o.Auth = auth })
 }
 
 // TestResize checks that a larger size grants the waiters that it has room for, and that a
@@ -765,7 +747,7 @@ func (r *recorder) Write(b []byte) (int, error) {
 func TestLateResizeChangesNothing(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		var conn *recorder
-		c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{
+		c := dialWith(t, srv, zklock.Options{
 			SessionTimeout: timeout,
 			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 				under, err := srv.DialContext(ctx, network, addr)
@@ -773,10 +755,6 @@ func TestLateResizeChangesNothing(t *testing.T) {
 				return conn, err
 			},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
 		other := dial(t, srv)
 		resize(t, c, "sem", 2)
 		resize(t, other, "sem", 3)
@@ -880,9 +858,7 @@ func TestResizeErrors(t *testing.T) {
 		resize(t, c, "sem", 2)
 		z := dialZK(t, srv)
 		for _, data := range []string{"", "3", "\x00\x00\x00\x00", "\xff\xff\xff\xff", "\x80\x00\x00\x00", "\x00\x00\x00\x00\x03"} {
-			if _, err := z.Set(t.Context(), l.Path()+"/size", []byte(data), -1); err != nil {
-				t.Fatal(err)
-			}
+			set(t, z, l.Path()+"/size", data)
 			wants(t, fmt.Sprintf("the data %q", data), second(l.Acquire(t.Context())), zklock.ErrSize)
 			wants(t, fmt.Sprintf("a try with the data %q", data), second(l.TryAcquire(t.Context())), zklock.ErrSize)
 		}
@@ -907,9 +883,7 @@ func TestDeletedSizeEndsWait(t *testing.T) {
 			failed <- err
 		}()
 		synctest.Wait()
-		if err := dialZK(t, srv).Delete(t.Context(), l.Path()+"/size", -1); err != nil {
-			t.Fatal(err)
-		}
+		remove(t, dialZK(t, srv), l.Path()+"/size")
 		wants(t, "without a size", <-failed, zklock.ErrSize)
 		release(t, h)
 		resize(t, c, "sem", 1)
@@ -967,9 +941,7 @@ func TestSizeKeepsAccess(t *testing.T) {
 				auth := zk.Auth{Scheme: "digest", Data: []byte("ann:secret")}
 				ann := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{auth}, ACL: acl})
 				z := dialZK(t, srv, auth)
-				if _, _, err := z.Create(t.Context(), "/ann", nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
-					t.Fatal(err)
-				}
+				create(t, z, "/ann", zk.CreatorACL())
 				resize(t, ann, "/ann/team/sem", 2)
 				h := acquire(t, ann.ResizableSemaphore("/ann/team/sem").Permits(2))
 				eve := dial(t, srv)
@@ -1004,9 +976,7 @@ func TestSizeBelowNewClosedZnodeIsClosed(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- c.Resize(t.Context(), "/sem", 2) }() // ends with Resize
 		synctest.Wait()
-		if _, _, err := z.Create(t.Context(), "/sem", nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, z, "/sem", zk.CreatorACL())
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}

@@ -30,17 +30,17 @@ func bubble(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
 
 func dial(t *testing.T, srv *zktest.Server) *zklock.Client {
 	t.Helper()
-	c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{SessionTimeout: timeout, DialContext: srv.DialContext})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	return c
+	return dialWith(t, srv, zklock.Options{})
 }
 
 func acquire(t *testing.T, l *zklock.Lock) *zklock.Hold {
 	t.Helper()
-	h, err := l.Acquire(t.Context())
+	return acquireIn(t, t.Context(), l)
+}
+
+func acquireIn(t *testing.T, ctx context.Context, l *zklock.Lock) *zklock.Hold {
+	t.Helper()
+	h, err := l.Acquire(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,14 +70,10 @@ func TestRepliesLost(t *testing.T) {
 		for _, reply := range []bool{true, false} {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				l, other := dial(t, srv).Mutex("lost"), dial(t, srv).Mutex("lost")
-				fault := srv.DropRequest
-				if reply {
-					fault = srv.DropReply
-				}
 				if op == "connect" {
 					srv.CutConnections()
 				}
-				f := fault(zktest.Match{Op: op})
+				f := drop(srv, reply, zktest.Match{Op: op})
 				defer f.Stop()
 				h := acquire(t, l)
 				if n := entries(t, other); n != 1 && op != "create2" {
@@ -131,20 +127,10 @@ func TestOverwrittenWithReplyLost(t *testing.T) {
 	for _, layout := range []zklock.Layout{{}, custom} {
 		bubble(t, func(t *testing.T, srv *zktest.Server) {
 			way := srv.Route(t)
-			c, err := zklock.Dial(t.Context(), way.Servers(), &zklock.Options{SessionTimeout: timeout, DialContext: way.DialContext, Layout: layout})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
+			c := dialWith(t, srv, zklock.Options{DialContext: way.DialContext, Layout: layout})
 			op, node, l := srv.Dial(t), "/zklock/a/b", c.Mutex("a/b")
 			if layout == (zklock.Layout{}) {
 				l = c.NodeLock("a/b")
-			}
-			overwrite := func(node string) {
-				t.Helper()
-				if _, err := op.Set(t.Context(), node, []byte("__REVOKE__"), -1); err != nil {
-					t.Fatal(err)
-				}
 			}
 			release(t, acquire(t, l)) // which creates the parents
 			way.Delay(50 * time.Millisecond)
@@ -158,10 +144,10 @@ func TestOverwrittenWithReplyLost(t *testing.T) {
 				}
 				node += "/" + names[0]
 			}
-			overwrite(node)
+			set(t, op, node, "__REVOKE__")
 			time.Sleep(timeout)
 			h := got(t, "the first", first)
-			overwrite(h.Node())
+			set(t, op, h.Node(), "__REVOKE__")
 			f = way.DropReply(zktest.Match{Op: "create2"})
 			second := waiting(t, t.Context(), l)
 			<-f.Done()
@@ -194,9 +180,7 @@ func TestManyLocks(t *testing.T) {
 			}
 		}
 		op := srv.Dial(t)
-		if err := op.Delete(t.Context(), holds[700].Node(), -1); err != nil {
-			t.Fatal(err)
-		}
+		remove(t, op, holds[700].Node())
 		time.Sleep(timeout/8 + time.Second)
 		for i, h := range holds {
 			if (h.Err() != nil) != (i == 700) {
@@ -214,9 +198,7 @@ func TestHoldOutlivesListingAboveLimit(t *testing.T) {
 		bubble(t, func(t *testing.T, srv *zktest.Server) {
 			op := srv.Dial(t)
 			for _, path := range []string{"/long", "/long/" + strings.Repeat("x", size)} {
-				if _, _, err := op.Create(t.Context(), path, nil, nil, zk.ModePersistent); err != nil {
-					t.Fatal(err)
-				}
+				create(t, op, path, nil)
 			}
 			session := srv.Dial(t, func(o *zk.Options) { o.SessionTimeout, o.MaxReply = timeout, 4<<10 })
 			session.Listen(zk.Listener{State: func(s zk.StateChange) {
@@ -260,9 +242,7 @@ func TestHeartbeatOfLongChroot(t *testing.T) {
 		op, chroot := srv.Dial(t), ""
 		for range 12 {
 			chroot += "/" + strings.Repeat("x", 200)
-			if _, _, err := op.Create(t.Context(), chroot, nil, nil, zk.ModePersistent); err != nil {
-				t.Fatal(err)
-			}
+			create(t, op, chroot, nil)
 		}
 		c, err := zklock.Dial(t.Context(), srv.Servers()+chroot, &zklock.Options{SessionTimeout: timeout, DialContext: srv.DialContext})
 		if err != nil {
@@ -290,15 +270,11 @@ func TestMaxRequest(t *testing.T) {
 		const limit = 16 << 10
 		srv := zktest.Start(t, func(o *zkserver.Options) { o.MaxFrame = limit })
 		var connections atomic.Int32
-		c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{SessionTimeout: timeout, ServerTick: timeout / 8, MaxRequest: limit,
+		c := dialWith(t, srv, zklock.Options{ServerTick: timeout / 8, MaxRequest: limit,
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				connections.Add(1)
 				return srv.DialContext(ctx, network, address)
 			}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
 		mutexes := func(name string, n int) (locks []*zklock.Lock) {
 			for i := range n {
 				locks = append(locks, c.Mutex(fmt.Sprintf("%s-%d", strings.Repeat(name, 100), i)))
@@ -395,7 +371,9 @@ func dialWith(t *testing.T, srv *zktest.Server, o zklock.Options) *zklock.Client
 	if o.SessionTimeout == 0 {
 		o.SessionTimeout = timeout
 	}
-	o.DialContext = srv.DialContext
+	if o.DialContext == nil {
+		o.DialContext = srv.DialContext
+	}
 	c, err := zklock.Dial(t.Context(), srv.Servers(), &o)
 	if err != nil {
 		t.Fatal(err)
@@ -505,11 +483,34 @@ func foreign(t *testing.T, op *zk.Client, prefix, data string) string {
 	return node
 }
 
+// create creates a persistent znode without data.
+func create(t *testing.T, op *zk.Client, node string, acl []zk.ACL) {
+	t.Helper()
+	if _, _, err := op.Create(t.Context(), node, nil, acl, zk.ModePersistent); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func set(t *testing.T, op *zk.Client, node, data string) {
+	t.Helper()
+	if _, err := op.Set(t.Context(), node, []byte(data), -1); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func remove(t *testing.T, op *zk.Client, node string) {
 	t.Helper()
 	if err := op.Delete(t.Context(), node, -1); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// drop loses the next reply that matches, or the next request.
+func drop(srv *zktest.Server, reply bool, m zktest.Match) *zktest.Fault {
+	if reply {
+		return srv.DropReply(m)
+	}
+	return srv.DropRequest(m)
 }
 
 // TestZeroLocks checks that locks that no client made fail with an error, and so do
@@ -603,11 +604,7 @@ func TestNodeLockRepliesLost(t *testing.T) {
 		for _, reply := range []bool{true, false} {
 			tidy(t, func(t *testing.T, srv *zktest.Server) {
 				a, b := dial(t, srv).NodeLock("doubt"), dial(t, srv).NodeLock("doubt")
-				fault := srv.DropRequest
-				if reply {
-					fault = srv.DropReply
-				}
-				f := fault(zktest.Match{Op: op, Path: a.Path()})
+				f := drop(srv, reply, zktest.Match{Op: op, Path: a.Path()})
 				h := acquire(t, a)
 				locked(t, b)
 				w := waiting(t, t.Context(), b)
@@ -665,9 +662,7 @@ func TestNodeLockRefusesGuards(t *testing.T) {
 func TestNodeLockBlockedByPersistentNode(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		l, op := dial(t, srv).NodeLock("/way"), srv.Dial(t)
-		if _, _, err := op.Create(t.Context(), "/way", nil, nil, zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, op, "/way", nil)
 		locked(t, l)
 		if found := inspect(t, l); len(found) != 1 || found[0].Holder || found[0].Mode != zklock.Stray {
 			t.Errorf("%+v", found)
@@ -714,11 +709,7 @@ func TestTryWithReplyLost(t *testing.T) {
 		bubble(t, func(t *testing.T, srv *zktest.Server) {
 			l := dial(t, srv).Mutex("try")
 			release(t, acquire(t, l))
-			fault := srv.DropRequest
-			if reply {
-				fault = srv.DropReply
-			}
-			f := fault(zktest.Match{Op: "create2"})
+			f := drop(srv, reply, zktest.Match{Op: "create2"})
 			h, err := l.TryAcquire(t.Context())
 			if err != nil {
 				t.Fatalf("reply %v: %v", reply, err)

@@ -448,9 +448,7 @@ func TestWriteLock(t *testing.T) {
 func TestLeaderLatch(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dialWith(t, srv, zklock.Options{Layout: zklock.LatchLayout()}), srv.Dial(t)
-		if _, _, err := op.Create(t.Context(), "/leader", nil, nil, zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, op, "/leader", nil)
 		theirs := foreign(t, op, "/leader/_c_01234567-89ab-cdef-0123-456789abcdef-latch-", "node-1")
 		w := waiting(t, t.Context(), c.Mutex("/leader"))
 		pending(t, "after their leader", w)

@@ -27,10 +27,8 @@ func identifiedWith(user string, acl []zk.ACL) zklock.Options {
 // digestOf returns a digest user as ACLs name it.
 func digestOf(t *testing.T, srv *zktest.Server, user string) zk.ACL {
 	t.Helper()
-	z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs(user).Auth })
-	if _, _, err := z.Create(t.Context(), "/"+user, nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
-		t.Fatal(err)
-	}
+	z := dialZK(t, srv, identifiedAs(user).Auth...)
+	create(t, z, "/"+user, zk.CreatorACL())
 	acl, _, err := z.GetACL(t.Context(), "/"+user)
 	if err != nil || len(acl) != 1 {
 		t.Fatal(acl, err)
@@ -67,10 +65,8 @@ func TestEntriesInheritParentACL(t *testing.T) {
 				if admin {
 					ann.Perms |= zk.PermAdmin
 				}
-				z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
-				if _, _, err := z.Create(t.Context(), "/closed", nil, []zk.ACL{ann, bob, here}, zk.ModePersistent); err != nil {
-					t.Fatal(err)
-				}
+				z := dialZK(t, srv, identifiedAs("ann").Auth...)
+				create(t, z, "/closed", []zk.ACL{ann, bob, here})
 				h := acquire(t, dialWith(t, srv, identifiedAs("ann")).Mutex("/closed"))
 				found := listed(t, z, h.Node())
 				ann.Perms = zk.PermAll
@@ -89,15 +85,13 @@ func TestEntriesInheritParentACL(t *testing.T) {
 func TestEntriesOfParentWithLargeACLAreClosed(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		ann := digestOf(t, srv, "ann")
-		z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
+		z := dialZK(t, srv, identifiedAs("ann").Auth...)
 		for _, n := range []int{300, 1200} { // about 8 KiB, and about 30 KiB
 			acl := []zk.ACL{ann}
 			for i := range n {
 				acl = append(acl, zk.ACL{Perms: zk.PermRead, Scheme: "ip", ID: fmt.Sprintf("10.0.%d.%d", i/256, i%256)})
 			}
-			if _, _, err := z.Create(t.Context(), "/large", nil, acl, zk.ModePersistent); err != nil {
-				t.Fatal(err)
-			}
+			create(t, z, "/large", acl)
 			h := acquire(t, dialWith(t, srv, identifiedAs("ann")).Mutex("/large"))
 			if found := listed(t, z, h.Node()); !found[ann] || (len(found) == 1) != (n == 1200) {
 				t.Errorf("with %d entries in the parent's ACL, the ACL has %d", n, len(found))
@@ -115,9 +109,7 @@ func TestLocksBelowParentWithoutDelete(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		root := srv.Dial(t)
 		acl := []zk.ACL{{Perms: zk.PermCreate | zk.PermRead, Scheme: "world", ID: "anyone"}}
-		if _, _, err := root.Create(t.Context(), "/locks", nil, acl, zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, root, "/locks", acl)
 		for _, user := range []string{"ann", "bob", "ann"} {
 			release(t, acquire(t, dialWith(t, srv, identifiedAs(user)).Mutex("/locks/of/all")))
 		}
@@ -132,9 +124,7 @@ func TestLocksBelowParentWithoutDelete(t *testing.T) {
 func TestCredentialsWithoutIdentity(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		acl := []zk.ACL{{Perms: zk.PermCreate | zk.PermRead | zk.PermDelete, Scheme: "world", ID: "anyone"}}
-		if _, _, err := srv.Dial(t).Create(t.Context(), "/locks", nil, acl, zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, srv.Dial(t), "/locks", acl)
 		c := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "ip"}}})
 		for range 2 {
 			begun := time.Now()
@@ -154,10 +144,8 @@ func TestCredentialsWithoutIdentity(t *testing.T) {
 // restricts the entries of later sessions.
 func TestParentACLIsReadInEachSession(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
-		z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
-		if _, _, err := z.Create(t.Context(), "/locks", nil, nil, zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		z := dialZK(t, srv, identifiedAs("ann").Auth...)
+		create(t, z, "/locks", nil)
 		c := dialWith(t, srv, identifiedAs("ann"))
 		everybody := zk.ACL{Perms: zk.PermAll, Scheme: "world", ID: "anyone"}
 		h := acquire(t, c.Mutex("/locks"))
@@ -187,10 +175,8 @@ func TestRecreatedParentKeepsACL(t *testing.T) {
 	for name, waits := range map[string]bool{"between two acquires": false, "under a waiter": true} {
 		t.Run(name, func(t *testing.T) {
 			tidy(t, func(t *testing.T, srv *zktest.Server) {
-				z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
-				if _, _, err := z.Create(t.Context(), "/locks", nil, zk.OpenACL(), zk.ModePersistent); err != nil {
-					t.Fatal(err)
-				}
+				z := dialZK(t, srv, identifiedAs("ann").Auth...)
+				create(t, z, "/locks", zk.OpenACL())
 				c, m := dialWith(t, srv, identifiedAs("ann")), "/locks/job"
 				for range 2 { // the first finds no lock, and the second its list
 					release(t, acquire(t, c.Mutex(m)))
@@ -247,34 +233,14 @@ func TestRecreatedParentKeepsACL(t *testing.T) {
 // TestACLOfFirstClientKeepsSharedParentOpen: the client that creates /zklock with a closed
 // ACL closes its own lock only.
 func TestACLOfFirstClientKeepsSharedParentOpen(t *testing.T) {
-	srv := zktest.Start(t)
-	ann, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: srv.DialContext,
-		Auth: []zk.Auth{{Scheme: "digest", Data: []byte("ann:secret")}}, ACL: zk.CreatorACL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ann.Close()
-	other, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: srv.DialContext})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	sharedParents(t, srv, ann)
-	first, err := ann.Mutex("closed").Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer first.Release(t.Context())
-	second, err := other.Mutex("open").Acquire(t.Context())
-	if err != nil {
-		t.Fatalf("another client's lock: %v", err)
-	}
-	if err := second.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if _, err := other.Mutex("closed").Acquire(t.Context()); err == nil {
-		t.Error("the lock of the first client is open to another client")
-	}
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		ann, other := dialWith(t, srv, identifiedWith("ann", zk.CreatorACL())), dial(t, srv)
+		sharedParents(t, srv, ann)
+		acquire(t, ann.Mutex("closed"))
+		release(t, acquire(t, other.Mutex("open")))
+		_, err := other.Mutex("closed").Acquire(t.Context())
+		wants(t, "another client's acquire", err, zk.ErrNoAuth)
+	})
 }
 
 // TestClosedChrootKeepsSharedParentClosed checks that the first client below a closed chroot
@@ -282,9 +248,7 @@ func TestACLOfFirstClientKeepsSharedParentOpen(t *testing.T) {
 func TestClosedChrootKeepsSharedParentClosed(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		auth := zk.Auth{Scheme: "digest", Data: []byte("ann:secret")}
-		if _, _, err := dialZK(t, srv, auth).Create(t.Context(), "/team", nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, dialZK(t, srv, auth), "/team", zk.CreatorACL())
 		dialTeam := func(opts zklock.Options) *zklock.Client {
 			opts.DialContext = srv.DialContext
 			c, err := zklock.Dial(t.Context(), srv.Servers()+"/team", &opts)
@@ -307,9 +271,7 @@ func TestLockZnodeOfStrangerKeepsItsACL(t *testing.T) {
 		ann := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte("ann:1")}}, ACL: zk.CreatorACL()})
 		eve := srv.Dial(t)
 		release(t, acquire(t, ann.Mutex("first")))
-		if _, _, err := eve.Create(t.Context(), "/zklock/job", nil, zk.OpenACL(), zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, eve, "/zklock/job", zk.OpenACL())
 		h := acquire(t, ann.Mutex("job"))
 		if err := eve.Delete(t.Context(), h.Node(), -1); err != nil {
 			t.Errorf("the stranger cannot break the lock: %v", err)
@@ -323,16 +285,8 @@ func TestLockZnodeOfStrangerKeepsItsACL(t *testing.T) {
 // an operator closed, nothing is opened.
 func sharedParents(t *testing.T, srv *zktest.Server, ann *zklock.Client) {
 	t.Helper()
-	bob, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: srv.DialContext,
-		Auth: []zk.Auth{{Scheme: "digest", Data: []byte("bob:secret")}}, ACL: zk.CreatorACL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer bob.Close()
-	operator := srv.Dial(t, func(o *zk.Options) { o.Auth = []zk.Auth{{Scheme: "digest", Data: []byte("ann:secret")}} })
-	if _, _, err := operator.Create(t.Context(), "/private", nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
-		t.Fatal(err)
-	}
+	bob := dialWith(t, srv, identifiedWith("bob", zk.CreatorACL()))
+	create(t, dialZK(t, srv, identifiedAs("ann").Auth...), "/private", zk.CreatorACL())
 	for _, pair := range []struct {
 		first, second *zklock.Lock
 		open          bool
@@ -344,17 +298,13 @@ func sharedParents(t *testing.T, srv *zktest.Server, ann *zklock.Client) {
 		{zklock.All(ann.Mutex("both/a"), ann.Mutex("both/a/x")), bob.Mutex("both/a/y"), false},
 		{ann.Mutex("/private/x/a"), bob.Mutex("/private/x/b"), false},
 	} {
-		hold, err := pair.first.Acquire(t.Context())
-		if err != nil {
-			t.Fatalf("%s: %v", pair.first.Path(), err)
-		}
-		defer hold.Release(t.Context())
+		defer release(t, acquire(t, pair.first))
 		next, err := pair.second.Acquire(t.Context())
 		if (err == nil) != pair.open {
 			t.Errorf("%s next to %s: %v", pair.second.Path(), pair.first.Path(), err)
 		}
 		if err == nil {
-			defer next.Release(t.Context())
+			defer release(t, next)
 		}
 	}
 	for _, own := range []string{"team/a", "team/deep/er/a", "/apps/x/a"} {

@@ -151,18 +151,14 @@ func TestRevokeWords(t *testing.T) {
 				if asked(h) {
 					t.Error("revoked from the first")
 				}
-				if _, err := op.Set(t.Context(), h.Node(), []byte("something else"), -1); err != nil {
-					t.Fatal(err)
-				}
+				set(t, op, h.Node(), "something else")
 				if cut {
 					srv.CutConnections()
 				}
 				if asked(h) {
 					t.Error("revoked by another word")
 				}
-				if _, err := op.Set(t.Context(), h.Node(), []byte(word), -1); err != nil {
-					t.Fatal(err)
-				}
+				set(t, op, h.Node(), word)
 				time.Sleep(time.Second)
 				if asked(h) != means {
 					t.Errorf("%q (cut %v): revoked is %v", word, cut, asked(h))
@@ -231,32 +227,24 @@ func TestRevokeForbidden(t *testing.T) {
 // zklock, and can receive a release request.
 func TestRevokedAnonymous(t *testing.T) {
 	layout := zklock.Layout{Prefix: "host", Exclusive: "-W-", Shared: "-R-"}
-	for name, lock := range map[string]func(t *testing.T, srv *zktest.Server, o zklock.Options) *zklock.Lock{
-		"mutex": func(t *testing.T, srv *zktest.Server, o zklock.Options) *zklock.Lock {
-			return dialWith(t, srv, o).Mutex("a")
-		},
-		"semaphore": func(t *testing.T, srv *zktest.Server, o zklock.Options) *zklock.Lock {
-			return dialWith(t, srv, o).Semaphore("a", 2)
-		},
-		"node lock": func(t *testing.T, srv *zktest.Server, o zklock.Options) *zklock.Lock {
-			return dialWith(t, srv, o).NodeLock("a")
-		},
-		"kazoo's layout": func(t *testing.T, srv *zktest.Server, o zklock.Options) *zklock.Lock {
-			o.Layout = zklock.KazooLayout()
-			return dialWith(t, srv, o).Mutex("a")
-		},
-		"custom layout": func(t *testing.T, srv *zktest.Server, o zklock.Options) *zklock.Lock {
-			o.Layout = layout
-			return dialWith(t, srv, o).Mutex("a")
-		},
+	mutex := func(c *zklock.Client) *zklock.Lock { return c.Mutex("a") }
+	for name, row := range map[string]struct {
+		layout zklock.Layout
+		lock   func(*zklock.Client) *zklock.Lock
+	}{
+		"mutex":          {lock: mutex},
+		"semaphore":      {lock: func(c *zklock.Client) *zklock.Lock { return c.Semaphore("a", 2) }},
+		"node lock":      {lock: func(c *zklock.Client) *zklock.Lock { return c.NodeLock("a") }},
+		"kazoo's layout": {zklock.KazooLayout(), mutex},
+		"custom layout":  {layout, mutex},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tidy(t, func(t *testing.T, srv *zktest.Server) {
-				h := acquire(t, lock(t, srv, zklock.Options{Anonymous: true}))
+				h := acquire(t, row.lock(dialWith(t, srv, zklock.Options{Layout: row.layout, Anonymous: true})))
 				if asked(h) {
 					t.Error("revoked from the first")
 				}
-				told, err := lock(t, srv, zklock.Options{}).Revoke(t.Context())
+				told, err := row.lock(dialWith(t, srv, zklock.Options{Layout: row.layout})).Revoke(t.Context())
 				if err != nil || len(told) != 1 || told[0].Data != "" {
 					t.Fatalf("%+v, %v", told, err)
 				}
@@ -374,11 +362,7 @@ func TestRevokeRepliesLost(t *testing.T) {
 	for _, reply := range []bool{true, false} {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {
 			h, asker := acquire(t, dial(t, srv).Mutex("a")), dial(t, srv).Mutex("a")
-			fault := srv.DropRequest
-			if reply {
-				fault = srv.DropReply
-			}
-			f := fault(zktest.Match{Op: "setData"})
+			f := drop(srv, reply, zktest.Match{Op: "setData"})
 			if told, err := asker.Revoke(t.Context()); err != nil || len(told) != 1 {
 				t.Errorf("reply %v: %+v, %v", reply, told, err)
 			}
@@ -408,11 +392,7 @@ func TestRevokeWhileValuesChange(t *testing.T) {
 	} {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {
 			far := srv.Route(t)
-			asker, err := zklock.Dial(t.Context(), far.Servers(), &zklock.Options{SessionTimeout: timeout, DialContext: far.DialContext})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer asker.Close()
+			asker := dialWith(t, srv, zklock.Options{DialContext: far.DialContext})
 			busy, quiet := acquire(t, dial(t, srv).RWMutex("a").Reader()), acquire(t, dial(t, srv).RWMutex("a").Reader())
 			far.Delay(25 * time.Millisecond)
 			began := time.Now()
@@ -484,9 +464,7 @@ func TestReleaseRequestSaysWhoAndWhy(t *testing.T) {
 		if _, err := l.RequestRelease(t.Context(), 0, zklock.ReleaseRequest{Reason: strings.Repeat("x", 257)}); !errors.Is(err, zklock.ErrInvalidOptions) {
 			t.Errorf("a long reason: %v", err)
 		}
-		if err := h.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		release(t, h)
 		again := acquire(t, holder.Mutex("a"))
 		if _, err := l.Revoke(t.Context()); err != nil {
 			t.Error(err)

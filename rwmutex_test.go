@@ -113,24 +113,24 @@ func TestForeignMutex(t *testing.T) {
 		dir := l.Reader().Path() + "/"
 		free(t, l.Reader())
 		for _, prefix := range []string{"_c_01234567-89ab-cdef-0123-456789abcdef-lock-", hex + "__lock__"} {
-			// JSON with the names of zklock's fields is not zklock's.
-			node := foreign(t, op, dir+prefix, `{"host":"web1","pid":4711}`)
-			_, err := l.Reader().Acquire(t.Context())
-			wants(t, "a reader after "+prefix, err, zklock.ErrForeignMutex)
-			_, err = l.Reader().TryAcquire(t.Context())
-			wants(t, "trying after "+prefix, err, zklock.ErrForeignMutex)
-			locked(t, allowed.Reader())
-			locked(t, l.Writer())
-			remove(t, op, node)
-			free(t, l.Reader())
+			// JSON is not zklock's, even with the names of zklock's fields.
+			for _, data := range []string{`{"host":"web1","pid":4711}`, `{"leader":"app-7"}`} {
+				node := foreign(t, op, dir+prefix, data)
+				_, err := l.Reader().Acquire(t.Context())
+				wants(t, "a reader after "+prefix, err, zklock.ErrForeignMutex)
+				_, err = l.Reader().TryAcquire(t.Context())
+				wants(t, "trying after "+prefix, err, zklock.ErrForeignMutex)
+				locked(t, allowed.Reader())
+				locked(t, l.Writer())
+				remove(t, op, node)
+				free(t, l.Reader())
+			}
 		}
-		for _, prefix := range []string{"_c_01234567-89ab-cdef-0123-456789abcdef-__WRIT__"} {
-			node := foreign(t, op, dir+prefix, "10.1.2.3")
-			w := waiting(t, t.Context(), l.Reader())
-			pending(t, "after "+prefix, w)
-			remove(t, op, node)
-			release(t, got(t, "the reader", w))
-		}
+		writer := foreign(t, op, dir+"_c_01234567-89ab-cdef-0123-456789abcdef-__WRIT__", "10.1.2.3")
+		w := waiting(t, t.Context(), l.Reader())
+		pending(t, "after a writer", w)
+		remove(t, op, writer)
+		release(t, got(t, "the reader", w))
 		for _, prefix := range []string{"_c_01234567-89ab-cdef-0123-456789abcdef-__READ__", hex + "__rlock__"} {
 			node := foreign(t, op, dir+prefix, "10.1.2.3")
 			free(t, l.Reader())
@@ -159,21 +159,6 @@ func TestReaderRepliesLost(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestForeignMutexWithJSON checks that another library's mutex with JSON data is not
-// taken for one that waits for readers.
-func TestForeignMutexWithJSON(t *testing.T) {
-	tidy(t, func(t *testing.T, srv *zktest.Server) {
-		l, op := dial(t, srv).RWMutex("json"), srv.Dial(t)
-		free(t, l.Reader())
-		node := foreign(t, op, l.Reader().Path()+"/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", `{"leader":"app-7"}`)
-		_, err := l.Reader().Acquire(t.Context())
-		wants(t, "a reader after it", err, zklock.ErrForeignMutex)
-		_, err = l.Reader().TryAcquire(t.Context())
-		wants(t, "a try after it", err, zklock.ErrForeignMutex)
-		remove(t, op, node)
-	})
 }
 
 // TestDowngrade checks that readers are granted and the waiting writer is not, and that
@@ -215,31 +200,33 @@ func TestDowngrade(t *testing.T) {
 	}
 }
 
-// TestDowngradeRepliesLost checks that the outcome is exact, whichever reply is lost.
+// TestDowngradeRepliesLost checks that the outcome is exact, whichever reply is lost, and that
+// a waiting writer of any client, which may list the queue meanwhile, continues to wait.
 func TestDowngradeRepliesLost(t *testing.T) {
 	for _, reply := range []bool{true, false} {
-		tidy(t, func(t *testing.T, srv *zktest.Server) {
-			a, b := dial(t, srv).RWMutex("down"), dial(t, srv).RWMutex("down")
-			h := acquire(t, a.Writer())
-			writer := waiting(t, t.Context(), b.Writer())
-			fault := srv.DropRequest
-			if reply {
-				fault = srv.DropReply
-			}
-			f := fault(zktest.Match{Op: "multi", Path: a.Writer().Path() + "/_c_"})
-			if err := h.Downgrade(t.Context()); err != nil {
-				t.Fatalf("reply %v: %v", reply, err)
-			}
-			<-f.Done()
-			time.Sleep(time.Second)
-			pending(t, "the writer", writer)
-			if found := inspect(t, a.Reader()); len(found) != 2 || found[0].Mode != zklock.Shared || found[0].Node != h.Node() {
-				t.Errorf("reply %v: %+v", reply, found)
-			}
-			release(t, h)
-			time.Sleep(time.Second)
-			release(t, got(t, "the writer", writer))
-		})
+		for _, same := range []bool{true, false} {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				a, b := dial(t, srv).RWMutex("down"), dial(t, srv).RWMutex("down")
+				if same {
+					b = a
+				}
+				h := acquire(t, a.Writer())
+				writer := waiting(t, t.Context(), b.Writer())
+				f := drop(srv, reply, zktest.Match{Op: "multi", Path: a.Writer().Path() + "/_c_"})
+				if err := h.Downgrade(t.Context()); err != nil {
+					t.Fatalf("reply %v: %v", reply, err)
+				}
+				<-f.Done()
+				time.Sleep(time.Second)
+				pending(t, "the writer", writer)
+				if found := inspect(t, a.Reader()); len(found) != 2 || found[0].Mode != zklock.Shared || found[0].Node != h.Node() {
+					t.Errorf("reply %v: %+v", reply, found)
+				}
+				release(t, h)
+				time.Sleep(time.Second)
+				release(t, got(t, "the writer", writer))
+			})
+		}
 	}
 }
 
@@ -335,9 +322,7 @@ func TestDowngradeContinuesAfterContextEnds(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
 		h := acquire(t, c.RWMutex("on").Writer())
-		if _, _, err := op.Create(t.Context(), "/data", nil, nil, zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, op, "/data", nil)
 		srv.Delay(50 * time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
@@ -427,33 +412,6 @@ func TestDowngradeRefused(t *testing.T) {
 	})
 }
 
-// TestDowngradeBeforeWaitingWriter checks that a waiting writer of the same client,
-// which lists the queue while the reply to a downgrade is lost, continues to wait for
-// the reader.
-func TestDowngradeBeforeWaitingWriter(t *testing.T) {
-	for _, reply := range []bool{true, false} {
-		tidy(t, func(t *testing.T, srv *zktest.Server) {
-			l := dial(t, srv).RWMutex("down")
-			h := acquire(t, l.Writer())
-			writer := waiting(t, t.Context(), l.Writer())
-			fault := srv.DropRequest
-			if reply {
-				fault = srv.DropReply
-			}
-			f := fault(zktest.Match{Op: "multi", Path: l.Writer().Path() + "/_c_"})
-			if err := h.Downgrade(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			<-f.Done()
-			time.Sleep(time.Second)
-			pending(t, "after the downgraded hold", writer)
-			release(t, h)
-			time.Sleep(time.Second)
-			release(t, got(t, "the writer", writer))
-		})
-	}
-}
-
 // TestDowngradeOfReplacedEntry checks that a writer whose entry another client deleted and
 // created again reports the loss in its downgrade: another writer may hold the lock by then.
 func TestDowngradeOfReplacedEntry(t *testing.T) {
@@ -465,19 +423,13 @@ func TestDowngradeOfReplacedEntry(t *testing.T) {
 		bubble(t, func(t *testing.T, srv *zktest.Server) {
 			way := srv.Route(t)
 			way.Delay(10 * time.Millisecond) // the deletion is reported after the downgrade was called
-			c, err := zklock.Dial(t.Context(), way.Servers(), &zklock.Options{DialContext: way.DialContext, Layout: tt.layout})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
+			c := dialWith(t, srv, zklock.Options{DialContext: way.DialContext, Layout: tt.layout})
 			op := srv.Dial(t)
 			first := acquire(t, c.RWMutex("a").Writer())
 			second := waiting(t, t.Context(), dialWith(t, srv, zklock.Options{Layout: tt.layout}).RWMutex("a").Writer())
 			time.Sleep(tt.age)
 			for _, node := range first.Nodes() {
-				if err := op.Delete(t.Context(), node, -1); err != nil {
-					t.Fatal(err)
-				}
+				remove(t, op, node)
 			}
 			next := got(t, "the next writer", second)
 			for _, node := range first.Nodes() {
@@ -485,7 +437,7 @@ func TestDowngradeOfReplacedEntry(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			err = first.Downgrade(t.Context())
+			err := first.Downgrade(t.Context())
 			time.Sleep(time.Second)
 			if !errors.Is(err, zklock.ErrDeleted) || !errors.Is(first.Err(), zklock.ErrDeleted) || next.Err() != nil {
 				t.Errorf("%+v: %v; %v while %v is held: %v", tt, err, first.Err(), next, next.Err())

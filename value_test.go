@@ -252,9 +252,7 @@ func TestSetValueKeepsReleaseRequest(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		l, op := dial(t, srv).Mutex("a"), srv.Dial(t)
 		h := acquire(t, l.WithValue("x"))
-		if _, err := op.Set(t.Context(), h.Node(), []byte("__REVOKE__"), -1); err != nil {
-			t.Fatal(err)
-		}
+		set(t, op, h.Node(), "__REVOKE__")
 		check(t, l, h, "", 0)
 		setValue(t, h, "y")
 		check(t, l, h, "y", 0)
@@ -270,11 +268,7 @@ func TestSetValueRepliesLost(t *testing.T) {
 			tidy(t, func(t *testing.T, srv *zktest.Server) {
 				l := dial(t, srv).Mutex("a")
 				h, asker := acquire(t, l.WithValue("x")), dial(t, srv).Mutex("a")
-				fault := srv.DropRequest
-				if reply {
-					fault = srv.DropReply
-				}
-				f := fault(zktest.Match{Op: "setData"})
+				f := drop(srv, reply, zktest.Match{Op: "setData"})
 				if revoked {
 					go func() {
 						<-f.Done()

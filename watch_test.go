@@ -200,9 +200,7 @@ func TestWatchReadsReplacedEntry(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		o.yields(t, "replaced", "new+0")
-		if _, err := op.Set(t.Context(), h.Node(), []byte(strings.Replace(string(data), "new", "newer", 1)), -1); err != nil {
-			t.Fatal(err)
-		}
+		set(t, op, h.Node(), strings.Replace(string(data), "new", "newer", 1))
 		time.Sleep(3 * time.Second)
 		o.yields(t, "changed", "newer+0")
 	})
@@ -215,9 +213,7 @@ func TestWatchEnds(t *testing.T) {
 		observe(t, c, "/a//b", 0).fails(t, "an invalid name", zklock.ErrInvalidName)
 		release(t, acquire(t, c.Semaphore("s", 2)))
 		observe(t, c, "s", 0).fails(t, "a semaphore", zklock.ErrInvalidLock)
-		if _, _, err := op.Create(t.Context(), "/closed", nil, []zk.ACL{{Perms: zk.PermAll &^ zk.PermRead, Scheme: "world", ID: "anyone"}}, zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, op, "/closed", []zk.ACL{{Perms: zk.PermAll &^ zk.PermRead, Scheme: "world", ID: "anyone"}})
 		observe(t, c, "/closed", 0).fails(t, "a queue that may not be listed", zk.ErrNoAuth)
 
 		open := observe(t, c, "a", 0)
@@ -251,9 +247,7 @@ func TestWatchEnds(t *testing.T) {
 
 		// An entry that the client may not read is known by its name.
 		hidden := []zk.ACL{{Perms: zk.PermAll &^ zk.PermRead, Scheme: "world", ID: "anyone"}}
-		if _, _, err := op.Create(t.Context(), "/hidden", nil, nil, zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
+		create(t, op, "/hidden", nil)
 		node, _, err := op.Create(t.Context(), "/hidden/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", []byte(`{"version":"zklock 9","value":"secret"}`), hidden, zk.ModeEphemeralSequential)
 		if err != nil {
 			t.Fatal(err)
@@ -332,24 +326,13 @@ func TestWatchRefusedRead(t *testing.T) {
 			}
 			return false
 		}}
-		watcher, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		watcher := dialWith(t, srv, zklock.Options{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			var err error
 			conn.Conn, err = srv.DialContext(ctx, network, address)
 			return conn, err
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer watcher.Close()
 		op := srv.Dial(t)
-		create := func(data string) (node string) {
-			t.Helper()
-			node, _, err := op.Create(t.Context(), "/a/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", []byte(data), nil, zk.ModeEphemeralSequential)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return node
-		}
+		entry := func(data string) string { return foreign(t, op, "/a/"+anyLock, data) }
 		set := func(node, data string) {
 			if _, err := op.Set(t.Context(), node, []byte(data), -1); err != nil {
 				t.Error(err)
@@ -360,10 +343,8 @@ func TestWatchRefusedRead(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, _, err := op.Create(t.Context(), "/a", nil, nil, zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
-		holder := create(`{"version":"zklock 9","value":"a"}`)
+		create(t, op, "/a", nil)
+		holder := entry(`{"version":"zklock 9","value":"a"}`)
 		o := observe(t, watcher, "/a", 0)
 		o.yields(t, "at first", "a+0")
 
@@ -371,7 +352,7 @@ func TestWatchRefusedRead(t *testing.T) {
 			mu.Lock()
 			change, throttle = f, throttled
 			mu.Unlock()
-			create("") // a waiter, so that Watch lists the queue
+			entry("") // a waiter, so that Watch lists the queue
 			time.Sleep(time.Second)
 		}
 		next(func() { set(holder, `{"version":"zklock 9","value":"b"}`) }, true)
@@ -545,9 +526,7 @@ func TestWatchTakesTwoWatches(t *testing.T) {
 		cost("a waiter", 1, func() { entry() })
 		cost("another waiter", 1, func() { entry() })
 		cost("a new value", 2, func() {
-			if _, err := op.Set(t.Context(), first, []byte(`{"version":"zklock 9","value":"y"}`), -1); err != nil {
-				t.Fatal(err)
-			}
+			set(t, op, first, `{"version":"zklock 9","value":"y"}`)
 		})
 		cost("a new holder", 2, func() { remove(t, op, first) })
 		o.yields(t, "then", "x+1 x+2 y+2 x+1")

@@ -115,8 +115,6 @@ func tokenFromData(e zklock.Entry) bool { return e.Mode == zklock.Shared && e.Ow
 func deleteOf(ctx context.Context, z *zk.Client, e zklock.Entry) (zk.Op, error) {
 	data, stat, err := z.Get(ctx, e.Node)
 	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return zk.Op{}, fmt.Errorf("%w: it left a moment ago", ErrNotHeld)
 	case err != nil:
 		return zk.Op{}, err
 	case !isSameNode(e, stat):
@@ -150,8 +148,6 @@ func deletePinned(ctx context.Context, z *zk.Client, e zklock.Entry, data []byte
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):
 		return zk.DeleteOp(e.Node, version), nil
-	case errors.Is(err, zk.ErrNoNode):
-		return zk.Op{}, fmt.Errorf("%w: it left a moment ago", ErrNotHeld)
 	case err != nil:
 		return zk.Op{}, err
 	}

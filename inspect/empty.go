@@ -250,8 +250,7 @@ func (w *collectRun) maxReads() int { return cmp.Or(w.MaxReads, DefaultCollectRe
 
 // isSequential reports whether a name ends with a sequence number.
 func isSequential(name string) bool {
-	const digits = 10
-	return len(name) > digits && strings.Trim(name[len(name)-digits:], "0123456789") == ""
+	return len(name) > sequenceDigits && strings.Trim(name[len(name)-sequenceDigits:], "0123456789") == ""
 }
 
 // collect adds n and the znodes below it as far as they are empty, and reports whether all

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -27,15 +28,7 @@ func (c *zxidClock) observe(s zk.Stat) {
 // later. The clocks of leaders differ, so that a later transaction may have an earlier
 // time; the later transaction is then the better bound.
 func (c *zxidClock) sort() {
-	slices.SortFunc(c.shown, func(a, b timePoint) int {
-		switch {
-		case a.zxid < b.zxid:
-			return -1
-		case a.zxid > b.zxid:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(c.shown, func(a, b timePoint) int { return cmp.Compare(a.zxid, b.zxid) })
 	for i := len(c.shown) - 2; i >= 0; i-- {
 		c.shown[i].at = min(c.shown[i].at, c.shown[i+1].at)
 	}
@@ -44,15 +37,7 @@ func (c *zxidClock) sort() {
 // before returns a time at which the transaction was over, the earliest that is known. It
 // returns false if none is known.
 func (c *zxidClock) before(zxid int64) (time.Time, bool) {
-	i, _ := slices.BinarySearchFunc(c.shown, zxid, func(m timePoint, zxid int64) int {
-		switch {
-		case m.zxid < zxid:
-			return -1
-		case m.zxid > zxid:
-			return 1
-		}
-		return 0
-	})
+	i, _ := slices.BinarySearchFunc(c.shown, zxid, func(m timePoint, zxid int64) int { return cmp.Compare(m.zxid, zxid) })
 	if i == len(c.shown) {
 		return time.Time{}, false
 	}

@@ -74,6 +74,24 @@ func (p collected) found(s Collector) string {
 	return states(all)
 }
 
+// find finds what was used at any time.
+func (p collected) find() (Collector, []EmptyParent) {
+	p.t.Helper()
+	s := p.collection(0)
+	all, err := s.Find(p.t.Context())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return s, all
+}
+
+func (p collected) remove(s Collector, all []EmptyParent) {
+	p.t.Helper()
+	if err := s.Remove(p.t.Context(), all); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 func states(all []EmptyParent) string {
 	var out []string
 	for _, x := range all {
@@ -305,11 +323,7 @@ func TestRemove(t *testing.T) {
 		for _, name := range []string{"a", "team/b", "team/c", "used", "written", "gone"} {
 			p.use("/zklock/" + name)
 		}
-		s := p.collection(0)
-		all, err := s.Find(p.t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, all := p.find()
 		if _, _, err := p.z.Create(p.t.Context(), "/zklock/team/c/x-lock-", nil, nil, zk.ModeEphemeralSequential); err != nil {
 			t.Fatal(err)
 		}
@@ -320,9 +334,7 @@ func TestRemove(t *testing.T) {
 		if err := p.z.Delete(p.t.Context(), "/zklock/gone", -1); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Remove(p.t.Context(), all); err != nil {
-			t.Fatal(err)
-		}
+		p.remove(s, all)
 		if got, want := states(all), "a:removed gone:vanished team/b:removed team/c:taken team:taken used:taken written:taken"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -335,15 +347,9 @@ func TestUsedAbove(t *testing.T) {
 	inCollectBubble(t, func(p collected) {
 		p.make("/zklock/team/b", "/zklock/team/c", "/zklock/idle/b")
 		p.use("/zklock/team/b", "/zklock/team/c", "/zklock/idle/b")
-		s := p.collection(0)
-		all, err := s.Find(p.t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, all := p.find()
 		p.use("/zklock/team")
-		if err := s.Remove(p.t.Context(), all); err != nil {
-			t.Fatal(err)
-		}
+		p.remove(s, all)
 		if got, want := states(all), "idle/b:removed idle:removed team/b:removed team/c:removed team:taken"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -359,14 +365,8 @@ func TestRefused(t *testing.T) {
 		if _, err := p.z.SetACL(p.t.Context(), "/zklock/closed", acl, -1); err != nil {
 			t.Fatal(err)
 		}
-		s := p.collection(0)
-		all, err := s.Find(p.t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Remove(p.t.Context(), all); err != nil {
-			t.Fatal(err)
-		}
+		s, all := p.find()
+		p.remove(s, all)
 		if got, want := states(all), "closed/a:refused closed:taken open:removed"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

@@ -47,9 +47,9 @@ func (s *Watcher) onState(c zk.StateChange) {
 // Only a listing finds locks that were created in that time. The caller holds the mutex.
 func (s *Watcher) markAllDirty() {
 	s.event++
-	for path, t := range s.tracks {
+	for _, t := range s.tracks {
 		if t.lock != nil {
-			s.markDirty(path, t)
+			s.markDirty(t)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func (s *Watcher) transaction(changes []change, now time.Time) {
 		}
 		t := s.trackOf(about.lock)
 		if about.role == roleStray {
-			s.markDirty(about.lock, t)
+			s.markDirty(t)
 			continue
 		}
 		touched[about.lock] = t
@@ -151,7 +151,7 @@ func (s *Watcher) transaction(changes []change, now time.Time) {
 			// the same transaction.
 			s.updateHolders(about.lock, t, now)
 		}
-		s.markDirty(about.lock, t)
+		s.markDirty(t)
 	}
 	for path, t := range touched {
 		s.updateHolders(path, t, now)
@@ -321,7 +321,7 @@ func (s *Watcher) moveGate(lock, gate string) {
 	if t == nil {
 		return
 	}
-	s.markDirty(gate, t)
+	s.markDirty(t)
 	semaphore := s.trackOf(lock)
 	for _, m := range t.line.queue {
 		if m.holder && !m.granted.IsZero() && !m.twin {
@@ -350,7 +350,7 @@ func (s *Watcher) noteSemaphore(path string) {
 }
 
 // markDirty marks a lock as outdated. The caller holds the mutex.
-func (s *Watcher) markDirty(path string, t *track) {
+func (s *Watcher) markDirty(t *track) {
 	t.since = s.event
 	if t.dirty.IsZero() {
 		t.dirty = time.Now()

@@ -14,6 +14,14 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
+// heapBytes returns the bytes in use.
+func heapBytes() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
 // TestFloodOfNewLocksIsBounded: a client creates entries below ever new parents, faster than
 // the watcher reads. The watcher remembers a bounded number of them, and lists all locks
 // again later. It searches its locks for one to drop at most once a second.
@@ -133,9 +141,7 @@ func TestLongNamesAreNotRemembered(t *testing.T) {
 			defer s.Close()
 			busy := &Lock{Path: "/zklock/busy", Kind: KindQueue, Entries: []Entry{{Entry: zklock.Entry{Name: entry, Node: "/zklock/busy/" + entry, Path: "/zklock/busy", Holder: true}}}}
 			s.update(busy.Path, busy, s.event)
-			var before, after runtime.MemStats
-			runtime.GC()
-			runtime.ReadMemStats(&before)
+			before := heapBytes()
 			for i := range many {
 				for _, typ := range []zk.EventType{zk.EventNodeCreated, zk.EventNodeDataChanged} {
 					s.onEvent(zk.Event{Type: typ, Path: path(i), Zxid: int64(2*i + 1)})
@@ -146,9 +152,7 @@ func TestLongNamesAreNotRemembered(t *testing.T) {
 				}
 				s.onDrained()
 			}
-			runtime.GC()
-			runtime.ReadMemStats(&after)
-			if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > many*size/4 {
+			if grown := heapBytes() - before; grown > many*size/4 {
 				t.Errorf("%d names of %d bytes take %d MiB", many, size, grown>>20)
 			}
 			if s.missedEvents() {
@@ -257,14 +261,10 @@ func TestFloodOfHistoryIsBounded(t *testing.T) {
 					time.Sleep(tt.every) // in the bubble
 				}
 			}
-			var before, after runtime.MemStats
-			runtime.GC()
-			runtime.ReadMemStats(&before)
+			before := heapBytes()
 			flood()
-			runtime.GC()
-			runtime.ReadMemStats(&after)
 			const others = 4 << 20 // the log of all locks
-			kept := int(after.HeapAlloc-before.HeapAlloc) - others
+			kept := heapBytes() - before - others
 			if most := (s.bytes + s.pastBytes) * 3 / 2; kept > most {
 				t.Errorf("%s: %d KiB are kept, want at most %d", tt.name, kept>>10, most>>10)
 			}
@@ -286,15 +286,11 @@ func TestFloodOfHistoryIsBounded(t *testing.T) {
 // TestEventsDoNotKeepLongData: the log keeps what it shows of an entry's data, not all of it.
 func TestEventsDoNotKeepLongData(t *testing.T) {
 	var names []string
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
+	before := heapBytes()
 	for i := range 100 {
 		names = append(names, OwnerName(zklock.Entry{Data: fmt.Sprint(i, strings.Repeat("x", 1<<20))}))
 	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 10<<20 {
+	if grown := heapBytes() - before; grown > 10<<20 {
 		t.Errorf("%d names of owners take %d MiB", len(names), grown>>20)
 	}
 	runtime.KeepAlive(names)

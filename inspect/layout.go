@@ -70,16 +70,9 @@ func arrange(entries []zklock.Entry) ([]zklock.Entry, zklock.Layout) {
 func (r *Reader) firstSequential(children []string) (lowest string, found bool) {
 	digits := func(name string) string { return name[len(name)-sequenceDigits:] }
 	for _, child := range children {
-		if len(child) <= sequenceDigits || r.isEntry(child) || !allDigits(digits(child)) {
-			continue
-		}
-		if !found || digits(child) < digits(lowest) {
+		if isSequential(child) && !r.isEntry(child) && (!found || digits(child) < digits(lowest)) {
 			lowest, found = child, true
 		}
 	}
 	return lowest, found
-}
-
-func allDigits(s string) bool {
-	return !slices.ContainsFunc([]byte(s), func(c byte) bool { return c < '0' || c > '9' })
 }

@@ -166,7 +166,7 @@ type lister struct {
 	opts   listOptions
 
 	mu          sync.Mutex // guards what follows; not held while reading
-	changed     *sync.Cond // todo, doing or err
+	changed     *sync.Cond // pending, visiting, or err
 	pending     listHeap
 	bytes       int       // of the paths in pending
 	dropped     int       // znodes that were not visited, because there were too many

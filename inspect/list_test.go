@@ -72,6 +72,26 @@ func outlines(locks []*inspect.Lock) []string {
 	return all
 }
 
+// same fails unless the outlines of the locks are these.
+func same(t *testing.T, locks []*inspect.Lock, want ...string) {
+	t.Helper()
+	if got := outlines(locks); !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// countReads counts the reads that pass a route.
+func countReads(way *zktest.Route) *atomic.Int64 {
+	var reads atomic.Int64
+	way.DelayFunc(func(f zktest.Frame) time.Duration {
+		if f.Direction == zktest.ToServer && (f.Op == "exists" || strings.HasPrefix(f.Op, "get")) {
+			reads.Add(1)
+		}
+		return 0
+	})
+	return &reads
+}
+
 func TestWalk(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -134,22 +154,14 @@ func TestWalkIsBounded(t *testing.T) {
 	}
 	plant(t, z, names...)
 	way := srv.Route(t)
-	var reads atomic.Int64
-	way.DelayFunc(func(f zktest.Frame) time.Duration {
-		if f.Direction == zktest.ToServer && (f.Op == "exists" || strings.HasPrefix(f.Op, "get")) {
-			reads.Add(1)
-		}
-		return 0
-	})
+	reads := countReads(way)
 	r := reader(t, way.Dial(t), zklock.Layout{})
 	told := make(chan string, 10)
 	got, err := r.List(t.Context(), "/", inspect.ListOptions{MaxReads: 300, OnLock: func(l *inspect.Lock) { told <- l.Path }})
 	if !errors.Is(err, inspect.ErrTooMany) || !strings.Contains(err.Error(), "prefix") {
 		t.Errorf("the walk ended with %v", err)
 	}
-	if want := []string{"/apps/billing/locks/nightly queue 1+0"}; !slices.Equal(outlines(got.Locks), want) {
-		t.Errorf("found %q, want %q", outlines(got.Locks), want)
-	}
+	same(t, got.Locks, "/apps/billing/locks/nightly queue 1+0")
 	if close(told); <-told != "/apps/billing/locks/nightly" || len(told) != 0 {
 		t.Errorf("told of another lock, or of %d others", len(told))
 	}
@@ -186,9 +198,7 @@ func TestWalkPastWhatMayNotBeRead(t *testing.T) {
 	if !errors.Is(err, inspect.ErrUnreadable) || !strings.Contains(err.Error(), "1 path, first /c;") {
 		t.Errorf("the walk ended with %v", err)
 	}
-	if want := []string{"/a queue 1+0", "/b queue 1+0", "/e queue 1+0"}; !slices.Equal(outlines(got.Locks), want) {
-		t.Errorf("found %q, want %q", outlines(got.Locks), want)
-	}
+	same(t, got.Locks, "/a queue 1+0", "/b queue 1+0", "/e queue 1+0")
 }
 
 // TestLargeGateHidesOnlyItsSemaphore checks that a client cannot end a listing, or keep a former
@@ -208,9 +218,7 @@ func TestLargeGateHidesOnlyItsSemaphore(t *testing.T) {
 		if !errors.Is(err, inspect.ErrTooMany) || !strings.Contains(err.Error(), "/s") {
 			t.Errorf("the listing ended with %v", err)
 		}
-		if want := []string{"/a queue 1+0", "/z queue 1+0"}; !slices.Equal(outlines(got.Locks), want) {
-			t.Errorf("found %q, want %q", outlines(got.Locks), want)
-		}
+		same(t, got.Locks, "/a queue 1+0", "/z queue 1+0")
 	})
 }
 
@@ -227,9 +235,7 @@ func TestWalkPastListTooLarge(t *testing.T) {
 	if !errors.Is(err, inspect.ErrTooMany) || !strings.Contains(err.Error(), "2 paths") || !strings.Contains(err.Error(), "first /b;") {
 		t.Errorf("the walk ended with %v", err)
 	}
-	if want := []string{"/a queue 1+0", "/c queue 1+0"}; !slices.Equal(outlines(got.Locks), want) {
-		t.Errorf("found %q, want %q", outlines(got.Locks), want)
-	}
+	same(t, got.Locks, "/a queue 1+0", "/c queue 1+0")
 }
 
 func TestWalkEndsWithItsContext(t *testing.T) {
@@ -259,13 +265,7 @@ func TestWalkOfSilentServers(t *testing.T) {
 func TestLeasesOfOthers(t *testing.T) {
 	srv := zktest.Start(t, zktest.Volatile)
 	way := srv.Route(t)
-	var reads atomic.Int64
-	way.DelayFunc(func(f zktest.Frame) time.Duration {
-		if f.Direction == zktest.ToServer && (f.Op == "exists" || strings.HasPrefix(f.Op, "get")) {
-			reads.Add(1)
-		}
-		return 0
-	})
+	reads := countReads(way)
 	op := srv.Dial(t)
 	names := []string{"!/dhcp/lock/" + mutexName + "0000000000", "/sem/locks", "!/sem/leases/" + leaseName + "0000000000"}
 	for i := range 3000 {

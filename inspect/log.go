@@ -145,18 +145,6 @@ func (s *Watcher) logRead(t *track, before *Lock, now time.Time) {
 	}
 }
 
-// entryAt returns the entry with this znode, or nil.
-func (l *Lock) entryAt(node string) *Entry {
-	if l == nil {
-		return nil
-	}
-	i := slices.IndexFunc(l.Entries, func(e Entry) bool { return e.Node == node })
-	if i < 0 {
-		return nil
-	}
-	return &l.Entries[i]
-}
-
 // entryNamed returns the entry whose znode has this name, as it was last read, or nil.
 func (t *track) entryNamed(name string) *Entry {
 	i, found := t.index().byName[name]

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -11,6 +10,16 @@ import (
 	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zktest"
 )
+
+// run runs a watcher until the test ends.
+func run(t *testing.T, s *Watcher) {
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(t.Context()) }() // ends with the test
+	t.Cleanup(func() {
+		<-ended
+		_ = s.Close()
+	})
+}
 
 // TestOldServers checks that the watcher polls servers without recursive watches, as before
 // ZooKeeper 3.6, and that it adds the watch after an upgrade.
@@ -22,11 +31,8 @@ func TestOldServers(t *testing.T) {
 			locks := zklock.New(srv.Dial(t), nil)
 			defer locks.Close()
 			s := NewWatcher(srv.Dial(t), &WatchOptions{RelistInterval: 5 * time.Second})
-			defer s.Close()
-			ctx, cancel := context.WithCancel(context.Background())
-			ended := make(chan error, 1)
-			go func() { ended <- s.Run(ctx) }() // ends with ctx
-			time.Sleep(3 * time.Second)         // the first listing loses its connection
+			run(t, s)
+			time.Sleep(3 * time.Second) // the first listing loses its connection
 			if status := s.Status(); status.Watching || !status.Listed || !status.Complete {
 				t.Errorf("%+v", status)
 			}
@@ -41,12 +47,12 @@ func TestOldServers(t *testing.T) {
 			if err := hold.Release(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			before, _ := s.connected(ctx)
+			before, _ := s.connected(t.Context())
 			time.Sleep(time.Minute)
 			if l := s.Snapshot().Lock("/zklock/m"); l != nil {
 				t.Errorf("the lock that is free is shown as %+v", l)
 			}
-			if after, _ := s.connected(ctx); after != before {
+			if after, _ := s.connected(t.Context()); after != before {
 				t.Errorf("connection %d, then %d: the watcher asks old servers again", before, after)
 			}
 
@@ -70,8 +76,6 @@ func TestOldServers(t *testing.T) {
 			if status := s.Status(); status.Watching || !status.Connected {
 				t.Errorf("after the downgrade: %+v", status)
 			}
-			cancel()
-			<-ended
 		})
 	}
 }
@@ -94,11 +98,8 @@ func TestOldServerIsAskedOnceAfterReconnecting(t *testing.T) {
 			}
 		}
 		s := NewWatcher(srv.Dial(t), &WatchOptions{MaxReadRate: 1})
-		defer s.Close()
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan error, 1)
-		go func() { ended <- s.Run(ctx) }() // ends with ctx
-		time.Sleep(5 * time.Second)         // after the first listing
+		run(t, s)
+		time.Sleep(5 * time.Second) // after the first listing
 		if n := len(s.Snapshot().Locks); n != 40 {
 			t.Fatalf("%d locks", n)
 		}
@@ -110,8 +111,6 @@ func TestOldServerIsAskedOnceAfterReconnecting(t *testing.T) {
 			t.Errorf("%d requests in 10 s", n)
 		}
 		srv.Delay(0)
-		cancel()
-		<-ended
 	})
 }
 
@@ -120,16 +119,11 @@ func TestOldServerIsAskedOnceAfterReconnecting(t *testing.T) {
 func TestFailingWalks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewWatcher(zktest.Start(t).Dial(t), &WatchOptions{Prefix: "none", RelistInterval: 30 * time.Second})
-		defer s.Close()
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan error, 1)
-		go func() { ended <- s.Run(ctx) }() // ends with ctx
+		run(t, s)
 		time.Sleep(2*time.Minute + 500*time.Millisecond)
 		// After 0, 1, 3, 7, 15, 31, 61 and 91 seconds.
 		if n := s.Status().Reads; n < 6 || n > 9 {
 			t.Errorf("%d walks of one read", n)
 		}
-		cancel()
-		<-ended
 	})
 }

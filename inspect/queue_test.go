@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -90,7 +91,7 @@ func TestLine(t *testing.T) {
 			}
 			names = slices.Delete(names, i, i+1)
 		} else {
-			name := "_c_0f8fad5b-d9cb-469f-a165-70867728950e" + markers[rnd.IntN(len(markers))] + sequence(rnd.IntN(1_000_000))
+			name := fmt.Sprintf("_c_%s%s%010d", guid, markers[rnd.IntN(len(markers))], rnd.IntN(1_000_000))
 			if slices.Contains(names, name) {
 				continue
 			}
@@ -120,15 +121,6 @@ func TestLine(t *testing.T) {
 			t.Fatalf("step %d: %d of %d", step, len(l.queue), len(names))
 		}
 	}
-}
-
-// sequence is a number as the servers write it.
-func sequence(n int) string {
-	digits := []byte("0000000000")
-	for i := len(digits) - 1; n > 0; i, n = i-1, n/10 {
-		digits[i] += byte(n % 10)
-	}
-	return string(digits)
 }
 
 // TestGate: permits that are made while others stand before them are held when the

@@ -117,7 +117,7 @@ func (s *Watcher) refresh(ctx context.Context, at string) {
 		s.hide(t, ErrTooMany)
 	default:
 		s.mu.Lock()
-		s.markDirty(at, t)
+		s.markDirty(t)
 		s.mu.Unlock()
 	}
 }
@@ -135,7 +135,7 @@ func (s *Watcher) readParent(l *Lock) {
 		s.missEvent()
 		return
 	}
-	s.markDirty(parent, s.trackOf(parent))
+	s.markDirty(s.trackOf(parent))
 }
 
 // hide removes a lock that the client cannot read, for this reason, from the list, as a listing
@@ -149,7 +149,7 @@ func (s *Watcher) hide(t *track, why error) {
 
 // omit is hide for a caller that holds the mutex.
 func (s *Watcher) omit(t *track, why error) {
-	s.replace(t.path, t, nil)
+	s.replace(t, nil)
 	s.setBytes(t)
 	s.omitted[t.path], s.unpublished = why, true
 	delete(s.relisted, t.path)
@@ -213,8 +213,10 @@ func (s *Watcher) checkNode(ctx context.Context, node string) {
 	s.status.Reads++
 	came, wanted := s.newNodes[node]
 	delete(s.newNodes, node)
-	if parent := s.tracks[path.Dir(node)]; parent != nil && parent.lock.isKazooSemaphore() && parent.lock.entryAt(node) != nil {
-		return // a permit
+	if parent := s.tracks[path.Dir(node)]; parent != nil && parent.lock.isKazooSemaphore() {
+		if _, permit := parent.index().byNode[node]; permit {
+			return
+		}
 	}
 	if err == nil && there && wanted && stat.EphemeralOwner != 0 {
 		if !s.hasRoom(node) {
@@ -224,7 +226,7 @@ func (s *Watcher) checkNode(ctx context.Context, node string) {
 		t := s.trackOf(node)
 		t.line.add(member{Entry: queue.Entry{Name: path.Base(node)}, arrived: came, event: s.event}, false)
 		s.setBytes(t)
-		s.markDirty(node, t)
+		s.markDirty(t)
 	}
 }
 
@@ -283,20 +285,20 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 		l.PastHolds = t.hold.times()
 	}
 	before := t.lock
-	s.replace(path, t, l)
+	s.replace(t, l)
 	switch gate := s.tracks[path+kazooGate]; {
 	case gate == nil || before.isKazooSemaphore() == l.isKazooSemaphore():
 	case l.isKazooSemaphore():
 		s.moveGate(path, path+kazooGate)
 	default:
-		s.markDirty(path+kazooGate, gate)
+		s.markDirty(gate)
 	}
 	s.logRead(t, before, now)
 	s.setBytes(t)
 }
 
 // replace stores a lock in its track. The caller holds the mutex.
-func (s *Watcher) replace(path string, t *track, l *Lock) {
+func (s *Watcher) replace(t *track, l *Lock) {
 	if t.lock == nil && l == nil {
 		return
 	}
@@ -305,7 +307,7 @@ func (s *Watcher) replace(path string, t *track, l *Lock) {
 		t.lockBytes = l.bytes()
 	}
 	t.changed = true
-	s.changedPaths = append(s.changedPaths, path)
+	s.changedPaths = append(s.changedPaths, t.path)
 	s.unpublished = true
 }
 

@@ -105,12 +105,7 @@ func countOf(n int, one, more string) string {
 }
 
 // count formats a number of things.
-func count(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
-}
+func count(n int, thing string) string { return countOf(n, thing, thing+"s") }
 
 // counted is an entry in a census.
 type counted struct {

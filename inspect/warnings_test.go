@@ -10,11 +10,8 @@ import (
 	"github.com/zklock/zklock"
 )
 
-// Names as the libraries write them.
-const (
-	uuid36 = "0f8fad5b-d9cb-469f-a165-70867728950e"
-	hex32  = "0f8fad5bd9cb469fa16570867728950e"
-)
+// hex32 is guid as kazoo and go-zookeeper write it.
+const hex32 = "0f8fad5bd9cb469fa16570867728950e"
 
 // znode is an entry of /q with this name, of a session of its own. It is
 // zklock's if data is empty.
@@ -50,7 +47,7 @@ func TestView(t *testing.T) {
 	if want := `{"path":"/q","kind":"queue","holders":0,"waiting":0,"entries":[]}`; err != nil || string(b) != want {
 		t.Errorf("a free lock is %s, %v, want %s", b, err, want)
 	}
-	asked, waits := znode("_c_"+uuid36+"-lock-0000000001", "", 1), znode("_c_"+uuid36+"-lock-0000000002", "", 2)
+	asked, waits := znode("_c_"+guid+"-lock-0000000001", "", 1), znode("_c_"+guid+"-lock-0000000002", "", 2)
 	asked.Revoked, asked.Holder = true, true
 	b, err = json.Marshal(described(KindSemaphore, 3, []zklock.Entry{asked, waits}).View())
 	for _, want := range []string{`"kind":"semaphore","layouts":["zklock mutex"],"permits":3,"holders":0,"waiting":1`, `"recipe":{"library":"zklock","kind":"mutex"}`, `"position":1`, `"token":"101"`, `"revoked":true`, `"warnings":["a semaphore and other locks`} {
@@ -61,20 +58,20 @@ func TestView(t *testing.T) {
 }
 
 func TestRecipeOf(t *testing.T) {
-	gate := znode("_c_"+uuid36+"-lock-0000000001", "", 0)
+	gate := znode("_c_"+guid+"-lock-0000000001", "", 0)
 	gate.Mode = zklock.Permit
 	node := zklock.Entry{Path: "/n", Node: "/n", Name: "n", Mode: zklock.Exclusive, Data: "x"}
 	tests := []struct {
 		e    zklock.Entry
 		want string
 	}{
-		{znode("_c_"+uuid36+"-lock-0000000001", "", 0), "zklock mutex"},
-		{znode("_c_"+uuid36+"-lock-0000000001", "10.0.0.7", 0), "Curator mutex"},
+		{znode("_c_"+guid+"-lock-0000000001", "", 0), "zklock mutex"},
+		{znode("_c_"+guid+"-lock-0000000001", "10.0.0.7", 0), "Curator mutex"},
 		{znode("_c_"+hex32+"-lock-0000000001", "x", 0), "go-zookeeper mutex"},
-		{znode("_c_"+uuid36+"-__READ__0000000001", "x", 0), "Curator reader"},
-		{znode("_c_"+uuid36+"-__WRIT__0000000001", "x", 0), "Curator writer"},
-		{znode("_c_"+uuid36+"-lease-0000000001", "x", 0), "Curator permit"},
-		{znode("_c_"+uuid36+"-latch-0000000001", "x", 0), "Curator latch"},
+		{znode("_c_"+guid+"-__READ__0000000001", "x", 0), "Curator reader"},
+		{znode("_c_"+guid+"-__WRIT__0000000001", "x", 0), "Curator writer"},
+		{znode("_c_"+guid+"-lease-0000000001", "x", 0), "Curator permit"},
+		{znode("_c_"+guid+"-latch-0000000001", "x", 0), "Curator latch"},
 		{znode(hex32+"__lock__0000000001", "x", 0), "kazoo lock"},
 		{znode(hex32+"__rlock__0000000001", "x", 0), "kazoo read lock"},
 		{znode(hex32+"__lock__0000000001", "", 0), "zklock lock"},
@@ -98,7 +95,7 @@ func TestRecipeOf(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	const (
-		mutex, reader, writer, latch, lease = "_c_" + uuid36 + "-lock-", "_c_" + uuid36 + "-__READ__", "_c_" + uuid36 + "-__WRIT__", "_c_" + uuid36 + "-latch-", "_c_" + uuid36 + "-lease-"
+		mutex, reader, writer, latch, lease = "_c_" + guid + "-lock-", "_c_" + guid + "-__READ__", "_c_" + guid + "-__WRIT__", "_c_" + guid + "-latch-", "_c_" + guid + "-lease-"
 		goMutex, kazoo, kazooRead           = "_c_" + hex32 + "-lock-", hex32 + "__lock__", hex32 + "__rlock__"
 		apache                              = "x-72057594037927936-"
 		curatorKazoo, kazooCurator          = "Curator does not wait for entries with kazoo's names", "kazoo does not wait for entries with Curator's names"
@@ -194,11 +191,11 @@ func expect(t *testing.T, name string, got, want []string) {
 
 func TestSemaphoreWarnings(t *testing.T) {
 	permit := func(data string, n int, holder bool) zklock.Entry {
-		e := znode(fmt.Sprintf("_c_%s-lease-%010d", uuid36, n), data, n)
+		e := znode(fmt.Sprintf("_c_%s-lease-%010d", guid, n), data, n)
 		e.Holder = holder
 		return e
 	}
-	gate := znode("_c_"+uuid36+"-lock-0000000009", "", 9)
+	gate := znode("_c_"+guid+"-lock-0000000009", "", 9)
 	gate.Mode, gate.Node = zklock.Permit, "/q/locks/"+gate.Name
 	tests := []struct {
 		name    string
@@ -210,9 +207,9 @@ func TestSemaphoreWarnings(t *testing.T) {
 		{"nobody wrote how many", 0, []zklock.Entry{permit("ip", 1, true)}, nil},
 		{"Curator's next to ours", 2, []zklock.Entry{permit("", 1, true), permit("ip", 2, true)}, nil},
 		{"more than there are", 2, []zklock.Entry{permit("", 1, true), permit("", 2, true), permit("ip", 3, false)}, []string{"1 permit more than the stored size of 2"}},
-		{"a mutex on the same path", 2, []zklock.Entry{permit("", 1, true), znode("_c_"+uuid36+"-lock-0000000001", "", 4)}, []string{"a semaphore and other locks on one path"}},
+		{"a mutex on the same path", 2, []zklock.Entry{permit("", 1, true), znode("_c_"+guid+"-lock-0000000001", "", 4)}, []string{"a semaphore and other locks on one path"}},
 		{"ZooKeeper's WriteLock on the same path", 2, []zklock.Entry{permit("", 1, true), znode("x-72057594037927936-0000000001", "x", 4)}, []string{"a semaphore and other locks on one path"}},
-		{"a latch on the same path", 2, []zklock.Entry{permit("", 1, true), znode("_c_"+uuid36+"-latch-0000000001", "", 4)}, []string{"a semaphore and other locks on one path"}},
+		{"a latch on the same path", 2, []zklock.Entry{permit("", 1, true), znode("_c_"+guid+"-latch-0000000001", "", 4)}, []string{"a semaphore and other locks on one path"}},
 	}
 	for _, tt := range tests {
 		expect(t, tt.name, described(KindSemaphore, tt.permits, tt.entries).Warnings, tt.want)
@@ -221,7 +218,7 @@ func TestSemaphoreWarnings(t *testing.T) {
 	expect(t, "note of no size", notes, []string{"the size of the semaphore is not stored"})
 	notes = described(KindSemaphore, 2, []zklock.Entry{permit("", 1, true), permit("ip", 2, true)}).Notes()
 	expect(t, "note of Curator's size", notes, []string{"Curator does not store its size of the semaphore: make sure that it is 2"})
-	curators := znode("_c_"+uuid36+"-lock-0000000003", "ip", 3)
+	curators := znode("_c_"+guid+"-lock-0000000003", "ip", 3)
 	curators.Holder = true
 	shared := described(KindSemaphore, 1, []zklock.Entry{permit("", 1, true), curators})
 	expect(t, "note of Curator's mutex next to a semaphore", shared.Notes(), nil)
@@ -248,7 +245,7 @@ func TestSemaphoreWarnings(t *testing.T) {
 func TestWarningsOfThousands(t *testing.T) {
 	entries := make([]zklock.Entry, 0, 2*defaultMaxReads)
 	for i := range cap(entries) {
-		e := znode(fmt.Sprintf("_c_%s-lock-%010d", uuid36, i), "10.0.0.7", i)
+		e := znode(fmt.Sprintf("_c_%s-lock-%010d", guid, i), "10.0.0.7", i)
 		e.Session = 7 // one client's, as the worst case
 		entries = append(entries, e)
 	}

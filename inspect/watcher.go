@@ -22,10 +22,9 @@ import (
 // may not read, either: the watcher does not know of such a lock before the next listing.
 type Watcher struct {
 	*Reader
-	opts    WatchOptions
-	started time.Time
-	wake    chan struct{} // has a value while Run has work to do
-	budget  budget        // used only by Run
+	opts   WatchOptions
+	wake   chan struct{} // has a value while Run has work to do
+	budget budget        // used only by Run
 
 	mu     sync.Mutex // guards what follows; not held across a call into zk or a channel operation
 	status Status
@@ -150,16 +149,16 @@ func NewWatcher(z *zk.Client, opts *WatchOptions) *Watcher {
 		opts = &WatchOptions{}
 	}
 	s := &Watcher{
-		opts: opts.withDefaults(), Reader: NewReader(z, opts.Layout), started: time.Now(), wake: make(chan struct{}, 1),
+		opts: opts.withDefaults(), Reader: NewReader(z, opts.Layout), wake: make(chan struct{}, 1),
 		tracks: map[string]*track{}, omitted: map[string]error{}, relisted: map[string]bool{}, newNodes: map[string]time.Time{}, records: map[string]bool{}, broken: map[string]bool{},
 		all: recorder{step: stepOfAll}, changed: make(chan struct{}),
 	}
 	s.budget = budget{rate: float64(s.opts.MaxReadRate)}
 	s.status = Status{
-		Prefix: s.opts.Prefix, Started: s.started, MaxReadRate: s.opts.MaxReadRate,
+		Prefix: s.opts.Prefix, Started: time.Now(), MaxReadRate: s.opts.MaxReadRate,
 		MaxListReads: s.opts.List.MaxReads + s.opts.List.MaxLockReads,
 	}
-	s.snapshot = &Snapshot{Version: 1, At: s.started, Locks: []*Lock{}, Status: s.status, partial: true}
+	s.snapshot = &Snapshot{Version: 1, At: s.status.Started, Locks: []*Lock{}, Status: s.status, partial: true}
 	return s
 }
 
@@ -225,12 +224,12 @@ func (s *Watcher) History(path string) History {
 	defer s.mu.Unlock()
 	now := time.Now()
 	if path == "" {
-		return s.all.history(s.started, now)
+		return s.all.history(s.status.Started, now)
 	}
 	if t := s.tracks[path]; t != nil {
-		return t.history(s.started, now)
+		return t.history(s.status.Started, now)
 	}
-	return (&recorder{step: stepOfOne}).history(s.started, now)
+	return (&recorder{step: stepOfOne}).history(s.status.Started, now)
 }
 
 // Break deletes the znodes of the hold with this fencing token, as the function [Break]
@@ -394,7 +393,7 @@ func (s *Watcher) listAll(ctx context.Context) bool {
 	}
 	for path, t := range s.tracks {
 		if (t.lock != nil || s.omitted[path] != nil) && !there[path] {
-			s.markDirty(path, t)
+			s.markDirty(t)
 		}
 	}
 	s.listComplete = err == nil || errors.Is(err, ErrTooMany) || errors.Is(err, ErrUnreadable) || errors.Is(err, ErrInvalidNames)

@@ -18,21 +18,24 @@ func benchClient(tb testing.TB, root string) *Client {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { ln.Close() })
-	go func() { // ends when the listener is closed
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go serveQuickly(conn) // ends with the connection
-		}
-	}()
+	go acceptAll(ln) // ends when the listener is closed
 	c, err := Dial(tb.Context(), "127.0.0.1"+root, &Options{DialContext: n.DialContext})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { c.Close() })
 	return c
+}
+
+// acceptAll passes each connection to serveQuickly.
+func acceptAll(ln net.Listener) {
+	for {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		go serveQuickly(conn) // ends with the connection
+	}
 }
 
 // serveQuickly answers all requests of one read in one write, and does not allocate.

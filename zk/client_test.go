@@ -20,14 +20,7 @@ func TestUnsentRequestIsWithdrawn(t *testing.T) {
 			if !c.greet(7) {
 				return
 			}
-			for {
-				r, ok := c.read()
-				if !ok {
-					return
-				}
-				if r.Op == wire.OpDelete {
-					return // cut, without an answer
-				}
+			for r, ok := c.read(); ok && r.Op != wire.OpDelete; r, ok = c.read() { // then cut
 				if r.Op == wire.OpSetData {
 					got.Add(1)
 				}
@@ -193,10 +186,7 @@ func TestCloseIsBounded(t *testing.T) {
 		f := newFake(t)
 		f.serve(func(c *fakeConn) {
 			c.greet(7)
-			for { // reads and never answers
-				if _, ok := c.read(); !ok {
-					return
-				}
+			for _, ok := c.read(); ok; _, ok = c.read() { // reads and never answers
 			}
 		})
 		c := f.client(nil)
@@ -240,11 +230,7 @@ func TestPingsKeepAnIdleClientConnected(t *testing.T) {
 		var pings atomic.Int32
 		f.serve(func(c *fakeConn) {
 			c.greet(7)
-			for {
-				r, ok := c.read()
-				if !ok {
-					return
-				}
+			for r, ok := c.read(); ok; r, ok = c.read() {
 				if r.Op == wire.OpPing {
 					pings.Add(1)
 				}
@@ -291,11 +277,7 @@ func TestNoDeadlockWithFullBuffers(t *testing.T) {
 		f := newFake(t)
 		f.serve(func(c *fakeConn) {
 			c.greet(7)
-			for {
-				r, ok := c.read()
-				if !ok {
-					return
-				}
+			for r, ok := c.read(); ok; r, ok = c.read() {
 				if r.Op != wire.OpGetData {
 					c.answer(r)
 				} else if !c.reply(r, 0, &wire.GetDataResponse{Data: make([]byte, 100<<10)}) {

@@ -1,7 +1,6 @@
 package zk
 
 import (
-	"bufio"
 	"net"
 	"strconv"
 	"syscall"
@@ -14,7 +13,7 @@ import (
 func TestDialLeavesAddressThatDoesNotAccept(t *testing.T) {
 	resolve(t, [4]byte{127, 0, 0, 1}, [4]byte{127, 0, 0, 2}, [4]byte{127, 0, 0, 3})
 	_, port := listenAt(t, "127.0.0.3", "0", func(conn net.Conn) {
-		c := &fakeConn{Conn: conn, t: t, br: bufio.NewReader(conn)}
+		c := newConn(t, conn)
 		if c.greet(7) {
 			c.serveRequests()
 		}

@@ -1,7 +1,6 @@
 package zk
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -320,7 +319,7 @@ func TestUnixSocket(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		c := &fakeConn{Conn: conn, t: t, br: bufio.NewReader(conn)}
+		c := newConn(t, conn)
 		c.greet(7)
 		c.serveRequests()
 	}()
@@ -398,7 +397,7 @@ func TestDialLeavesSilentAddress(t *testing.T) {
 			if which != ip {
 				return
 			}
-			c := &fakeConn{Conn: conn, t: t, br: bufio.NewReader(conn)}
+			c := newConn(t, conn)
 			if c.greet(7) {
 				c.serveRequests()
 			}
@@ -455,7 +454,7 @@ func TestReconnectLeavesAddressThatBecameSilent(t *testing.T) {
 			if n := accepted[i].Add(1); i == 0 && n > 1 {
 				return // silent
 			}
-			c := &fakeConn{Conn: conn, t: t, br: bufio.NewReader(conn)}
+			c := newConn(t, conn)
 			if _, err := wire.ReadFrame(c.br, nil, 0); err != nil {
 				return
 			}

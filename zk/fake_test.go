@@ -37,7 +37,7 @@ func newFake(t *testing.T) *fake {
 			if err != nil {
 				return
 			}
-			f.conns <- &fakeConn{Conn: c, t: t, br: bufio.NewReader(c)}
+			f.conns <- newConn(t, c)
 		}
 	}()
 	return f
@@ -96,6 +96,10 @@ type fakeConn struct {
 	br *bufio.Reader
 }
 
+func newConn(t *testing.T, conn net.Conn) *fakeConn {
+	return &fakeConn{Conn: conn, t: t, br: bufio.NewReader(conn)}
+}
+
 // request is a request that the server has read.
 type request struct {
 	wire.RequestHeader
@@ -137,11 +141,7 @@ func (c *fakeConn) reply(r request, code wire.ErrCode, body wire.Record) bool {
 
 // serveRequests answers sync, set, ping, and closeSession requests.
 func (c *fakeConn) serveRequests() {
-	for {
-		r, ok := c.read()
-		if !ok || !c.answer(r) {
-			return
-		}
+	for r, ok := c.read(); ok && c.answer(r); r, ok = c.read() {
 	}
 }
 

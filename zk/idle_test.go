@@ -30,15 +30,7 @@ func TestIdleClientIsSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	go func() { // ends when the listener is closed
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go serveQuickly(conn) // ends with the connection
-		}
-	}()
+	go acceptAll(ln) // ends when the listener is closed
 	before := used()
 	var all []*Client
 	for range clients {

@@ -29,11 +29,7 @@ func TestRepeatingFromDoneContinuesAfterExpiry(t *testing.T) {
 				return
 			}
 			c.greet(id)
-			for {
-				r, ok := c.read()
-				if !ok || id == 7 && r.Op == wire.OpDelete {
-					return
-				}
+			for r, ok := c.read(); ok && (id != 7 || r.Op != wire.OpDelete); r, ok = c.read() {
 				if r.Op == wire.OpSetData {
 					sets.Add(1)
 				}

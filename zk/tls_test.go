@@ -38,8 +38,8 @@ func serveTLS(t *testing.T, s *tlsServer, cfg *tls.Config) *tlsServer {
 	s.fake = newFake(t)
 	s.hosts = make(chan string, 1000)
 	s.config.Store(cfg)
-	s.dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return s.net.DialContext(ctx, network, "127.0.0.1:2181")
+	s.dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return s.net.DialContext(ctx, "tcp", "127.0.0.1:2181")
 	}
 	s.serveAll(func(c *fakeConn) {
 		s.dials.Add(1)
@@ -61,7 +61,7 @@ func (s *tlsServer) handshake(c *fakeConn) {
 	if len(state.PeerCertificates) > 0 {
 		s.peer.Store(&shownCert{state.PeerCertificates[0].SerialNumber.String()})
 	}
-	over := &fakeConn{Conn: conn, t: c.t, br: bufio.NewReader(conn)}
+	over := newConn(c.t, conn)
 	if s.over != nil {
 		s.over(over)
 	} else if over.greet(7) {
@@ -202,15 +202,12 @@ func TestTLSServerName(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := serveTLS(t, &tlsServer{}, presenting(ca.Server(row.cert)))
-			dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-				return s.dial(ctx, "tcp", addr)
-			}
 			verified := ""
 			cfg := &tls.Config{RootCAs: ca.Pool(), ServerName: row.name, VerifyConnection: func(state tls.ConnectionState) error {
 				verified = state.ServerName
 				return nil
 			}}
-			c, err := Dial(within(t, 10*time.Second), row.servers, &Options{TLS: cfg, DialContext: dial, KeepOrder: true})
+			c, err := Dial(within(t, 10*time.Second), row.servers, &Options{TLS: cfg, DialContext: s.dial, KeepOrder: true})
 			if err != nil {
 				t.Errorf("%s with a certificate of %s: %v", row.servers, row.cert, err)
 				return
@@ -236,10 +233,7 @@ func TestTLSErrorIsOneLegibleLine(t *testing.T) {
 	for _, name := range []string{"a\x1b]0;title\a", "a\nzklock: acquired", "a\x7f\r"} {
 		synctest.Test(t, func(t *testing.T) {
 			s := serveTLS(t, &tlsServer{}, presenting(ca.Server(name)))
-			dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-				return s.dial(ctx, "tcp", addr)
-			}
-			_, err := Dial(within(t, 10*time.Second), "a.example", &Options{TLS: &tls.Config{RootCAs: ca.Pool()}, DialContext: dial})
+			_, err := Dial(within(t, 10*time.Second), "a.example", &Options{TLS: &tls.Config{RootCAs: ca.Pool()}, DialContext: s.dial})
 			if err == nil {
 				t.Fatalf("%q: connected", name)
 			}

@@ -1,7 +1,6 @@
 package zk
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"net"
@@ -39,6 +38,17 @@ func TestGoAllSendsTogether(t *testing.T) {
 	}
 }
 
+// writeBuffer returns a DialContext whose connections have a write buffer of this size.
+func writeBuffer(size int) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err == nil {
+			err = conn.(*net.TCPConn).SetWriteBuffer(size)
+		}
+		return conn, err
+	}
+}
+
 // TestPartialWriteIsContinued checks that a connection whose buffers are full gets all
 // requests in order as soon as the server reads again.
 func TestPartialWriteIsContinued(t *testing.T) {
@@ -54,19 +64,12 @@ func TestPartialWriteIsContinued(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		c := &fakeConn{Conn: conn, t: t, br: bufio.NewReader(conn)}
+		c := newConn(t, conn)
 		c.greet(7)
 		<-submitted
 		c.serveRequests()
 	}()
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-		if err == nil {
-			err = conn.(*net.TCPConn).SetWriteBuffer(4 << 10)
-		}
-		return conn, err
-	}
-	c, err := Dial(t.Context(), ln.Addr().String(), &Options{DialContext: dial})
+	c, err := Dial(t.Context(), ln.Addr().String(), &Options{DialContext: writeBuffer(4 << 10)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,13 +104,6 @@ func TestGivenUpConnectionSendsNothingMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-		if err == nil {
-			err = conn.(*net.TCPConn).SetWriteBuffer(4 << 20)
-		}
-		return conn, err
-	}
 	const size = 900 << 10
 	late := make(chan int64, 1)
 	go func() { // ends with the second connection, or with the listener
@@ -121,7 +117,7 @@ func TestGivenUpConnectionSendsNothingMore(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		c := &fakeConn{Conn: first, t: t, br: bufio.NewReader(first)}
+		c := newConn(t, first)
 		if _, err := wire.ReadFrame(c.br, nil, 0); err != nil {
 			t.Error(err)
 			return
@@ -140,7 +136,7 @@ func TestGivenUpConnectionSendsNothingMore(t *testing.T) {
 		n, _ := io.Copy(io.Discard, c.br)
 		late <- n
 	}()
-	c, err := Dial(t.Context(), ln.Addr().String(), &Options{DialContext: dial})
+	c, err := Dial(t.Context(), ln.Addr().String(), &Options{DialContext: writeBuffer(4 << 20)})
 	if err != nil {
 		t.Fatal(err)
 	}

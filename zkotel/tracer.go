@@ -40,8 +40,8 @@ func Hook(o *zklock.Options, opts *Options) {
 	o.OnWait = both(t.waits, o.OnWait)
 	o.OnAcquire = both(t.acquired, o.OnAcquire)
 	o.OnFail = both(t.failed, o.OnFail)
-	o.OnRelease = both(t.released, o.OnRelease)
-	o.OnLost = both(t.lost, o.OnLost)
+	o.OnRelease = both(t.ended, o.OnRelease)
+	o.OnLost = both(t.ended, o.OnLost)
 	o.OnJeopardy = both(t.endangered, o.OnJeopardy)
 }
 
@@ -150,11 +150,7 @@ func outcome(err error) string {
 	return "error"
 }
 
-func (t *tracer) released(e zklock.Event) { t.ended(e) }
-
-func (t *tracer) lost(e zklock.Event) { t.ended(e) }
-
-// ended ends the span of a hold.
+// ended ends the span of a hold that was released or lost.
 func (t *tracer) ended(e zklock.Event) {
 	span := t.holds[e.Attempt]
 	if span == nil {

@@ -45,6 +45,27 @@ func attr(s sdk.ReadOnlySpan, key string) attribute.Value {
 // took is how long a span was.
 func took(s sdk.ReadOnlySpan) time.Duration { return s.EndTime().Sub(s.StartTime()) }
 
+// holdAndWait holds l for ten seconds while one Do with ctx waits for it, and then
+// holds it for three. It returns the first hold.
+func holdAndWait(ctx context.Context, t *testing.T, l *zklock.Lock) *zklock.Hold {
+	t.Helper()
+	first, err := l.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { // ends with the lock
+		done <- zklock.Do(ctx, l, func(context.Context, *zklock.Hold) error { time.Sleep(3 * time.Second); return nil })
+	}()
+	synctest.Wait()
+	time.Sleep(10 * time.Second)
+	if err := errors.Join(first.Release(t.Context()), <-done); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	return first
+}
+
 // TestSpans: a hold of ten seconds, and one that waited for it. Time is virtual:
 // what the spans say is known to the second.
 func TestSpans(t *testing.T) {
@@ -53,23 +74,7 @@ func TestSpans(t *testing.T) {
 		told := 0
 		c, rec, provider := traced(t, srv, Options{Attributes: []attribute.KeyValue{attribute.String("team", "ops")}}, zklock.Options{OnWait: func(zklock.Event) { told++ }})
 		ctx, request := provider.Tracer("test").Start(t.Context(), "request")
-		first, err := c.Mutex("a").Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan error)
-		go func() { // ends with the lock
-			done <- zklock.Do(ctx, c.Mutex("a"), func(context.Context, *zklock.Hold) error { time.Sleep(3 * time.Second); return nil })
-		}()
-		synctest.Wait()
-		time.Sleep(10 * time.Second)
-		if err := first.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		first := holdAndWait(ctx, t, c.Mutex("a"))
 		request.End()
 		spans := rec.Ended()
 		if len(spans) != 5 {
@@ -116,24 +121,7 @@ func TestLocal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		c, rec, _ := traced(t, srv, Options{}, zklock.Options{Owner: &zklock.Owner{Host: "mine", PID: 7}})
-		l := c.Mutex("a").LocalHandoff(2)
-		h, err := l.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan error)
-		go func() { // ends with the lock
-			done <- zklock.Do(t.Context(), l, func(context.Context, *zklock.Hold) error { time.Sleep(3 * time.Second); return nil })
-		}()
-		synctest.Wait()
-		time.Sleep(10 * time.Second)
-		if err := h.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		h := holdAndWait(t.Context(), t, c.Mutex("a").LocalHandoff(2))
 		spans := rec.Ended()
 		if len(spans) != 4 {
 			t.Fatalf("%d spans: %v", len(spans), spans)

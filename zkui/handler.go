@@ -136,11 +136,10 @@ func New(z *zk.Client, opts *Options) (*Handler, error) {
 // not close the client.
 func (h *Handler) Close() error {
 	h.mu.Lock()
-	first := h.stop != nil
 	stop := h.stop
 	h.stop = nil
 	h.mu.Unlock()
-	if !first {
+	if stop == nil {
 		return nil
 	}
 	stop()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -302,21 +301,7 @@ func TestPage(t *testing.T) {
 	s := serve(t, nil)
 	get := func(address, accept string) (*http.Response, string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/"+address, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Accept", accept)
-		w, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer w.Body.Close()
-		text, err := io.ReadAll(w.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return w, string(text)
+		return s.raw(http.MethodGet, address, map[string]string{"Accept": accept})
 	}
 	for _, address := range []string{"", "lock?path=x", "sessions", "session?id=0x1", "history", "status"} {
 		w, text := get(address, "text/html,application/xhtml+xml,application/json;q=0.9,*/*;q=0.8")

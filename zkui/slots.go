@@ -57,7 +57,7 @@ func (p *slots) remove(i int) {
 func (p *slots) tryAcquire(addr netip.Addr) *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n := len(p.used); n >= p.max || n >= p.max/2 && p.countByAddr()[addr] >= p.max/4 {
+	if n := len(p.used); n >= p.max || n >= p.max/2 && p.count(addr) >= p.max/4 {
 		return nil
 	}
 	mine := &slot{addr: addr}
@@ -74,11 +74,12 @@ func (p *slots) release(mine *slot) {
 	}
 }
 
-// countByAddr returns how many slots each address has. The caller holds the mutex.
-func (p *slots) countByAddr() map[netip.Addr]int {
-	n := make(map[netip.Addr]int)
-	for _, t := range p.used {
-		n[t.addr]++
+// count returns how many slots an address has. The caller holds the mutex.
+func (p *slots) count(addr netip.Addr) (n int) {
+	for _, s := range p.used {
+		if s.addr == addr {
+			n++
+		}
 	}
 	return n
 }

@@ -18,23 +18,11 @@ const tick = 10 * time.Millisecond
 var ErrFormat = errors.New("proc: unexpected format")
 
 // CPUTime returns the user and system time of all threads of a process, in steps of 10 ms.
-func CPUTime(pid int) (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("proc: %w", err)
-	}
-	return parseCPUTime(string(text))
-}
+func CPUTime(pid int) (time.Duration, error) { return readTimes(strconv.Itoa(pid), ownField) }
 
 // childrenTime returns the processor time of this process's ended children that were waited
 // for, including that of their children.
-func childrenTime() (time.Duration, error) {
-	text, err := os.ReadFile("/proc/self/stat")
-	if err != nil {
-		return 0, fmt.Errorf("proc: %w", err)
-	}
-	return parseTimes(string(text), childrenField)
-}
+func childrenTime() (time.Duration, error) { return readTimes("self", childrenField) }
 
 // The fields of /proc/PID/stat, counted from the one after the name, with the user and
 // system time of a process (fields 14 and 15) and of its children (16 and 17).
@@ -43,8 +31,14 @@ const (
 	childrenField = 13
 )
 
-// parseCPUTime returns a process's own times.
-func parseCPUTime(line string) (time.Duration, error) { return parseTimes(line, ownField) }
+// readTimes adds two fields of /proc/PID/stat.
+func readTimes(pid string, first int) (time.Duration, error) {
+	text, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return 0, fmt.Errorf("proc: %w", err)
+	}
+	return parseTimes(string(text), first)
+}
 
 // parseTimes adds two fields of /proc/PID/stat. It counts them from the end of the name,
 // which is in parentheses and can contain any character.

@@ -11,12 +11,12 @@ import (
 func TestParseCPUTime(t *testing.T) {
 	// A name can contain spaces and parentheses.
 	line := "42 (a b) c) S 1 42 42 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 1 0 12345"
-	got, err := parseCPUTime(line)
+	got, err := parseTimes(line, ownField)
 	if err != nil || got != 3*time.Second {
 		t.Errorf("got %v, %v; want 3s", got, err)
 	}
 	for _, bad := range []string{"", "42 (a) S 1", "42 (a) S 1 2 3 4 5 6 7 8 9 10 x 50 0 0", "42 (a) S 1 2 3 4 5 6 7 8 9 10 50 y 0 0"} {
-		if _, err := parseCPUTime(bad); !errors.Is(err, ErrFormat) {
+		if _, err := parseTimes(bad, ownField); !errors.Is(err, ErrFormat) {
 			t.Errorf("%q: %v, want ErrFormat", bad, err)
 		}
 	}

@@ -20,9 +20,8 @@ func tiny(t *testing.T) Options {
 	return o
 }
 
-// TestCompare compares the embedded server with itself. Every row must get a value in every
-// round, and only the built command may remain.
-func TestCompare(t *testing.T) {
+// embedded returns tiny options and the embedded server.
+func embedded(t *testing.T) (Options, *peer.Kind) {
 	if testing.Short() {
 		t.Skip("builds and runs the command")
 	}
@@ -31,6 +30,13 @@ func TestCompare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return o, kind
+}
+
+// TestCompare compares the embedded server with itself. Every row must get a value in every
+// round, and only the built command may remain.
+func TestCompare(t *testing.T) {
+	o, kind := embedded(t)
 	other := *kind
 	other.Name = "other"
 	table, err := compare(t.Context(), o, kind, &other)
@@ -56,14 +62,7 @@ func TestCompare(t *testing.T) {
 }
 
 func TestCancelled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs the command")
-	}
-	o := tiny(t)
-	kind, err := peer.Embedded(t.Context(), "zklock", o.Dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o, kind := embedded(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := compare(ctx, o, kind); !errors.Is(err, context.Canceled) {
