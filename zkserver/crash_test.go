@@ -81,7 +81,6 @@ func TestCrashCyclesDetectMissingSync(t *testing.T) {
 func newCrashes(t *testing.T, seed uint64, edit func(*Options)) *crashes {
 	w := &crashes{t: t, rng: rand.New(rand.NewPCG(seed, 1)), books: newLedger()}
 	w.opts, w.fs = onMemory(t, seed)
-	w.opts.Logger = discard()
 	w.opts.SnapshotRecords, w.opts.SnapshotsKept = 60, 2
 	w.opts.segmentBytes = 4096
 	edit(&w.opts)

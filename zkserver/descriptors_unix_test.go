@@ -44,12 +44,7 @@ func TestServeWithFewDescriptors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go s.Serve(ln) // ends with the server
-	fmt.Println(ln.Addr())
+	fmt.Println(listenTCP(t, s))
 	var taken []*os.File
 	for orders := bufio.NewScanner(os.Stdin); orders.Scan(); {
 		switch orders.Text() {

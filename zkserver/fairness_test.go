@@ -170,7 +170,7 @@ func TestLargeWritesDelayOthersByAFewBatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				opts, fs := onMemory(t, 47)
-				opts.Logger, opts.SnapshotBytes, opts.segmentBytes = discard(), 1<<40, 1<<20
+				opts.SnapshotBytes, opts.segmentBytes = 1<<40, 1<<20
 				opts.MaxClientConns = -1
 				s := start(t, opts)
 				from := func(addr string) *rawClient {

@@ -39,7 +39,7 @@ func TestPausedServerReadsPingsBeforeExpiring(t *testing.T) {
 func TestQueuedRequestsKeepSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 43)
-		opts.Logger, opts.SnapshotBytes = discard(), 1<<40
+		opts.SnapshotBytes = 1 << 40
 		s := start(t, opts)
 		maker := login(t, s, time.Hour)
 		maker.create("/data", wire.ModePersistent)

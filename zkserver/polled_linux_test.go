@@ -17,19 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dialTCP opens a session through a socket.
-func dialTCP(t *testing.T, addr string) *rawClient {
-	t.Helper()
-	nc, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	nc.SetDeadline(time.Now().Add(3 * time.Minute))
-	c := over(t, nc)
-	c.handshake(wire.ConnectRequest{Timeout: 30_000})
-	return c
-}
-
 // serveTCP makes a server with a port.
 func serveTCP(t *testing.T, change func(*Options)) (*Server, string) {
 	t.Helper()
@@ -39,12 +26,7 @@ func serveTCP(t *testing.T, change func(*Options)) (*Server, string) {
 		change(&opts)
 	}
 	s := start(t, opts)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go s.Serve(ln)
-	return s, ln.Addr().String()
+	return s, listenTCP(t, s)
 }
 
 // TestPolledSessionsNeedNoGoroutine opens many sessions: the loop reads all of them.

@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -37,15 +38,41 @@ func quiet(t testing.TB) Options {
 	}
 }
 
-// start starts a server that is closed at the end of the test.
+// start starts a server that is closed at the end of the test. Without a logger, it logs
+// nothing.
 func start(t testing.TB, opts Options) *Server {
 	t.Helper()
+	opts.Logger = cmp.Or(opts.Logger, discard())
 	s, err := New(&opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// listenTCP makes s serve on a port of loopback, and returns its address.
+func listenTCP(t testing.TB, s *Server) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(ln)
+	return ln.Addr().String()
+}
+
+// dialTCP opens a session through a socket.
+func dialTCP(t testing.TB, addr string) *rawClient {
+	t.Helper()
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.SetDeadline(time.Now().Add(3 * time.Minute))
+	c := over(t, nc)
+	c.handshake(wire.ConnectRequest{Timeout: 30_000})
+	return c
 }
 
 // open connects without a handshake.

@@ -61,7 +61,6 @@ func TestMaxClientConns(t *testing.T) {
 		{"of all", Options{MaxClientConns: -1, MaxConns: 5}, 10, 5},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			test.opts.Logger = discard()
 			s, network := onNetwork(t, test.opts)
 			var clients []*rawClient
 			for range test.open {
@@ -357,13 +356,7 @@ func TestTemporaryAcceptErrorIsRetried(t *testing.T) {
 		t.Fatal(err)
 	}
 	go s.Serve(&failingListener{Listener: tcp, failures: 3})
-	nc, err := net.Dial("tcp", tcp.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	nc.SetDeadline(time.Now().Add(time.Minute))
-	c := over(t, nc)
-	c.handshake(wire.ConnectRequest{Timeout: 10_000})
+	dialTCP(t, tcp.Addr().String())
 }
 
 func TestListenAndServeReturnsWhyItCannot(t *testing.T) {

@@ -3,12 +3,10 @@ package zkserver
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/zklock/zklock/internal/wal/memfs"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -119,8 +117,7 @@ func TestRestartKeepsSessionsAndNodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				opts := quiet(t)
-				opts.DataDir, opts.setup.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 1)))
+				opts, _ := onMemory(t, 1)
 				s := start(t, opts)
 				old := login(t, s, 4*time.Second)
 				old.create("/p", wire.ModePersistent)
@@ -179,7 +176,7 @@ func TestFirstTransactionIDs(t *testing.T) {
 					time.Sleep(time.Until(at)) // the bubble's clock stands at 2000
 					opts := quiet(t)
 					if durable {
-						opts.DataDir, opts.setup.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 1)))
+						opts, _ = onMemory(t, 1)
 					}
 					c := login(t, start(t, opts), time.Second)
 					c.create("/a", wire.ModePersistent)
@@ -197,8 +194,7 @@ func TestFirstTransactionIDs(t *testing.T) {
 
 func TestShutdownAnswersWhatWasRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
-		opts.DataDir, opts.setup.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 1)))
+		opts, _ := onMemory(t, 1)
 		s := start(t, opts)
 		c := login(t, s, 10*time.Second)
 		const n = 100

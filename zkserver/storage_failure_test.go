@@ -72,7 +72,6 @@ func TestFaultAtEveryOperation(t *testing.T) {
 // a regular end, and compares what a new one has.
 func runWithFault(t *testing.T, fault func(memfs.Op) memfs.Fault) (outcome string) {
 	opts, fs := onMemory(t, 11)
-	opts.Logger = discard()
 	opts.SnapshotRecords, opts.SnapshotsKept, opts.segmentBytes = 12, 1, 2000
 	fs.SetFault(fault)
 	var acknowledged, refused []string
@@ -167,7 +166,6 @@ func (c *rawClient) tryHandshake(req wire.ConnectRequest) bool {
 // onSickDisk is a server that has become read-only, and a client of before.
 func onFailingDisk(t *testing.T, edit func(*Options)) (*Server, *rawClient, *memfs.FS, Options) {
 	opts, fs := onMemory(t, 12)
-	opts.Logger = discard()
 	opts.FourLetterWords = []string{"*"}
 	edit(&opts)
 	s := start(t, opts)
@@ -276,7 +274,6 @@ func TestReadOnlyIsReported(t *testing.T) {
 func TestFileSystemTurnsReadOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 15)
-		opts.Logger = discard()
 		opts.SnapshotRecords, opts.segmentBytes = 20, 2000
 		s := start(t, opts)
 		c := login(t, s, time.Minute)
@@ -326,7 +323,6 @@ func TestEndOnStorageError(t *testing.T) {
 func TestUnreadableDiskEndsTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 16)
-		opts.Logger = discard()
 		s := start(t, opts)
 		c := login(t, s, time.Minute)
 		c.create("/kept", wire.ModePersistent)
@@ -429,7 +425,6 @@ func TestSecondFaultKeepsAcknowledgedChanges(t *testing.T) {
 // another one in which it is j, and looks at what a third one has.
 func twoFailingRuns(t *testing.T, k, j int) (outcome string) {
 	opts, fs := onMemory(t, uint64(k*1000+j))
-	opts.Logger = discard()
 	opts.SnapshotRecords, opts.SnapshotsKept, opts.segmentBytes = 12, 1, 2000
 	var acknowledged, refused []string
 	for life, at := range []int{k, j} {

@@ -40,7 +40,6 @@ func TestGoldenDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts, fs := onMemory(t, 41)
-	opts.Logger = discard()
 	names := loadGolden(t, fs, opts.DataDir)
 	if kinds := strings.Join(names, " "); strings.Count(kinds, "log-") < 2 || strings.Count(kinds, "snapshot-") < 2 {
 		t.Fatalf("files %s: too few to show anything", kinds)
@@ -106,7 +105,7 @@ func describe(s *Server) string {
 // makeGolden writes the directory anew, with every kind of record in it.
 func makeGolden(t *testing.T) {
 	opts, fs := onMemory(t, 42)
-	opts.Logger, opts.segmentBytes, opts.SnapshotRecords, opts.SnapshotsKept = discard(), 2500, 18, 9
+	opts.segmentBytes, opts.SnapshotRecords, opts.SnapshotsKept = 2500, 18, 9
 	opts.setup.Controls = new(servertest.Controls)
 	s := start(t, opts)
 	first := login(t, s, 30*time.Second)

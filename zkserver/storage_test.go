@@ -18,11 +18,11 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// onMemory puts a server's data on a file system in memory.
+// onMemory puts a server's data on a file system in memory. The server logs nothing.
 func onMemory(t testing.TB, seed uint64) (Options, *memfs.FS) {
 	fs := memfs.New(rand.New(rand.NewPCG(seed, 7)))
 	opts := quiet(t)
-	opts.DataDir, opts.setup.FS = "/var/lib/demo", fs
+	opts.DataDir, opts.setup.FS, opts.Logger = "/var/lib/demo", fs, discard()
 	return opts, fs
 }
 
@@ -33,7 +33,6 @@ func TestAcknowledgedWritesSurviveCrashes(t *testing.T) {
 	const rounds = 200
 	acknowledged, unknown := make(map[string]bool), 0
 	opts, fs := onMemory(t, 3)
-	opts.Logger = discard()
 	opts.SnapshotRecords = 300 // so that snapshots are crashed into as well
 	random := rand.New(rand.NewPCG(3, 3))
 	for round := range rounds {
