@@ -203,7 +203,7 @@ func (w *crashes) cycle() {
 	}
 }
 
-// people makes up for clients that left, and lets some leave: their sessions are
+// replaceClients makes up for clients that left, and lets some leave: their sessions are
 // to end by their time.
 func (w *crashes) replaceClients() {
 	w.clients = slices.DeleteFunc(w.clients, func(c *crashClient) bool {
@@ -309,7 +309,7 @@ func (w *crashes) overdue() map[string]*sessionRecord {
 	return late
 }
 
-// timesUp notes which sessions may be over at the server's end: all others must
+// markExpirable notes which sessions may be over at the server's end: all others must
 // be there at the next start.
 func (w *crashes) markExpirable(now time.Time) {
 	b := w.books

@@ -209,7 +209,7 @@ func TestLongAnswerDoesNotDelayOtherClients(t *testing.T) {
 		began := time.Now()
 		c.create("/still", wire.ModePersistent)
 		if took := time.Since(began); took != 0 {
-			t.Errorf("a create took %v beside a word that nobody reads", took)
+			t.Errorf("a create took %v next to a word that nobody reads", took)
 		}
 		if n := s.Stats().Connections; n != 2 {
 			t.Fatalf("%d connections, want the one that is stuck among 2", n)
@@ -234,7 +234,7 @@ func TestListWordsAnswerOneAtATime(t *testing.T) {
 			watching(t, s, 10)
 			s.listSlot <- struct{}{}
 			if got := word(t, s, name); !strings.Contains(got, "try again") {
-				t.Errorf("%s beside another: %q", name, got)
+				t.Errorf("%s next to another: %q", name, got)
 			}
 			<-s.listSlot
 			if got := word(t, s, name); !strings.Contains(got, "0x") {

@@ -73,7 +73,7 @@ func startOverload(t *testing.T, change func(*Options)) *overload {
 	g := &overload{t: t, s: start(t, opts), stop: make(chan struct{})}
 	g.base = heap()
 	g.good = login(t, g.s, time.Hour)
-	g.done.Go(g.probe) // ends by lift
+	g.done.Go(g.probe) // ends by finish
 	return g
 }
 

@@ -115,17 +115,25 @@ func (c *rawClient) resumption() wire.ConnectRequest {
 		Password: c.session.Password, LastZxidSeen: c.lastZxid}
 }
 
-func (c *rawClient) handshake(req wire.ConnectRequest) {
-	c.t.Helper()
+// connect sends a connect request and reads the answer.
+func (c *rawClient) connect(req wire.ConnectRequest) error {
 	req.HasReadOnly = true
-	c.write(wire.AppendRecord(nil, &req))
+	if _, err := c.nc.Write(wire.AppendRecord(nil, &req)); err != nil {
+		return err
+	}
 	frame, err := c.frame()
 	if err != nil {
-		c.t.Fatalf("handshake: %v", err)
+		return err
 	}
 	r := jute.NewReader(frame)
 	c.session.Decode(r)
-	if err := r.Finish(); err != nil {
+	return r.Finish()
+}
+
+// handshake is connect for a request that must be answered.
+func (c *rawClient) handshake(req wire.ConnectRequest) {
+	c.t.Helper()
+	if err := c.connect(req); err != nil {
 		c.t.Fatalf("handshake: %v", err)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/memnet"
 	"github.com/zklock/zklock/internal/wire"
 )
@@ -28,12 +27,7 @@ func dialMem(t testing.TB, network *memnet.Network, addr string) (*rawClient, bo
 		t.Fatal(err)
 	}
 	c := over(t, nc)
-	c.nc.Write(wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 10_000}))
-	frame, err := c.frame()
-	if err == nil {
-		c.session.Decode(jute.NewReader(frame))
-	}
-	return c, err == nil
+	return c, c.connect(wire.ConnectRequest{Timeout: 10_000}) == nil
 }
 
 // onNetwork serves on a network in memory.
@@ -385,23 +379,4 @@ func TestListenerErrorEndsOnlyItsServe(t *testing.T) {
 		t.Errorf("Serve on a closed listener said %v", err)
 	}
 	login(t, s, time.Second)
-}
-
-// TestSilentClientExpires: a network failure leaves a connection from which nothing
-// arrives. Its session expires, and the connection ends with it.
-func TestSilentClientExpires(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := start(t, quiet(t))
-		silent, other := login(t, s, 4*time.Second), login(t, s, time.Hour)
-		silent.create("/e", wire.ModeEphemeral)
-		began := time.Now()
-		silent.wantClosed()
-		if d := time.Since(began); d != 4*time.Second {
-			t.Errorf("closed after %v, want the session's 4s", d)
-		}
-		synctest.Wait() // the connection's goroutines may see its end after we do
-		if st := s.Stats(); other.exists("/e") || st.Connections != 1 || st.SessionsExpired != 1 {
-			t.Errorf("the node is there %v, %d connections, %d sessions expired", other.exists("/e"), st.Connections, st.SessionsExpired)
-		}
-	})
 }
