@@ -2,13 +2,11 @@ package zkserver
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -266,10 +264,8 @@ func TestFourLetterWordsComputeInTurns(t *testing.T) {
 			synctest.Wait()
 			gone.write([]byte(name))
 			synctest.Wait()
-			s.mu.Lock()
-			conns := slices.Clone(s.live)
-			s.mu.Unlock()
-			slices.MaxFunc(conns, func(a, b *conn) int { return cmp.Compare(a.id, b.id) }).abort(errEvicted)
+			conns := s.openConns()
+			conns[len(conns)-1].abort(errEvicted)
 			synctest.Wait()
 			if n := s.Stats().Connections; n != len(conns)-1 {
 				t.Errorf("%s: %d of %d connections are left, want one fewer", name, n, len(conns))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/zklock/zklock/internal/tree"
@@ -354,7 +355,7 @@ func (s *Server) stopReadingPolled() {
 func (s *Server) closeAllPolled() {
 	s.mu.Lock()
 	s.loopEnded, s.handedOver = true, nil
-	_, conns := s.allOpen()
+	conns := slices.Clone(s.live)
 	s.mu.Unlock()
 	for _, c := range conns {
 		c.mu.Lock()
