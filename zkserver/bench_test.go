@@ -48,9 +48,7 @@ func BenchmarkPipelined(b *testing.B) {
 					buf = buf[:0]
 				}
 			}
-			if err := <-done; err != nil {
-				b.Fatal(err)
-			}
+			must(b, <-done)
 		})
 	}
 }

@@ -52,9 +52,7 @@ func TestJumpSequenceIsDurable(t *testing.T) {
 		opts.setup.Controls = new(servertest.Controls)
 		s := start(t, opts)
 		login(t, s, time.Hour).create("/q", wire.ModePersistent)
-		if err := opts.setup.Controls.JumpSequence("/q", 1<<31-2); err != nil {
-			t.Fatal(err)
-		}
+		must(t, opts.setup.Controls.JumpSequence("/q", 1<<31-2))
 		if err := opts.setup.Controls.JumpSequence("/none", 5); !errors.Is(err, wire.ErrNoNode) {
 			t.Errorf("a node that is missing: %v", err)
 		}

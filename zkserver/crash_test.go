@@ -86,9 +86,7 @@ func newCrashes(t *testing.T, seed uint64, edit func(*Options)) *crashes {
 	edit(&w.opts)
 	s := w.start()
 	c := &crashClient{w: w, rng: w.rng, name: "first"}
-	if err := c.connect(s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.connect(s))
 	for _, path := range []string{"/n", "/q"} {
 		if _, err := c.ask(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: openACL()}, new(wire.CreateResponse)); err != nil {
 			t.Fatal(err)

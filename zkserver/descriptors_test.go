@@ -102,9 +102,7 @@ func TestStartWithoutDescriptorsSaysWhatToDo(t *testing.T) {
 	opts.SnapshotRecords, opts.segmentBytes = 1000, 2000
 	s := start(t, opts)
 	login(t, s, time.Minute).fill("/n", 30)
-	if err := s.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Shutdown(t.Context()))
 	refused := 0
 	for hit := true; hit; refused++ {
 		hit = false

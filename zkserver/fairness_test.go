@@ -176,9 +176,7 @@ func TestLargeWritesDelayOthersByAFewBatches(t *testing.T) {
 				from := func(addr string) *rawClient {
 					client, server := memnet.Pipe()
 					remote := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr))
-					if err := s.startHandler(&remoteConn{server, remote}, true); err != nil {
-						t.Fatal(err)
-					}
+					must(t, s.startHandler(&remoteConn{server, remote}, true))
 					c := over(t, client)
 					c.handshake(wire.ConnectRequest{Timeout: int32(time.Hour.Milliseconds())})
 					return c

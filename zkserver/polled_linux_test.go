@@ -240,9 +240,7 @@ func TestRequestsAreAppliedDuringSync(t *testing.T) {
 	const most = 1000
 	overlaps := 0
 	for n := 0; n < most && overlaps == 0; n++ {
-		if err := a.attempt(fmt.Sprintf("/a%d", n)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.attempt(fmt.Sprintf("/a%d", n)))
 		if n%10 == 9 {
 			s.runOnLoop(func() { overlaps = s.loop.overlaps })
 		}
@@ -328,15 +326,8 @@ func TestClientWithClosedReadSideIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	go s.Serve(ln)
-	nc, err := net.Dial("unix", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := over(t, nc)
-	c.handshake(wire.ConnectRequest{Timeout: 3_600_000})
-	if err := nc.(*net.UnixConn).CloseRead(); err != nil {
-		t.Fatal(err)
-	}
+	c := dialSocket(t, "unix", ln.Addr().String())
+	must(t, c.nc.(*net.UnixConn).CloseRead())
 	c.send(wire.OpPing, nil)
 	until(t, "no connection is left", func() bool { return s.Stats().Connections == 0 })
 }

@@ -38,6 +38,14 @@ func quiet(t testing.TB) Options {
 	}
 }
 
+// must fails the test for an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // start starts a server that is closed at the end of the test. Without a logger, it logs
 // nothing.
 func start(t testing.TB, opts Options) *Server {
@@ -65,7 +73,13 @@ func listenTCP(t testing.TB, s *Server) string {
 // dialTCP opens a session through a socket.
 func dialTCP(t testing.TB, addr string) *rawClient {
 	t.Helper()
-	nc, err := net.Dial("tcp", addr)
+	return dialSocket(t, "tcp", addr)
+}
+
+// dialSocket is dialTCP for a network such as unix.
+func dialSocket(t testing.TB, network, addr string) *rawClient {
+	t.Helper()
+	nc, err := net.Dial(network, addr)
 	if err != nil {
 		t.Fatal(err)
 	}

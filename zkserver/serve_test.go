@@ -97,6 +97,19 @@ func (l *remoteListener) Accept() (net.Conn, error) {
 	return &remoteConn{nc, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(<-l.remotes))}, nil
 }
 
+// onRemotes serves on a network in memory. Each connection seems to come from the next
+// address in remotes.
+func onRemotes(t *testing.T, opts Options) (s *Server, network *memnet.Network, remotes chan string) {
+	t.Helper()
+	s, network, remotes = start(t, opts), new(memnet.Network), make(chan string, 1)
+	ln, err := network.Listen("tcp", "10.0.0.1:2181")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(&remoteListener{ln, remotes}) // ends with the server
+	return s, network, remotes
+}
+
 // TestAddressesOfOneHostCountTogether: a client with many addresses of one host has one
 // share of the connections.
 func TestAddressesOfOneHostCountTogether(t *testing.T) {
@@ -117,30 +130,20 @@ func TestAddressesOfOneHostCountTogether(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				opts := quiet(t)
-				opts.Logger = discard()
-				opts.MaxClientConns = 1
-				s := start(t, opts)
-				var network memnet.Network
-				ln, err := network.Listen("tcp", "10.0.0.1:2181")
-				if err != nil {
-					t.Fatal(err)
-				}
-				remotes := make(chan string, 1)
-				go s.Serve(&remoteListener{ln, remotes}) // ends with the server
+				_, network, remotes := onRemotes(t, Options{MaxClientConns: 1})
 				remotes <- test.first
-				first, ok := dialMem(t, &network, "10.0.0.1:2181")
+				first, ok := dialMem(t, network, "10.0.0.1:2181")
 				if !ok {
 					t.Fatal("the first connection was refused")
 				}
 				remotes <- test.second
-				if _, ok := dialMem(t, &network, "10.0.0.1:2181"); ok == test.one {
+				if _, ok := dialMem(t, network, "10.0.0.1:2181"); ok == test.one {
 					t.Errorf("%s next to %s: served %v", test.second, test.first, ok)
 				}
 				first.nc.Close()
 				synctest.Wait()
 				remotes <- test.first
-				if _, ok := dialMem(t, &network, "10.0.0.1:2181"); !ok {
+				if _, ok := dialMem(t, network, "10.0.0.1:2181"); !ok {
 					t.Error("a connection that ended still counts")
 				}
 			})
@@ -280,13 +283,7 @@ func TestSeveralListeners(t *testing.T) {
 	}
 	var clients []*rawClient
 	for _, addr := range []net.Addr{tcp.Addr(), unix.Addr()} {
-		nc, err := net.Dial(addr.Network(), addr.String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := over(t, nc)
-		c.handshake(wire.ConnectRequest{Timeout: 10_000})
-		clients = append(clients, c)
+		clients = append(clients, dialSocket(t, addr.Network(), addr.String()))
 	}
 	clients[0].create("/seen", wire.ModeEphemeral)
 	if !clients[1].exists("/seen") {

@@ -123,9 +123,7 @@ func TestRestartKeepsSessionsAndNodes(t *testing.T) {
 				old := login(t, s, 4*time.Second)
 				old.create("/p", wire.ModePersistent)
 				old.create("/p/e", wire.ModeEphemeral)
-				if err := stop(s); err != nil {
-					t.Fatal(err)
-				}
+				must(t, stop(s))
 				time.Sleep(time.Hour) // a server that is down expires nobody
 
 				s = start(t, opts)
@@ -202,9 +200,7 @@ func TestShutdownAnswersWhatWasRead(t *testing.T) {
 		for range n {
 			c.send(wire.OpCreate, &wire.CreateRequest{Path: "/n-", ACL: openACL(), Flags: wire.ModePersistentSequential})
 		}
-		if err := s.Shutdown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Shutdown(t.Context()))
 		answered := 0
 		for {
 			h, _, err := c.next()

@@ -74,9 +74,7 @@ func TestSnapshotIsReadWithoutFurtherCopies(t *testing.T) {
 	fresh := tree.New(s.treeConfig())
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if err := restore(fresh, io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, restore(fresh, io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), nil))
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(len(b))*5/2 {
 		t.Errorf("restoring a snapshot of %d bytes allocated %d bytes", len(b), n)

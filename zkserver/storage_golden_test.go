@@ -127,9 +127,7 @@ func makeGolden(t *testing.T) {
 		{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/m", Data: []byte("twice"), Version: 0}},
 		{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: "/node-8", Version: -1}},
 	}})
-	if err := opts.setup.Controls.JumpSequence("/box", 4711); err != nil {
-		t.Fatal(err)
-	}
+	must(t, opts.setup.Controls.JumpSequence("/box", 4711))
 	second := login(t, s, 40*time.Second)
 	second.create("/gone", wire.ModeEphemeral)
 	second.do(wire.OpCloseSession, nil)
@@ -144,9 +142,7 @@ func makeGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(goldenDir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(goldenDir, 0o755))
 	for _, name := range names {
 		b, err := fs.ReadFile(filepath.Join(opts.DataDir, name))
 		if err == nil {
@@ -156,9 +152,7 @@ func makeGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(goldenDir, goldenState), []byte(state), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(goldenDir, goldenState), []byte(state), 0o644))
 }
 
 // TestNewerFormatIsNotCalledDamaged: what a later program wrote is not called damaged, and nobody
@@ -182,9 +176,7 @@ func TestNewerFormatIsNotCalledDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, l)
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Close())
 		_, err = New(&opts)
 		if !errors.Is(err, tree.ErrVersion) || !strings.Contains(err.Error(), "newer version") || !strings.Contains(err.Error(), opts.DataDir) ||
 			strings.Contains(err.Error(), "start empty") {

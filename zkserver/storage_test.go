@@ -215,9 +215,7 @@ func wantWarnings(t *testing.T, words, path string, modes map[os.FileMode]bool) 
 	for mode, warned := range modes {
 		var log strings.Builder
 		dir := t.TempDir()
-		if err := os.Chmod(dir, mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(dir, mode))
 		start(t, Options{DataDir: filepath.Join(dir, path), Logger: logTo(&log)}).Close()
 		if strings.Contains(log.String(), words) != warned {
 			t.Errorf("mode %v: %s", mode, log.String())
@@ -315,9 +313,7 @@ func TestNoSyncSkipsSyncsAndWarns(t *testing.T) {
 
 func TestZooKeeperDirectoryIsRefused(t *testing.T) {
 	opts, fs := onMemory(t, 27)
-	if err := fs.MkdirAll(opts.DataDir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, fs.MkdirAll(opts.DataDir))
 	fs.WriteFile(opts.DataDir+"/version-2", nil)
 	if _, err := New(&opts); err == nil || !strings.Contains(err.Error(), "Apache ZooKeeper") || !strings.Contains(err.Error(), opts.DataDir) {
 		t.Errorf("a directory of another kind of server: %v", err)
