@@ -158,12 +158,7 @@ func TestAuditOmitsUnsyncedChanges(t *testing.T) {
 		s := start(t, opts)
 		c := login(t, s, time.Minute)
 		c.create("/kept", wire.ModePersistent)
-		fs.SetFault(func(op memfs.Op) memfs.Fault {
-			if op.Kind == memfs.OpSync {
-				return memfs.Fault{Err: syscall.EIO}
-			}
-			return memfs.Fault{}
-		})
+		breakDisk(fs, memfs.OpSync, syscall.EIO)
 		if err := c.attempt("/lost"); !closedError(err) {
 			t.Errorf("a create whose sync failed: %v", err)
 		}

@@ -16,7 +16,7 @@ import (
 type guessed struct {
 	t       *testing.T
 	s       *Server
-	network memnet.Network
+	network *memnet.Network
 	remotes chan string
 }
 
@@ -24,19 +24,14 @@ func newGuessed(t *testing.T) *guessed {
 	opts := quiet(t)
 	opts.SASLUsers = map[string]string{"ann": "secret"}
 	opts.MaxClientConns = -1
-	g := &guessed{t: t, s: start(t, opts), remotes: make(chan string, 1)}
-	ln, err := g.network.Listen("tcp", "10.0.0.1:2181")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go g.s.Serve(&remoteListener{ln, g.remotes}) // ends with the server
-	return g
+	s, network, remotes := onRemotes(t, opts)
+	return &guessed{t, s, network, remotes}
 }
 
 // client returns one with a session.
 func (g *guessed) client(addr string) *rawClient {
 	g.remotes <- net.JoinHostPort(addr, "1234")
-	c, ok := dialMem(g.t, &g.network, "10.0.0.1:2181")
+	c, ok := dialMem(g.t, g.network, "10.0.0.1:2181")
 	if !ok {
 		g.t.Fatalf("%s got no session", addr)
 	}

@@ -27,7 +27,6 @@ type gated struct {
 
 func behindGate(t *testing.T) *gated {
 	opts, fs := onMemory(t, 61)
-	opts.Logger = discard()
 	g := &gated{Server: start(t, opts), fs: fs, gate: make(chan error)}
 	g.writer, g.reader = login(t, g.Server, time.Hour), login(t, g.Server, time.Hour)
 	g.reader.do(wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/", Watch: true})
@@ -233,7 +232,6 @@ func TestObservedChangesSurviveCrashes(t *testing.T) {
 // and how many nodes were acknowledged or read.
 func seeAndCrash(t *testing.T, seed uint64) (overlaps, nodes int) {
 	opts, fs := onMemory(t, seed)
-	opts.Logger = discard()
 	opts.SnapshotRecords = 1 << 30 // nobody else uses the disk while it sleeps
 	random := rand.New(rand.NewPCG(seed, 5))
 	s := start(t, opts)
@@ -356,7 +354,7 @@ func TestStatsOmitLostBatch(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			opts, fs := onMemory(t, 41)
-			opts.Logger, opts.EndOnStorageError = discard(), ends
+			opts.EndOnStorageError = ends
 			s := start(t, opts)
 			c := login(t, s, time.Hour)
 			c.create("/kept", wire.ModePersistent)

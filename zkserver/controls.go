@@ -22,16 +22,13 @@ func (s *Server) fillControls(c *servertest.Controls) {
 // pause blocks the loop until the returned function is called or the server ends.
 func (s *Server) pause() (resume func()) {
 	paused, resumed := make(chan struct{}), make(chan struct{})
-	s.mu.Lock()
-	s.calls = append(s.calls, func() {
+	s.postToLoop(func() {
 		close(paused)
 		select {
 		case <-resumed:
 		case <-s.stop:
 		}
 	})
-	s.mu.Unlock()
-	s.wakeLoop()
 	select {
 	case <-paused:
 	case <-s.done:

@@ -2,13 +2,11 @@ package zkserver
 
 import (
 	"errors"
-	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock/internal/servertest"
-	"github.com/zklock/zklock/internal/wal/memfs"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -50,14 +48,11 @@ func TestPausedServerCanBeClosed(t *testing.T) {
 
 func TestJumpSequenceIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
-		opts.DataDir, opts.setup.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 2)))
+		opts, _ := onMemory(t, 2)
 		opts.setup.Controls = new(servertest.Controls)
 		s := start(t, opts)
 		login(t, s, time.Hour).create("/q", wire.ModePersistent)
-		if err := opts.setup.Controls.JumpSequence("/q", 1<<31-2); err != nil {
-			t.Fatal(err)
-		}
+		must(t, opts.setup.Controls.JumpSequence("/q", 1<<31-2))
 		if err := opts.setup.Controls.JumpSequence("/none", 5); !errors.Is(err, wire.ErrNoNode) {
 			t.Errorf("a node that is missing: %v", err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -300,12 +301,7 @@ func (c *crashClient) look(path string) (found, error) {
 }
 
 func (c *crashClient) forget(path string) {
-	for i, p := range c.own {
-		if p == path {
-			c.own = append(c.own[:i], c.own[i+1:]...)
-			return
-		}
-	}
+	c.own = slices.DeleteFunc(c.own, func(p string) bool { return p == path })
 }
 
 // data is different each time.

@@ -81,15 +81,12 @@ func TestCrashCyclesDetectMissingSync(t *testing.T) {
 func newCrashes(t *testing.T, seed uint64, edit func(*Options)) *crashes {
 	w := &crashes{t: t, rng: rand.New(rand.NewPCG(seed, 1)), books: newLedger()}
 	w.opts, w.fs = onMemory(t, seed)
-	w.opts.Logger = discard()
 	w.opts.SnapshotRecords, w.opts.SnapshotsKept = 60, 2
 	w.opts.segmentBytes = 4096
 	edit(&w.opts)
 	s := w.start()
 	c := &crashClient{w: w, rng: w.rng, name: "first"}
-	if err := c.connect(s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.connect(s))
 	for _, path := range []string{"/n", "/q"} {
 		if _, err := c.ask(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: openACL()}, new(wire.CreateResponse)); err != nil {
 			t.Fatal(err)
@@ -204,7 +201,7 @@ func (w *crashes) cycle() {
 	}
 }
 
-// people makes up for clients that left, and lets some leave: their sessions are
+// replaceClients makes up for clients that left, and lets some leave: their sessions are
 // to end by their time.
 func (w *crashes) replaceClients() {
 	w.clients = slices.DeleteFunc(w.clients, func(c *crashClient) bool {
@@ -310,7 +307,7 @@ func (w *crashes) overdue() map[string]*sessionRecord {
 	return late
 }
 
-// timesUp notes which sessions may be over at the server's end: all others must
+// markExpirable notes which sessions may be over at the server's end: all others must
 // be there at the next start.
 func (w *crashes) markExpirable(now time.Time) {
 	b := w.books

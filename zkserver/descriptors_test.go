@@ -99,12 +99,10 @@ func TestFailedOpenAtEveryOperation(t *testing.T) {
 // what to do and does not call the directory damaged.
 func TestStartWithoutDescriptorsSaysWhatToDo(t *testing.T) {
 	opts, fs := onMemory(t, 18)
-	opts.Logger, opts.SnapshotRecords, opts.segmentBytes = discard(), 1000, 2000
+	opts.SnapshotRecords, opts.segmentBytes = 1000, 2000
 	s := start(t, opts)
 	login(t, s, time.Minute).fill("/n", 30)
-	if err := s.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Shutdown(t.Context()))
 	refused := 0
 	for hit := true; hit; refused++ {
 		hit = false
@@ -142,7 +140,6 @@ func TestStartWithoutDescriptorsSaysWhatToDo(t *testing.T) {
 func TestReadOnlyWaitsForDescriptors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 17)
-		opts.Logger = discard()
 		s := start(t, opts)
 		c := login(t, s, time.Hour)
 		c.create("/x", wire.ModePersistent)

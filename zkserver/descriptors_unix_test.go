@@ -34,9 +34,7 @@ func TestServeWithFewDescriptors(t *testing.T) {
 		t.Skip("runs as the child of the tests below")
 	}
 	limit := syscall.Rlimit{Cur: fewDescriptors, Max: fewDescriptors}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
 	s, err := New(&Options{
 		DataDir: dir, MaxClientConns: -1, SnapshotRecords: 100, segmentBytes: 4000,
 		MaxSessionTimeout: time.Hour, Logger: logTo(os.Stderr),
@@ -44,12 +42,7 @@ func TestServeWithFewDescriptors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go s.Serve(ln) // ends with the server
-	fmt.Println(ln.Addr())
+	fmt.Println(listenTCP(t, s))
 	var taken []*os.File
 	for orders := bufio.NewScanner(os.Stdin); orders.Scan(); {
 		switch orders.Text() {
@@ -99,9 +92,7 @@ func startFew(t *testing.T) *fewServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	ended := false
 	f.end = func() {
 		if ended {

@@ -170,15 +170,13 @@ func TestLargeWritesDelayOthersByAFewBatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				opts, fs := onMemory(t, 47)
-				opts.Logger, opts.SnapshotBytes, opts.segmentBytes = discard(), 1<<40, 1<<20
+				opts.SnapshotBytes, opts.segmentBytes = 1<<40, 1<<20
 				opts.MaxClientConns = -1
 				s := start(t, opts)
 				from := func(addr string) *rawClient {
 					client, server := memnet.Pipe()
 					remote := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr))
-					if err := s.startHandler(&remoteConn{server, remote}, true); err != nil {
-						t.Fatal(err)
-					}
+					must(t, s.startHandler(&remoteConn{server, remote}, true))
 					c := over(t, client)
 					c.handshake(wire.ConnectRequest{Timeout: int32(time.Hour.Milliseconds())})
 					return c

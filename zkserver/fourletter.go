@@ -175,9 +175,7 @@ func (s *Server) forEachConn(a *answer, use func(connView)) {
 
 // openConns returns the open connections, oldest first.
 func (s *Server) openConns() []*conn {
-	s.mu.Lock()
-	_, conns := s.allOpen()
-	s.mu.Unlock()
+	conns := s.liveConns()
 	slices.SortFunc(conns, func(a, b *conn) int { return int(a.id - b.id) })
 	return conns
 }

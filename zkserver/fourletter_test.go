@@ -2,22 +2,26 @@ package zkserver
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"math/rand/v2"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/zklock/zklock/internal/wal/memfs"
 	"github.com/zklock/zklock/internal/wire"
 )
+
+// startWithWords starts a server that answers every four-letter word.
+func startWithWords(t testing.TB) *Server {
+	t.Helper()
+	opts := quiet(t)
+	opts.FourLetterWords = []string{"*"}
+	return start(t, opts)
+}
 
 // word sends a four-letter word on a new connection.
 func word(t testing.TB, s *Server, name string) string {
@@ -34,9 +38,7 @@ func word(t testing.TB, s *Server, name string) string {
 // TestVersionMatchesBehavior: clients read the version to know what a server does.
 func TestVersionMatchesBehavior(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
-		opts.FourLetterWords = []string{"*"}
-		s := start(t, opts)
+		s := startWithWords(t)
 		const want = "3.9.4-zklock, built on 08/19/2025 19:53 UTC"
 		for name, form := range map[string]string{
 			"srvr": "Zookeeper version: %s\n", "stat": "Zookeeper version: %s\n", "mntr": "zk_version\t%s\n", "envi": "zookeeper.version=%s\n",
@@ -81,9 +83,7 @@ func TestFourLetterWordFormats(t *testing.T) {
 	}
 	for name, form := range forms {
 		synctest.Test(t, func(t *testing.T) {
-			opts := quiet(t)
-			opts.FourLetterWords = []string{"*"}
-			s := start(t, opts)
+			s := startWithWords(t)
 			c := login(t, s, time.Minute)
 			c.create("/p", wire.ModePersistent)
 			c.create("/p/e", wire.ModeEphemeral)
@@ -125,9 +125,7 @@ func TestDisallowedFourLetterWords(t *testing.T) {
 // be a four-letter word. Later the same bytes are a frame length, which is too large.
 func TestFourLetterWordAfterFrameEndsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
-		opts.Logger = discard()
-		c := login(t, start(t, opts), time.Minute)
+		c := login(t, start(t, quiet(t)), time.Minute)
 		c.write([]byte("srvr"))
 		if rest, _ := io.ReadAll(c.br); len(rest) != 0 {
 			t.Errorf("answered %q", rest)
@@ -137,9 +135,7 @@ func TestFourLetterWordAfterFrameEndsConnection(t *testing.T) {
 
 func TestSrstResetsCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
-		opts.FourLetterWords = []string{"*"}
-		s := start(t, opts)
+		s := startWithWords(t)
 		c := login(t, s, time.Minute)
 		for range 100 {
 			c.do(wire.OpPing, nil)
@@ -176,9 +172,7 @@ func watching(t *testing.T, s *Server, n int) *rawClient {
 // TestLongWatchListsAreComplete: every watch is there once, in many pieces, and grouped.
 func TestLongWatchListsAreComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
-		opts.FourLetterWords = []string{"*"}
-		s := start(t, opts)
+		s := startWithWords(t)
 		const n = 3*chunkItems + 17
 		a, b := watching(t, s, n), watching(t, s, n)
 		want := fmt.Sprintf("2 connections watching %d paths\nTotal watches:%d\n", 2*n, 2*n)
@@ -205,9 +199,7 @@ func TestLongWatchListsAreComplete(t *testing.T) {
 // clients are served, and the server closes that connection.
 func TestLongAnswerDoesNotDelayOtherClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
-		opts.FourLetterWords = []string{"*"}
-		s := start(t, opts)
+		s := startWithWords(t)
 		c := watching(t, s, 50_000)
 		stuck := open(t, s)
 		stuck.write([]byte("wchp"))
@@ -215,7 +207,7 @@ func TestLongAnswerDoesNotDelayOtherClients(t *testing.T) {
 		began := time.Now()
 		c.create("/still", wire.ModePersistent)
 		if took := time.Since(began); took != 0 {
-			t.Errorf("a create took %v beside a word that nobody reads", took)
+			t.Errorf("a create took %v next to a word that nobody reads", took)
 		}
 		if n := s.Stats().Connections; n != 2 {
 			t.Fatalf("%d connections, want the one that is stuck among 2", n)
@@ -236,13 +228,11 @@ func TestLongAnswerDoesNotDelayOtherClients(t *testing.T) {
 func TestListWordsAnswerOneAtATime(t *testing.T) {
 	for _, name := range []string{"wchc", "dump"} {
 		synctest.Test(t, func(t *testing.T) {
-			opts := quiet(t)
-			opts.FourLetterWords = []string{"*"}
-			s := start(t, opts)
+			s := startWithWords(t)
 			watching(t, s, 10)
 			s.listSlot <- struct{}{}
 			if got := word(t, s, name); !strings.Contains(got, "try again") {
-				t.Errorf("%s beside another: %q", name, got)
+				t.Errorf("%s next to another: %q", name, got)
 			}
 			<-s.listSlot
 			if got := word(t, s, name); !strings.Contains(got, "0x") {
@@ -258,9 +248,7 @@ func TestListWordsAnswerOneAtATime(t *testing.T) {
 func TestFourLetterWordsComputeInTurns(t *testing.T) {
 	for name := range fourLetterWords {
 		synctest.Test(t, func(t *testing.T) {
-			opts := quiet(t)
-			opts.FourLetterWords = []string{"*"}
-			s := start(t, opts)
+			s := startWithWords(t)
 			watching(t, s, 50_000)
 			stuck := open(t, s)
 			stuck.write([]byte("wchp"))
@@ -276,10 +264,8 @@ func TestFourLetterWordsComputeInTurns(t *testing.T) {
 			synctest.Wait()
 			gone.write([]byte(name))
 			synctest.Wait()
-			s.mu.Lock()
-			conns := slices.Clone(s.live)
-			s.mu.Unlock()
-			slices.MaxFunc(conns, func(a, b *conn) int { return cmp.Compare(a.id, b.id) }).abort(errEvicted)
+			conns := s.openConns()
+			conns[len(conns)-1].abort(errEvicted)
 			synctest.Wait()
 			if n := s.Stats().Connections; n != len(conns)-1 {
 				t.Errorf("%s: %d of %d connections are left, want one fewer", name, n, len(conns))
@@ -321,9 +307,7 @@ func TestAnswerWaitsForItsTurnForABoundedTime(t *testing.T) {
 func TestFourLetterWordsDuringShutdown(t *testing.T) {
 	for name := range fourLetterWords {
 		synctest.Test(t, func(t *testing.T) {
-			opts := quiet(t)
-			opts.FourLetterWords = []string{"*"}
-			s := start(t, opts)
+			s := startWithWords(t)
 			watching(t, s, 30_000)
 			c := open(t, s)
 			c.write([]byte(name))
@@ -383,9 +367,8 @@ func TestDirSize(t *testing.T) {
 func TestFourLetterWordsShowNoSecrets(t *testing.T) {
 	t.Setenv("ZKLOCK_TEST_SECRET", "hunter2")
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
+		opts, _ := onMemory(t, 1)
 		opts.FourLetterWords, opts.SuperDigest = []string{"*"}, "super:hunter2="
-		opts.DataDir, opts.setup.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 1)))
 		s := start(t, opts)
 		c := login(t, s, time.Minute)
 		for name := range fourLetterWords {

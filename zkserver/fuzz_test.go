@@ -3,14 +3,12 @@ package zkserver
 import (
 	"bytes"
 	"io"
-	"math/rand/v2"
 	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock/internal/jute"
-	"github.com/zklock/zklock/internal/wal/memfs"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -171,9 +169,7 @@ func (a *actor) bytes() []byte {
 func runScript(t *testing.T, script []byte) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	opts := quiet(t)
-	opts.Logger = discard()
-	opts.DataDir, opts.setup.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 2)))
+	opts, _ := onMemory(t, 2)
 	opts.MaxOutstanding = 20
 	if len(script) > 0 && script[0]&0x80 != 0 {
 		// Close to every bound.

@@ -151,12 +151,7 @@ func TestLateRequestWaitsForItsSync(t *testing.T) {
 	p := inTheMiddle(t, wire.OpCreate, newNode("/a"))
 	p.second.send(wire.OpCreate, newNode("/b"))
 	p.do(func() { p.extendRound(&p.round) })
-	p.fs.SetFault(func(op memfs.Op) memfs.Fault {
-		if op.Kind == memfs.OpSync {
-			return memfs.Fault{Err: syscall.EIO}
-		}
-		return memfs.Fault{}
-	})
+	breakDisk(p.fs, memfs.OpSync, syscall.EIO)
 	p.finish()
 	for _, c := range []*rawClient{p.first, p.second} {
 		if h, _, err := c.next(); err == nil {

@@ -39,7 +39,7 @@ func TestPausedServerReadsPingsBeforeExpiring(t *testing.T) {
 func TestQueuedRequestsKeepSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 43)
-		opts.Logger, opts.SnapshotBytes = discard(), 1<<40
+		opts.SnapshotBytes = 1 << 40
 		s := start(t, opts)
 		maker := login(t, s, time.Hour)
 		maker.create("/data", wire.ModePersistent)
@@ -77,6 +77,12 @@ func TestQueuedRequestsKeepSessions(t *testing.T) {
 	})
 }
 
+// countRounds returns how many rounds the loop has run.
+func (s *Server) countRounds() (n int64) {
+	s.runOnLoop(func() { n = s.loop.rounds })
+	return n
+}
+
 // TestIdleServerSleeps lets a server with a silent session and a container run
 // for half an hour of the bubble's clock. It has a reason to wake once a
 // minute, and no other.
@@ -85,13 +91,9 @@ func TestIdleServerSleeps(t *testing.T) {
 		s := start(t, quiet(t))
 		c := login(t, s, time.Hour)
 		c.do(wire.OpCreateContainer, &wire.CreateRequest{Path: "/c", ACL: openACL(), Flags: wire.ModeContainer})
-		rounds := func() (n int64) {
-			s.runOnLoop(func() { n = s.loop.rounds })
-			return n
-		}
-		before := rounds()
+		before := s.countRounds()
 		time.Sleep(30 * time.Minute)
-		if n := rounds() - before; n < 30 || n > 70 {
+		if n := s.countRounds() - before; n < 30 || n > 70 {
 			t.Errorf("%d rounds in half an hour, want one or two a minute", n)
 		}
 	})
@@ -139,37 +141,25 @@ func TestSlowLinkKeepsSession(t *testing.T) {
 func TestServerWithoutSessionsNeverWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, quiet(t))
-		rounds := func() (n int64) {
-			s.runOnLoop(func() { n = s.loop.rounds })
-			return n
-		}
 		synctest.Wait()
-		before := rounds()
+		before := s.countRounds()
 		time.Sleep(1000 * time.Hour) // in the bubble
 		// The question itself is one.
-		if n := rounds() - before; n != 1 {
+		if n := s.countRounds() - before; n != 1 {
 			t.Errorf("%d rounds in 1000 hours without a session", n)
 		}
 	})
 }
 
-// TestPipelineDoesNotDelayOtherClients floods the server from one connection and counts how
-// many of its replies precede another client's.
+// TestPipelineDoesNotDelayOtherClients floods the server from one connection while another
+// client's requests are answered.
 func TestPipelineDoesNotDelayOtherClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := quiet(t)
 		opts.MaxOutstanding = 100_000
 		s := start(t, opts)
 		flood, other := login(t, s, time.Hour), login(t, s, time.Hour)
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			for {
-				if _, _, err := flood.next(); err != nil {
-					return
-				}
-			}
-		}()
+		go flood.drain() // ends with the connection
 		var b []byte
 		for range 2000 {
 			b = wire.AppendRequest(b, 1, wire.OpExists, &wire.ExistsRequest{Path: "/"})
@@ -182,8 +172,6 @@ func TestPipelineDoesNotDelayOtherClients(t *testing.T) {
 		if got := s.Stats().Received; got < 2050 {
 			t.Errorf("%d requests received, want all", got)
 		}
-		flood.nc.Close()
-		<-done
 	})
 }
 

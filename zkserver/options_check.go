@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -15,28 +16,27 @@ import (
 // largestMaxFrame is the largest permitted MaxFrame.
 const largestMaxFrame = 256 << 20
 
-// withDefaults returns o with defaults for zero fields, or an error if o is invalid.
+// withDefaults returns o with defaults for zero fields, or an error if o is invalid. Zero
+// limits of the tree stay: the tree has its own defaults.
 func (o Options) withDefaults() (Options, error) {
-	setDuration(&o.TickTime, 2*time.Second)
-	setDuration(&o.MinSessionTimeout, 2*o.TickTime)
-	setDuration(&o.MaxSessionTimeout, max(20*o.TickTime, o.MinSessionTimeout))
-	setDuration(&o.HandshakeTimeout, 10*time.Second)
-	setDuration(&o.ContainerCheckInterval, time.Minute)
-	setInt(&o.MaxClientConns, 60)
-	setInt(&o.MaxFrame, wire.DefaultMaxFrame)
-	setInt(&o.MaxOutstanding, 1000)
-	setInt(&o.MaxUnread, 16<<20)
-	setInt(&o.SnapshotRecords, 100_000)
-	setInt(&o.SnapshotsKept, 3)
-	o.setDefaultLimits()
-	if o.SnapshotBytes == 0 {
-		o.SnapshotBytes = 64 << 20
-	}
+	o.TickTime = cmp.Or(o.TickTime, 2*time.Second)
+	o.MinSessionTimeout = cmp.Or(o.MinSessionTimeout, 2*o.TickTime)
+	o.MaxSessionTimeout = cmp.Or(o.MaxSessionTimeout, max(20*o.TickTime, o.MinSessionTimeout))
+	o.HandshakeTimeout = cmp.Or(o.HandshakeTimeout, 10*time.Second)
+	o.ContainerCheckInterval = cmp.Or(o.ContainerCheckInterval, time.Minute)
+	o.MaxClientConns = cmp.Or(o.MaxClientConns, 60)
+	o.MaxFrame = cmp.Or(o.MaxFrame, wire.DefaultMaxFrame)
+	o.MaxOutstanding = cmp.Or(o.MaxOutstanding, 1000)
+	o.MaxOutstandingTotal = cmp.Or(o.MaxOutstandingTotal, 100_000)
+	o.MaxOutstandingBytes = cmp.Or(o.MaxOutstandingBytes, 100<<20)
+	o.MaxUnread = cmp.Or(o.MaxUnread, 16<<20)
+	o.MaxUnreadTotal = cmp.Or(o.MaxUnreadTotal, 1<<30)
+	o.SnapshotRecords = cmp.Or(o.SnapshotRecords, 100_000)
+	o.SnapshotBytes = cmp.Or(o.SnapshotBytes, 64<<20)
+	o.SnapshotsKept = cmp.Or(o.SnapshotsKept, 3)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.FourLetterWords == nil {
 		o.FourLetterWords = []string{"srvr"}
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
 	}
 	return o, o.check()
 }
@@ -78,65 +78,6 @@ func (o *Options) check() error {
 		{"SnapshotRecords", int64(o.SnapshotRecords), 1},
 		{"SnapshotBytes", o.SnapshotBytes, 1},
 		{"SnapshotsKept", int64(o.SnapshotsKept), 1},
-	} {
-		if n.value < n.least {
-			return fmt.Errorf("%w: %s is %d: set at least %d, or 0 for the default", ErrInvalidOptions, n.name, n.value, n.least)
-		}
-	}
-	if o.MaxFrame > largestMaxFrame {
-		return fmt.Errorf("%w: MaxFrame is %d: set at most %d", ErrInvalidOptions, o.MaxFrame, largestMaxFrame)
-	}
-	if err := o.checkAuth(); err != nil {
-		return err
-	}
-	if err := o.checkLimits(); err != nil {
-		return err
-	}
-	return o.checkWords()
-}
-
-// checkWords rejects unknown four-letter words. A misspelled one would otherwise show only
-// when monitoring fails.
-func (o *Options) checkWords() error {
-	for _, w := range o.FourLetterWords {
-		if _, ok := fourLetterWords[w]; !ok && w != "*" {
-			return fmt.Errorf("%w: FourLetterWords contains %q, which is not a command: use names such as srvr, stat, and mntr, or * for all", ErrInvalidOptions, w)
-		}
-	}
-	return nil
-}
-
-func setDuration(d *time.Duration, zero time.Duration) {
-	if *d == 0 {
-		*d = zero
-	}
-}
-
-func setInt(n *int, zero int) {
-	if *n == 0 {
-		*n = zero
-	}
-}
-
-// setDefaultLimits sets the limits that are zero, except those of the tree, which has its
-// own defaults.
-func (o *Options) setDefaultLimits() {
-	setInt(&o.MaxOutstandingTotal, 100_000)
-	if o.MaxOutstandingBytes == 0 {
-		o.MaxOutstandingBytes = 100 << 20
-	}
-	if o.MaxUnreadTotal == 0 {
-		o.MaxUnreadTotal = 1 << 30
-	}
-}
-
-// checkLimits returns an error that names the first invalid limit.
-func (o *Options) checkLimits() error {
-	for _, n := range []struct {
-		name  string
-		value int64
-		least int64
-	}{
 		{"MaxOutstandingTotal", int64(o.MaxOutstandingTotal), 1},
 		{"MaxOutstandingBytes", o.MaxOutstandingBytes, 1024},
 		{"MaxUnreadTotal", o.MaxUnreadTotal, 1024},
@@ -151,8 +92,25 @@ func (o *Options) checkLimits() error {
 			return fmt.Errorf("%w: %s is %d: set at least %d, or 0 for the default", ErrInvalidOptions, n.name, n.value, max(n.least, 1))
 		}
 	}
+	if o.MaxFrame > largestMaxFrame {
+		return fmt.Errorf("%w: MaxFrame is %d: set at most %d", ErrInvalidOptions, o.MaxFrame, largestMaxFrame)
+	}
 	if o.KeepAlive > 0 && o.KeepAlive < time.Second {
 		return fmt.Errorf("%w: KeepAlive is %v: set at least 1s, 0 for the default, or a negative value for none", ErrInvalidOptions, o.KeepAlive)
+	}
+	if err := o.checkAuth(); err != nil {
+		return err
+	}
+	return o.checkWords()
+}
+
+// checkWords rejects unknown four-letter words. A misspelled one would otherwise show only
+// when monitoring fails.
+func (o *Options) checkWords() error {
+	for _, w := range o.FourLetterWords {
+		if _, ok := fourLetterWords[w]; !ok && w != "*" {
+			return fmt.Errorf("%w: FourLetterWords contains %q, which is not a command: use names such as srvr, stat, and mntr, or * for all", ErrInvalidOptions, w)
+		}
 	}
 	return nil
 }

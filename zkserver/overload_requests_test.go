@@ -163,7 +163,7 @@ func expensiveReads() []expensiveRequest {
 		}},
 		{"getChildren of many clients of an address", nil, func(g *overload, c *rawClient, n int) func() {
 			family(c, n/10)
-			addr, all := g.listen(), make(chan int)
+			addr, all := listenTCP(g.t, g.s), make(chan int)
 			return func() {
 				for range 20 {
 					go func() { all <- listThrice(g, addr, "/many") }()
@@ -267,17 +267,6 @@ func (c *rawClient) manyIdentities() []wire.ACL {
 	c.do(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: []wire.ACL{{Perms: wire.PermAll, Scheme: "auth"}}}, wire.ErrNodeExists)
 	list := c.do(wire.OpGetACL, &wire.GetACLRequest{Path: path}).(*wire.GetACLResponse).ACL
 	return list[len(list)-1:]
-}
-
-// listen makes the server listen on the loopback. The well-behaved client does not use it:
-// its connection is from inside the process.
-func (g *overload) listen() string {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	go g.s.Serve(ln) // ends with the server
-	return ln.Addr().String()
 }
 
 // listThrice lists children three times at once from a new connection, and returns how

@@ -73,7 +73,7 @@ func startOverload(t *testing.T, change func(*Options)) *overload {
 	g := &overload{t: t, s: start(t, opts), stop: make(chan struct{})}
 	g.base = heap()
 	g.good = login(t, g.s, time.Hour)
-	g.done.Go(g.probe) // ends by lift
+	g.done.Go(g.probe) // ends by finish
 	return g
 }
 
@@ -201,14 +201,10 @@ func TestConnectionFlood(t *testing.T) {
 func TestConnectionsOfOneAddressAreLimited(t *testing.T) {
 	n := scale(300, 5000)
 	g := startOverload(t, func(o *Options) { o.MaxClientConns = 100 })
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go g.s.Serve(ln)
+	addr := listenTCP(t, g.s)
 	var refused int64
 	for range n {
-		nc, err := net.Dial("tcp", ln.Addr().String())
+		nc, err := net.Dial("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,15 +271,12 @@ func TestManySlowSenders(t *testing.T) {
 func TestManyHalfClosedConnections(t *testing.T) {
 	n := scale(100, 2000)
 	g := startOverload(t, func(o *Options) { o.MaxClientConns = -1 })
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go g.s.Serve(ln)
+	addr := listenTCP(t, g.s)
 	for i := range n {
 		var nc net.Conn
+		var err error
 		if i%2 == 0 {
-			nc, err = net.Dial("tcp", ln.Addr().String())
+			nc, err = net.Dial("tcp", addr)
 		} else {
 			nc, err = g.s.DialContext(t.Context(), "", "")
 		}

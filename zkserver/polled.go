@@ -378,7 +378,7 @@ func (s *Server) stopReadingPolled() {
 func (s *Server) closeAllPolled() {
 	s.mu.Lock()
 	s.loopEnded, s.handedOver = true, nil
-	_, conns := s.allOpen()
+	conns := slices.Clone(s.live)
 	s.mu.Unlock()
 	for _, c := range conns {
 		c.mu.Lock()

@@ -17,19 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dialTCP opens a session through a socket.
-func dialTCP(t *testing.T, addr string) *rawClient {
-	t.Helper()
-	nc, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	nc.SetDeadline(time.Now().Add(3 * time.Minute))
-	c := over(t, nc)
-	c.handshake(wire.ConnectRequest{Timeout: 30_000})
-	return c
-}
-
 // serveTCP makes a server with a port.
 func serveTCP(t *testing.T, change func(*Options)) (*Server, string) {
 	t.Helper()
@@ -39,12 +26,7 @@ func serveTCP(t *testing.T, change func(*Options)) (*Server, string) {
 		change(&opts)
 	}
 	s := start(t, opts)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go s.Serve(ln)
-	return s, ln.Addr().String()
+	return s, listenTCP(t, s)
 }
 
 // TestPolledSessionsNeedNoGoroutine opens many sessions: the loop reads all of them.
@@ -309,9 +291,7 @@ func TestRequestsAreAppliedDuringSync(t *testing.T) {
 	const most = 1000
 	overlaps := 0
 	for n := 0; n < most && overlaps == 0; n++ {
-		if err := a.attempt(fmt.Sprintf("/a%d", n)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.attempt(fmt.Sprintf("/a%d", n)))
 		if n%10 == 9 {
 			s.runOnLoop(func() { overlaps = s.loop.overlaps })
 		}
@@ -397,15 +377,8 @@ func TestClientWithClosedReadSideIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	go s.Serve(ln)
-	nc, err := net.Dial("unix", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := over(t, nc)
-	c.handshake(wire.ConnectRequest{Timeout: 3_600_000})
-	if err := nc.(*net.UnixConn).CloseRead(); err != nil {
-		t.Fatal(err)
-	}
+	c := dialSocket(t, "unix", ln.Addr().String())
+	must(t, c.nc.(*net.UnixConn).CloseRead())
 	c.send(wire.OpPing, nil)
 	until(t, "no connection is left", func() bool { return s.Stats().Connections == 0 })
 }

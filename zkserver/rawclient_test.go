@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -37,15 +38,55 @@ func quiet(t testing.TB) Options {
 	}
 }
 
-// start starts a server that is closed at the end of the test.
+// must fails the test for an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start starts a server that is closed at the end of the test. Without a logger, it logs
+// nothing.
 func start(t testing.TB, opts Options) *Server {
 	t.Helper()
+	opts.Logger = cmp.Or(opts.Logger, discard())
 	s, err := New(&opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// listenTCP makes s serve on a port of loopback, and returns its address.
+func listenTCP(t testing.TB, s *Server) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(ln)
+	return ln.Addr().String()
+}
+
+// dialTCP opens a session through a socket.
+func dialTCP(t testing.TB, addr string) *rawClient {
+	t.Helper()
+	return dialSocket(t, "tcp", addr)
+}
+
+// dialSocket is dialTCP for a network such as unix.
+func dialSocket(t testing.TB, network, addr string) *rawClient {
+	t.Helper()
+	nc, err := net.Dial(network, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.SetDeadline(time.Now().Add(3 * time.Minute))
+	c := over(t, nc)
+	c.handshake(wire.ConnectRequest{Timeout: 30_000})
+	return c
 }
 
 // open connects without a handshake.
@@ -88,17 +129,25 @@ func (c *rawClient) resumption() wire.ConnectRequest {
 		Password: c.session.Password, LastZxidSeen: c.lastZxid}
 }
 
-func (c *rawClient) handshake(req wire.ConnectRequest) {
-	c.t.Helper()
+// connect sends a connect request and reads the answer.
+func (c *rawClient) connect(req wire.ConnectRequest) error {
 	req.HasReadOnly = true
-	c.write(wire.AppendRecord(nil, &req))
+	if _, err := c.nc.Write(wire.AppendRecord(nil, &req)); err != nil {
+		return err
+	}
 	frame, err := c.frame()
 	if err != nil {
-		c.t.Fatalf("handshake: %v", err)
+		return err
 	}
 	r := jute.NewReader(frame)
 	c.session.Decode(r)
-	if err := r.Finish(); err != nil {
+	return r.Finish()
+}
+
+// handshake is connect for a request that must be answered.
+func (c *rawClient) handshake(req wire.ConnectRequest) {
+	c.t.Helper()
+	if err := c.connect(req); err != nil {
 		c.t.Fatalf("handshake: %v", err)
 	}
 }

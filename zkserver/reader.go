@@ -206,11 +206,7 @@ func (c *conn) failRead(err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = errHandshake
 	}
-	c.mu.Lock()
-	if c.closeReason == nil {
-		c.closeReason = err
-	}
-	c.mu.Unlock()
+	c.fail(err)
 }
 
 // liftDeadline removes the handshake's deadline from nc. It returns false if the server is

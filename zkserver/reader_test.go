@@ -100,9 +100,7 @@ func TestBadHandshakes(t *testing.T) {
 		"a TLS handshake": {0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			opts := quiet(t)
-			opts.Logger = discard()
-			c := open(t, start(t, opts))
+			c := open(t, start(t, quiet(t)))
 			c.write(frame)
 			began := time.Now()
 			if frame, err := c.frame(); err == nil {

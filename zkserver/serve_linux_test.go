@@ -1,12 +1,9 @@
 package zkserver
 
 import (
-	"net"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/zklock/zklock/internal/wire"
 )
 
 // TestKeepAliveOption looks at the socket that the server has.
@@ -17,17 +14,7 @@ func TestKeepAliveOption(t *testing.T) {
 		opts.KeepAlive = set
 		idle := make(chan int, 1)
 		s := start(t, opts)
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		go s.Serve(ln)
-		nc, err := net.Dial("tcp", ln.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := over(t, nc)
-		c.handshake(wire.ConnectRequest{Timeout: 10_000})
+		dialTCP(t, listenTCP(t, s))
 		s.runOnLoop(func() {
 			for _, c := range s.loop.conns {
 				idle <- socketOption(t, int(c.polled.fd), idleOption)

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/memnet"
 	"github.com/zklock/zklock/internal/wire"
 )
@@ -28,12 +27,7 @@ func dialMem(t testing.TB, network *memnet.Network, addr string) (*rawClient, bo
 		t.Fatal(err)
 	}
 	c := over(t, nc)
-	c.nc.Write(wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 10_000}))
-	frame, err := c.frame()
-	if err == nil {
-		c.session.Decode(jute.NewReader(frame))
-	}
-	return c, err == nil
+	return c, c.connect(wire.ConnectRequest{Timeout: 10_000}) == nil
 }
 
 // onNetwork serves on a network in memory.
@@ -61,7 +55,6 @@ func TestMaxClientConns(t *testing.T) {
 		{"of all", Options{MaxClientConns: -1, MaxConns: 5}, 10, 5},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			test.opts.Logger = discard()
 			s, network := onNetwork(t, test.opts)
 			var clients []*rawClient
 			for range test.open {
@@ -104,6 +97,19 @@ func (l *remoteListener) Accept() (net.Conn, error) {
 	return &remoteConn{nc, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(<-l.remotes))}, nil
 }
 
+// onRemotes serves on a network in memory. Each connection seems to come from the next
+// address in remotes.
+func onRemotes(t *testing.T, opts Options) (s *Server, network *memnet.Network, remotes chan string) {
+	t.Helper()
+	s, network, remotes = start(t, opts), new(memnet.Network), make(chan string, 1)
+	ln, err := network.Listen("tcp", "10.0.0.1:2181")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(&remoteListener{ln, remotes}) // ends with the server
+	return s, network, remotes
+}
+
 // TestAddressesOfOneHostCountTogether: a client with many addresses of one host has one
 // share of the connections.
 func TestAddressesOfOneHostCountTogether(t *testing.T) {
@@ -124,30 +130,20 @@ func TestAddressesOfOneHostCountTogether(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				opts := quiet(t)
-				opts.Logger = discard()
-				opts.MaxClientConns = 1
-				s := start(t, opts)
-				var network memnet.Network
-				ln, err := network.Listen("tcp", "10.0.0.1:2181")
-				if err != nil {
-					t.Fatal(err)
-				}
-				remotes := make(chan string, 1)
-				go s.Serve(&remoteListener{ln, remotes}) // ends with the server
+				_, network, remotes := onRemotes(t, Options{MaxClientConns: 1})
 				remotes <- test.first
-				first, ok := dialMem(t, &network, "10.0.0.1:2181")
+				first, ok := dialMem(t, network, "10.0.0.1:2181")
 				if !ok {
 					t.Fatal("the first connection was refused")
 				}
 				remotes <- test.second
-				if _, ok := dialMem(t, &network, "10.0.0.1:2181"); ok == test.one {
+				if _, ok := dialMem(t, network, "10.0.0.1:2181"); ok == test.one {
 					t.Errorf("%s next to %s: served %v", test.second, test.first, ok)
 				}
 				first.nc.Close()
 				synctest.Wait()
 				remotes <- test.first
-				if _, ok := dialMem(t, &network, "10.0.0.1:2181"); !ok {
+				if _, ok := dialMem(t, network, "10.0.0.1:2181"); !ok {
 					t.Error("a connection that ended still counts")
 				}
 			})
@@ -287,13 +283,7 @@ func TestSeveralListeners(t *testing.T) {
 	}
 	var clients []*rawClient
 	for _, addr := range []net.Addr{tcp.Addr(), unix.Addr()} {
-		nc, err := net.Dial(addr.Network(), addr.String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := over(t, nc)
-		c.handshake(wire.ConnectRequest{Timeout: 10_000})
-		clients = append(clients, c)
+		clients = append(clients, dialSocket(t, addr.Network(), addr.String()))
 	}
 	clients[0].create("/seen", wire.ModeEphemeral)
 	if !clients[1].exists("/seen") {
@@ -357,13 +347,7 @@ func TestTemporaryAcceptErrorIsRetried(t *testing.T) {
 		t.Fatal(err)
 	}
 	go s.Serve(&failingListener{Listener: tcp, failures: 3})
-	nc, err := net.Dial("tcp", tcp.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	nc.SetDeadline(time.Now().Add(time.Minute))
-	c := over(t, nc)
-	c.handshake(wire.ConnectRequest{Timeout: 10_000})
+	dialTCP(t, tcp.Addr().String())
 }
 
 func TestListenAndServeReturnsWhyItCannot(t *testing.T) {
@@ -392,23 +376,4 @@ func TestListenerErrorEndsOnlyItsServe(t *testing.T) {
 		t.Errorf("Serve on a closed listener said %v", err)
 	}
 	login(t, s, time.Second)
-}
-
-// TestSilentClientExpires: a network failure leaves a connection from which nothing
-// arrives. Its session expires, and the connection ends with it.
-func TestSilentClientExpires(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := start(t, quiet(t))
-		silent, other := login(t, s, 4*time.Second), login(t, s, time.Hour)
-		silent.create("/e", wire.ModeEphemeral)
-		began := time.Now()
-		silent.wantClosed()
-		if d := time.Since(began); d != 4*time.Second {
-			t.Errorf("closed after %v, want the session's 4s", d)
-		}
-		synctest.Wait() // the connection's goroutines may see its end after we do
-		if st := s.Stats(); other.exists("/e") || st.Connections != 1 || st.SessionsExpired != 1 {
-			t.Errorf("the node is there %v, %d connections, %d sessions expired", other.exists("/e"), st.Connections, st.SessionsExpired)
-		}
-	})
 }

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -342,11 +343,14 @@ func (s *Server) end(err error, graceful bool) {
 	}
 }
 
+// liveConns returns the open connections.
+func (s *Server) liveConns() []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.live)
+}
+
 // allOpen returns the open listeners and connections. The caller holds s.mu.
 func (s *Server) allOpen() ([]net.Listener, []*conn) {
-	listeners := make([]net.Listener, 0, len(s.listeners))
-	for ln := range s.listeners {
-		listeners = append(listeners, ln)
-	}
-	return listeners, slices.Clone(s.live)
+	return slices.Collect(maps.Keys(s.listeners)), slices.Clone(s.live)
 }

@@ -35,7 +35,7 @@ func (c *rawClient) fill(prefix string, n int) {
 func TestSnapshotFromLogEqualsMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 21)
-		opts.SnapshotRecords, opts.segmentBytes, opts.Logger = 40, 3000, discard()
+		opts.SnapshotRecords, opts.segmentBytes = 40, 3000
 		s := start(t, opts)
 		c := login(t, s, time.Hour)
 		for round := range 5 {
@@ -74,9 +74,7 @@ func TestSnapshotIsReadWithoutFurtherCopies(t *testing.T) {
 	fresh := tree.New(s.treeConfig())
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if err := restore(fresh, io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, restore(fresh, io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), nil))
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(len(b))*5/2 {
 		t.Errorf("restoring a snapshot of %d bytes allocated %d bytes", len(b), n)
@@ -89,7 +87,7 @@ func TestSnapshotDoesNotBlockRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 22)
 		slow := &slowSnapshots{FS: fs, release: make(chan struct{})}
-		opts.setup.FS, opts.SnapshotRecords, opts.Logger = slow, 20, discard()
+		opts.setup.FS, opts.SnapshotRecords = slow, 20
 		s := start(t, opts)
 		release := sync.OnceFunc(func() { close(slow.release) })
 		t.Cleanup(release) // before the server's end, which waits
@@ -156,7 +154,7 @@ func TestSnapshotFromMemoryReplacesDamagedLog(t *testing.T) {
 func TestDamagedSnapshotIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 24)
-		opts.SnapshotRecords, opts.SnapshotsKept, opts.Logger = 30, 1, discard()
+		opts.SnapshotRecords, opts.SnapshotsKept = 30, 1
 		s := start(t, opts)
 		c := login(t, s, time.Hour)
 		c.fill("/a", 35)
@@ -185,7 +183,7 @@ func TestSnapshotsKept(t *testing.T) {
 	for kept, want := range map[int]int{0: 3, 1: 1, 5: 5} {
 		synctest.Test(t, func(t *testing.T) {
 			opts, fs := onMemory(t, 25)
-			opts.SnapshotRecords, opts.SnapshotsKept, opts.segmentBytes, opts.Logger = 20, kept, 1500, discard()
+			opts.SnapshotRecords, opts.SnapshotsKept, opts.segmentBytes = 20, kept, 1500
 			s := start(t, opts)
 			c := login(t, s, time.Hour)
 			for i := range 12 {
@@ -291,7 +289,7 @@ func TestEndDoesNotWaitForSnapshot(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				opts, fs := onMemory(t, 29)
 				slow := &slowReadBack{FS: fs}
-				opts.setup.FS, opts.Logger = slow, discard()
+				opts.setup.FS = slow
 				if during.background {
 					opts.SnapshotRecords = large + 1 // with the session
 				}

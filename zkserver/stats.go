@@ -184,7 +184,10 @@ func (st *Stats) ofTree(t *tree.Tree) {
 	st.Nodes, st.Ephemerals, st.Containers, st.TTLs, st.DataBytes = c.Nodes, c.Ephemerals, c.Containers, c.TTLs, c.DataBytes
 	st.Watches, st.Watchers, st.WatchedPaths = c.Watches, c.Watchers, c.WatchedPaths
 	st.SessionsOpened, st.SessionsExpired, st.AuthFailures = events.Opened, events.Expired, events.AuthFailures
-	st.LimitRefusals = limitRefusals(events)
+	st.LimitRefusals = LimitRefusals{
+		Watches: events.RefusedWatches, Nodes: events.RefusedNodes, Data: events.RefusedData,
+		Sessions: events.RefusedSessions, Replies: events.RefusedReplies,
+	}
 }
 
 // updateIdleSince records since when there is no session.
@@ -195,13 +198,5 @@ func (s *Server) updateIdleSince() {
 		l.idleSince = time.Time{}
 	case l.idleSince.IsZero():
 		l.idleSince = time.Now()
-	}
-}
-
-// limitRefusals returns how many requests the tree refused because of limits.
-func limitRefusals(t tree.Counters) LimitRefusals {
-	return LimitRefusals{
-		Watches: t.RefusedWatches, Nodes: t.RefusedNodes, Data: t.RefusedData,
-		Sessions: t.RefusedSessions, Replies: t.RefusedReplies,
 	}
 }

@@ -247,10 +247,7 @@ func (s *Server) endAfterStorageFailure(err error) {
 // abortAll closes every connection and drops all output. New connections are accepted.
 func (s *Server) abortAll() {
 	l := &s.loop
-	s.mu.Lock()
-	_, conns := s.allOpen()
-	s.mu.Unlock()
-	for _, c := range conns {
+	for _, c := range s.liveConns() {
 		c.phase = max(c.phase, connClosing)
 		c.abort(net.ErrClosed)
 	}

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/wal"
 	"github.com/zklock/zklock/internal/wal/memfs"
 	"github.com/zklock/zklock/internal/wire"
@@ -68,11 +67,10 @@ func TestFaultAtEveryOperation(t *testing.T) {
 	}
 }
 
-// faultyLife runs a server on a disk with a fault, through writes, snapshots and
+// runWithFault runs a server on a disk with a fault, through writes, snapshots and
 // a regular end, and compares what a new one has.
 func runWithFault(t *testing.T, fault func(memfs.Op) memfs.Fault) (outcome string) {
 	opts, fs := onMemory(t, 11)
-	opts.Logger = discard()
 	opts.SnapshotRecords, opts.SnapshotsKept, opts.segmentBytes = 12, 1, 2000
 	fs.SetFault(fault)
 	var acknowledged, refused []string
@@ -92,18 +90,24 @@ func runWithFault(t *testing.T, fault func(memfs.Op) memfs.Fault) (outcome strin
 	fs.Crash()
 	s = start(t, opts)
 	c := login(t, s, time.Minute)
+	c.wantNodes(acknowledged, refused)
+	s.Close()
+	return outcome
+}
+
+// wantNodes fails unless the acknowledged nodes are there, and the refused ones are not.
+func (c *rawClient) wantNodes(acknowledged, refused []string) {
+	c.t.Helper()
 	for _, path := range acknowledged {
 		if !c.exists(path) {
-			t.Errorf("%s was acknowledged and is gone", path)
+			c.t.Errorf("%s was acknowledged and is gone", path)
 		}
 	}
 	for _, path := range refused {
 		if c.exists(path) {
-			t.Errorf("%s was refused and is there", path)
+			c.t.Errorf("%s was refused and is there", path)
 		}
 	}
-	s.Close()
-	return outcome
 }
 
 // writeSome makes nodes whose names begin with prefix and says what came of it.
@@ -135,39 +139,19 @@ func writeSome(t *testing.T, s *Server, prefix string) (acknowledged, refused []
 		synctest.Wait() // for a snapshot
 	}
 	if outcome == "read-only" {
-		for _, path := range acknowledged {
-			if !c.exists(path) {
-				t.Errorf("%s was acknowledged and a read-only server does not show it", path)
-			}
-		}
-		for _, path := range refused {
-			if c.exists(path) {
-				t.Errorf("%s was refused, and a read-only server shows it", path)
-			}
-		}
+		c.wantNodes(acknowledged, refused)
 	}
 	return acknowledged, refused, outcome
 }
 
 // tryHandshake reports whether there was an answer with a session.
 func (c *rawClient) tryHandshake(req wire.ConnectRequest) bool {
-	req.HasReadOnly = true
-	if _, err := c.nc.Write(wire.AppendRecord(nil, &req)); err != nil {
-		return false
-	}
-	frame, err := c.frame()
-	if err != nil {
-		return false
-	}
-	r := jute.NewReader(frame)
-	c.session.Decode(r)
-	return r.Finish() == nil && c.session.SessionID != 0
+	return c.connect(req) == nil && c.session.SessionID != 0
 }
 
-// onSickDisk is a server that has become read-only, and a client of before.
+// onFailingDisk is a server that has become read-only, and a client of before.
 func onFailingDisk(t *testing.T, edit func(*Options)) (*Server, *rawClient, *memfs.FS, Options) {
 	opts, fs := onMemory(t, 12)
-	opts.Logger = discard()
 	opts.FourLetterWords = []string{"*"}
 	edit(&opts)
 	s := start(t, opts)
@@ -259,13 +243,9 @@ func TestReadOnlyIsReported(t *testing.T) {
 		if !st.ReadOnly || st.StorageErrors != 1 || !strings.Contains(st.StorageError, "input/output error") || st.NoSync {
 			t.Errorf("%+v", st)
 		}
-		for word, want := range map[string]string{"isro": "ro", "ruok": "imok"} {
-			c := open(t, s)
-			c.write([]byte(word))
-			if got := make([]byte, len(want)); true {
-				if _, err := c.br.Read(got); err != nil || string(got) != want {
-					t.Errorf("%s: %q, %v", word, got, err)
-				}
+		for name, want := range map[string]string{"isro": "ro", "ruok": "imok"} {
+			if got := word(t, s, name); got != want {
+				t.Errorf("%s: %q, want %q", name, got, want)
 			}
 		}
 	})
@@ -276,7 +256,6 @@ func TestReadOnlyIsReported(t *testing.T) {
 func TestFileSystemTurnsReadOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 15)
-		opts.Logger = discard()
 		opts.SnapshotRecords, opts.segmentBytes = 20, 2000
 		s := start(t, opts)
 		c := login(t, s, time.Minute)
@@ -326,7 +305,6 @@ func TestEndOnStorageError(t *testing.T) {
 func TestUnreadableDiskEndsTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 16)
-		opts.Logger = discard()
 		s := start(t, opts)
 		c := login(t, s, time.Minute)
 		c.create("/kept", wire.ModePersistent)
@@ -411,9 +389,10 @@ func TestSecondFaultKeepsAcknowledgedChanges(t *testing.T) {
 	const operations = 160 // about as many as a life has
 	for k := 0; k < operations; k += scale(5, 1) {
 		for j := k % 7; j < operations; j += scale(23, 3) {
-			synctest.Test(t, func(t *testing.T) { outcomes[twoFailingRuns(t, k, j)]++ })
-			if t.Failed() {
-				t.Fatalf("operations %d and %d", k, j)
+			outcome := ""
+			synctest.Test(t, func(t *testing.T) { outcome = twoFailingRuns(t, k, j) })
+			if outcomes[outcome]++; t.Failed() {
+				t.Fatalf("operations %d and %d: %s", k, j, outcome)
 			}
 		}
 	}
@@ -425,11 +404,10 @@ func TestSecondFaultKeepsAcknowledgedChanges(t *testing.T) {
 	}
 }
 
-// twoSickLives runs a server whose first operation to fail on the disk is k, then
+// twoFailingRuns runs a server whose first operation to fail on the disk is k, then
 // another one in which it is j, and looks at what a third one has.
 func twoFailingRuns(t *testing.T, k, j int) (outcome string) {
 	opts, fs := onMemory(t, uint64(k*1000+j))
-	opts.Logger = discard()
 	opts.SnapshotRecords, opts.SnapshotsKept, opts.segmentBytes = 12, 1, 2000
 	var acknowledged, refused []string
 	for life, at := range []int{k, j} {
@@ -457,17 +435,7 @@ func twoFailingRuns(t *testing.T, k, j int) (outcome string) {
 	}
 	s := start(t, opts)
 	defer s.Close()
-	c := login(t, s, time.Minute)
-	for _, path := range acknowledged {
-		if !c.exists(path) {
-			t.Errorf("%s: %s was acknowledged and is gone", outcome, path)
-		}
-	}
-	for _, path := range refused {
-		if c.exists(path) {
-			t.Errorf("%s: %s was refused and is there", outcome, path)
-		}
-	}
+	login(t, s, time.Minute).wantNodes(acknowledged, refused)
 	return outcome
 }
 

@@ -40,7 +40,6 @@ func TestGoldenDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts, fs := onMemory(t, 41)
-	opts.Logger = discard()
 	names := loadGolden(t, fs, opts.DataDir)
 	if kinds := strings.Join(names, " "); strings.Count(kinds, "log-") < 2 || strings.Count(kinds, "snapshot-") < 2 {
 		t.Fatalf("files %s: too few to show anything", kinds)
@@ -106,7 +105,7 @@ func describe(s *Server) string {
 // makeGolden writes the directory anew, with every kind of record in it.
 func makeGolden(t *testing.T) {
 	opts, fs := onMemory(t, 42)
-	opts.Logger, opts.segmentBytes, opts.SnapshotRecords, opts.SnapshotsKept = discard(), 2500, 18, 9
+	opts.segmentBytes, opts.SnapshotRecords, opts.SnapshotsKept = 2500, 18, 9
 	opts.setup.Controls = new(servertest.Controls)
 	s := start(t, opts)
 	first := login(t, s, 30*time.Second)
@@ -128,9 +127,7 @@ func makeGolden(t *testing.T) {
 		{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/m", Data: []byte("twice"), Version: 0}},
 		{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: "/node-8", Version: -1}},
 	}})
-	if err := opts.setup.Controls.JumpSequence("/box", 4711); err != nil {
-		t.Fatal(err)
-	}
+	must(t, opts.setup.Controls.JumpSequence("/box", 4711))
 	second := login(t, s, 40*time.Second)
 	second.create("/gone", wire.ModeEphemeral)
 	second.do(wire.OpCloseSession, nil)
@@ -145,9 +142,7 @@ func makeGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(goldenDir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(goldenDir, 0o755))
 	for _, name := range names {
 		b, err := fs.ReadFile(filepath.Join(opts.DataDir, name))
 		if err == nil {
@@ -157,9 +152,7 @@ func makeGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(goldenDir, goldenState), []byte(state), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(goldenDir, goldenState), []byte(state), 0o644))
 }
 
 // TestNewerFormatIsNotCalledDamaged: what a later program wrote is not called damaged, and nobody
@@ -183,9 +176,7 @@ func TestNewerFormatIsNotCalledDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, l)
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Close())
 		_, err = New(&opts)
 		if !errors.Is(err, tree.ErrVersion) || !strings.Contains(err.Error(), "newer version") || !strings.Contains(err.Error(), opts.DataDir) ||
 			strings.Contains(err.Error(), "start empty") {

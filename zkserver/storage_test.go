@@ -18,11 +18,11 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// onMemory puts a server's data on a file system in memory.
+// onMemory puts a server's data on a file system in memory. The server logs nothing.
 func onMemory(t testing.TB, seed uint64) (Options, *memfs.FS) {
 	fs := memfs.New(rand.New(rand.NewPCG(seed, 7)))
 	opts := quiet(t)
-	opts.DataDir, opts.setup.FS = "/var/lib/demo", fs
+	opts.DataDir, opts.setup.FS, opts.Logger = "/var/lib/demo", fs, discard()
 	return opts, fs
 }
 
@@ -33,7 +33,6 @@ func TestAcknowledgedWritesSurviveCrashes(t *testing.T) {
 	const rounds = 200
 	acknowledged, unknown := make(map[string]bool), 0
 	opts, fs := onMemory(t, 3)
-	opts.Logger = discard()
 	opts.SnapshotRecords = 300 // so that snapshots are crashed into as well
 	random := rand.New(rand.NewPCG(3, 3))
 	for round := range rounds {
@@ -206,59 +205,40 @@ func TestDirectoryIsLocked(t *testing.T) {
 	start(t, opts).Close()
 }
 
-// TestGroupWritableDirectoryIsWarnedAbout: its members may be meant to write there, or not.
-func TestGroupWritableDirectoryIsWarnedAbout(t *testing.T) {
+// wantWarnings starts servers whose directory is path below one with each mode. It fails
+// unless the log contains words for exactly the modes that are true.
+func wantWarnings(t *testing.T, words, path string, modes map[os.FileMode]bool) {
+	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("modes say nothing there")
 	}
-	for mode, warned := range map[os.FileMode]bool{0o700: false, 0o755: false, 0o770: true} {
+	for mode, warned := range modes {
 		var log strings.Builder
-		opts := Options{DataDir: t.TempDir(), Logger: logTo(&log)}
-		if err := os.Chmod(opts.DataDir, mode); err != nil {
-			t.Fatal(err)
-		}
-		start(t, opts).Close()
-		if strings.Contains(log.String(), "data directory's group") != warned {
-			t.Errorf("mode %04o: %s", mode, log.String())
+		dir := t.TempDir()
+		must(t, os.Chmod(dir, mode))
+		start(t, Options{DataDir: filepath.Join(dir, path), Logger: logTo(&log)}).Close()
+		if strings.Contains(log.String(), words) != warned {
+			t.Errorf("mode %v: %s", mode, log.String())
 		}
 	}
 }
 
+// TestGroupWritableDirectoryIsWarnedAbout: its members may be meant to write there, or not.
+func TestGroupWritableDirectoryIsWarnedAbout(t *testing.T) {
+	wantWarnings(t, "data directory's group", "", map[os.FileMode]bool{0o700: false, 0o755: false, 0o770: true})
+}
+
 // TestReadableDirectoryIsWarnedAbout: a user who may read a directory can lock it.
 func TestReadableDirectoryIsWarnedAbout(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("modes say nothing there")
-	}
-	for mode, warned := range map[os.FileMode]bool{0o700: false, 0o750: false, 0o711: false, 0o755: true} {
-		var log strings.Builder
-		opts := Options{DataDir: t.TempDir(), Logger: logTo(&log)}
-		if err := os.Chmod(opts.DataDir, mode); err != nil {
-			t.Fatal(err)
-		}
-		start(t, opts).Close()
-		if strings.Contains(log.String(), "can lock the data directory") != warned {
-			t.Errorf("mode %04o: %s", mode, log.String())
-		}
-	}
+	wantWarnings(t, "can lock the data directory", "",
+		map[os.FileMode]bool{0o700: false, 0o750: false, 0o711: false, 0o755: true})
 }
 
 // TestWorldWritableParentIsWarnedAbout: a user who may write to the parent of the data directory
 // can put another directory in its place.
 func TestWorldWritableParentIsWarnedAbout(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("modes say nothing there")
-	}
-	for mode, warned := range map[os.FileMode]bool{0o755: false, 0o777: true, 0o777 | os.ModeSticky: false} {
-		var log strings.Builder
-		parent := t.TempDir()
-		if err := os.Chmod(parent, mode); err != nil {
-			t.Fatal(err)
-		}
-		start(t, Options{DataDir: filepath.Join(parent, "data"), Logger: logTo(&log)}).Close()
-		if strings.Contains(log.String(), "another user could replace the data directory") != warned {
-			t.Errorf("mode %v: %s", mode, log.String())
-		}
-	}
+	wantWarnings(t, "another user could replace the data directory", "data",
+		map[os.FileMode]bool{0o755: false, 0o777: true, 0o777 | os.ModeSticky: false})
 }
 
 func TestDamagedDirectoryIsRefused(t *testing.T) {
@@ -333,9 +313,7 @@ func TestNoSyncSkipsSyncsAndWarns(t *testing.T) {
 
 func TestZooKeeperDirectoryIsRefused(t *testing.T) {
 	opts, fs := onMemory(t, 27)
-	if err := fs.MkdirAll(opts.DataDir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, fs.MkdirAll(opts.DataDir))
 	fs.WriteFile(opts.DataDir+"/version-2", nil)
 	if _, err := New(&opts); err == nil || !strings.Contains(err.Error(), "Apache ZooKeeper") || !strings.Contains(err.Error(), opts.DataDir) {
 		t.Errorf("a directory of another kind of server: %v", err)

@@ -509,13 +509,7 @@ func (b *tlsFixture) session(port string, certs ...testcert.Pair) (*rawClient, e
 // login asks for a session over a connection.
 func (b *tlsFixture) login(nc net.Conn) (*rawClient, error) {
 	c := over(b.t, nc)
-	if _, err := c.nc.Write(wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 3_600_000})); err != nil {
-		return nil, err
-	}
-	if _, err := c.frame(); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, c.connect(wire.ConnectRequest{Timeout: 3_600_000})
 }
 
 // must is a session that there has to be.
@@ -542,15 +536,7 @@ func wantEnd(t testing.TB, nc net.Conn, within time.Duration) []byte {
 	t.Helper()
 	began := time.Now()
 	nc.SetReadDeadline(began.Add(within + time.Hour))
-	var got []byte
-	buf := make([]byte, 100)
-	for {
-		n, err := nc.Read(buf)
-		got = append(got, buf[:n]...)
-		if err != nil {
-			break
-		}
-	}
+	got, _ := io.ReadAll(nc)
 	if d := time.Since(began); d > within {
 		t.Errorf("closed after %v, want %v", d, within)
 	}

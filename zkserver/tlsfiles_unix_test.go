@@ -13,9 +13,7 @@ import (
 // TestTLSFileMustBeRegular hangs if a pipe is opened as a file is.
 func TestTLSFileMustBeRegular(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(pipe, 0o600))
 	_, err := TLSFiles{Cert: pipe}.Config()
 	if !errors.Is(err, ErrTLSFiles) || !strings.Contains(err.Error(), "is a named pipe, not a regular file") {
 		t.Error(err)

@@ -209,10 +209,7 @@ func (c *conn) recheck(files *tlsReloader) {
 // recheck aborts the connections whose certificates were verified by files and are no
 // longer valid.
 func (s *Server) recheck(files *tlsReloader) {
-	s.mu.Lock()
-	_, conns := s.allOpen()
-	s.mu.Unlock()
-	for _, c := range conns {
+	for _, c := range s.liveConns() {
 		c.recheck(files)
 	}
 }

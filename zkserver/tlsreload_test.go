@@ -44,20 +44,14 @@ func (b *tlsFixture) reloads(good, bad int64) {
 // put replaces a file by another.
 func put(t testing.TB, path string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path+".new", content, 0o600))
+	must(t, os.Rename(path+".new", path))
 }
 
 // overwrite overwrites a file in its place.
 func overwrite(t testing.TB, path string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, content, 0o600))
 }
 
 func TestTLSReload(t *testing.T) {
@@ -97,24 +91,18 @@ func TestTLSReloadThroughLinks(t *testing.T) {
 		b := newTLSFixture(t, tls.NoClientCert)
 		dir := t.TempDir()
 		exchange := func(version string, p testcert.Pair) {
-			if err := os.Mkdir(filepath.Join(dir, version), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(filepath.Join(dir, version), 0o700))
 			testcert.Write(t, filepath.Join(dir, version), "tls.crt", p.Cert, "tls.key", p.Key)
 			if err := os.Symlink(version, filepath.Join(dir, "..data_tmp")); err != nil {
 				t.Skipf("no symbolic links: %v", err)
 			}
-			if err := os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
 		}
 		one, two := b.ca.Server(tlsHost), b.ca.Server(tlsHost)
 		exchange("..1", one)
 		b.files.Cert, b.files.Key = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 		for _, name := range []string{"tls.crt", "tls.key"} {
-			if err := os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)))
 		}
 		b.serve("2281", Secure)
 		if got := b.serving(); got != serial(one) {
@@ -210,9 +198,7 @@ func TestTLSReloadAppliesRemovedCA(t *testing.T) {
 				GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &p.TLS, nil }}))
 			return err
 		}
-		if err := login(ann); err != nil {
-			t.Fatal(err)
-		}
+		must(t, login(ann))
 		if login(bob) == nil {
 			t.Error("bob is served before his CA is known")
 		}
@@ -327,9 +313,7 @@ func TestTLSReloadUnderLoad(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := b.over(nc)
-			if err := c.Handshake(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Handshake())
 			nc.Close()
 			if c.ConnectionState().PeerCertificates[0].SerialNumber.String() == want {
 				break
@@ -392,17 +376,13 @@ func TestTLSFilesAreReadWhenTheyChange(t *testing.T) {
 	age := func(name string, d time.Duration) {
 		t.Helper()
 		at := time.Now().Add(-d)
-		if err := os.Chtimes(name, at, at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(name, at, at))
 	}
 	settle := func(r *tlsReloader) {
 		t.Helper()
 		age(b.files.Cert, time.Hour)
 		age(b.files.Key, time.Hour)
-		if err := r.load(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.load())
 		if r.changed() {
 			t.Error("files that nobody touched are read again")
 		}
@@ -434,9 +414,7 @@ func TestTLSFilesAreReadWhenTheyChange(t *testing.T) {
 	}
 	b.files = newTLSFixture(t, tls.NoClientCert).files
 	r.files = b.files
-	if err := r.load(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.load())
 	if !r.changed() {
 		t.Error("files that were written just before they were read are taken for settled")
 	}

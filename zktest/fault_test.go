@@ -140,23 +140,6 @@ func TestBlockOneWay(t *testing.T) {
 	})
 }
 
-func TestHalfOpen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := Start(t)
-		c := srv.Dial(t, session(6*time.Second))
-		s := watch(t, c)
-		s.await(t, zk.Connected)
-		srv.HalfOpen()
-		began := time.Now()
-		_, noticed := s.await(t, zk.Disconnected)
-		if d := noticed.Sub(began); d == 0 || d > 6*time.Second {
-			t.Errorf("noticed after %v, want by silence and within the timeout", d)
-		}
-		s.await(t, zk.Connected)
-		mustCreate(t, c, "/x", zk.ModePersistent)
-	})
-}
-
 func TestDelayAndTrickle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := Start(t)
@@ -174,9 +157,7 @@ func TestDelayAndTrickle(t *testing.T) {
 			c.Go(zk.ExistsOp("/x", false), func(r zk.Result) { done <- r.Err })
 		}
 		for range 100 {
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
+			must(t, <-done)
 		}
 		if d := time.Since(began); d != 100*time.Millisecond {
 			t.Errorf("100 pipelined requests took %v", d)
@@ -193,37 +174,9 @@ func TestDelayAndTrickle(t *testing.T) {
 
 func TestProxyRefusesBadTarget(t *testing.T) {
 	for _, target := range [][2]string{{"", "127.0.0.1:2181"}, {"udp", "127.0.0.1:2181"}, {"tcp", ""}, {"tcp", "127.0.0.1"}, {"tcp", "127.0.0.1:"}, {"tcp", "127.0.0.1:99999"}, {"unix", ""}} {
-		f := &failing{t, make(chan string, 1)}
-		func() {
-			defer func() { recover() }()
-			NewProxy(f, target[0], target[1])
-		}()
-		if len(f.failed) != 1 {
+		if failure(t, func(tb testing.TB) { NewProxy(tb, target[0], target[1]) }) == "" {
 			t.Errorf("NewProxy accepted %q", target)
 		}
-	}
-}
-
-func TestProxy(t *testing.T) {
-	srv := Start(t)
-	p := NewProxy(t, "tcp", srv.ListenTCP(t))
-	c, err := zk.Dial(t.Context(), p.Servers(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	f := p.DropReply(Match{Op: "create2"})
-	if _, _, err := c.Create(t.Context(), "/x", nil, zk.OpenACL(), zk.ModePersistent); !errors.Is(err, zk.ErrConnectionLost) {
-		t.Errorf("the create whose reply was lost said %v", err)
-	}
-	<-f.Done()
-	wantNode(t, c, "/x", true)
-	id := c.SessionID()
-	if err := p.ExpireSession(id); err != nil {
-		t.Fatal(err)
-	}
-	s := watch(t, c)
-	for ch, _ := s.await(t, zk.Connected); ch.SessionID == id; ch, _ = s.await(t, zk.Connected) {
 	}
 }
 

@@ -85,13 +85,14 @@ func TestModesExpire(t *testing.T) {
 		other := s.srv.Dial(t)
 		mustCreate(t, c, "/e", zk.ModeEphemeral)
 		id, st := c.SessionID(), watch(t, c)
-		if err := s.ExpireClient(c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.ExpireClient(c))
 		wantNode(t, other, "/e", false)
 		st.await(t, zk.Expired)
 		if ch, _ := st.await(t, zk.Connected); ch.SessionID == id {
 			t.Error("the client has its old session again")
+		}
+		if err := s.ExpireSession(12345); err == nil {
+			t.Error("a session that does not exist was expired")
 		}
 	})
 }
@@ -103,9 +104,7 @@ func TestModesExpireDuringPartition(t *testing.T) {
 		c := s.dial(t, session(time.Hour))
 		mustCreate(t, c, "/e", zk.ModeEphemeral)
 		s.Partition()
-		if err := s.ExpireClient(c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.ExpireClient(c))
 		if n := s.srv.Server().Stats().Sessions; n != 0 {
 			t.Errorf("%d sessions, want none", n)
 		}
@@ -188,8 +187,12 @@ func TestModesHalfOpen(t *testing.T) {
 		st := watch(t, c)
 		st.await(t, zk.Connected)
 		s.HalfOpen()
-		st.await(t, zk.Disconnected) // by silence alone
+		began := time.Now()
+		if _, noticed := st.await(t, zk.Disconnected); noticed.Sub(began) < 100*time.Millisecond {
+			t.Errorf("noticed after %v, want by silence", noticed.Sub(began))
+		}
 		st.await(t, zk.Connected)
+		mustCreate(t, c, "/x", zk.ModePersistent)
 	})
 }
 

@@ -49,9 +49,7 @@ func TestModesJumpSequence(t *testing.T) {
 	modes(t, func(t *testing.T, s setup) {
 		c := s.dial(t)
 		mustCreate(t, c, "/q", zk.ModePersistent)
-		if err := s.srv.JumpSequence("/q", 1<<31-2); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.srv.JumpSequence("/q", 1<<31-2))
 		if err := s.srv.JumpSequence("/q", 5); err == nil {
 			t.Error("the numbers went back")
 		}
@@ -105,25 +103,32 @@ func TestModesDisk(t *testing.T) {
 // failing is a test whose Fatal is noted.
 type failing struct {
 	testing.TB
-	failed chan string
+	why string
 }
 
 func (f *failing) Helper() {}
 
 func (f *failing) Fatal(args ...any) {
-	f.failed <- fmt.Sprint(args...)
+	f.why = fmt.Sprint(args...)
 	panic(f)
+}
+
+// failure returns why run makes its test fail, or "" if it does not.
+func failure(t testing.TB, run func(testing.TB)) (why string) {
+	f := &failing{TB: t}
+	defer func() {
+		if recover() != nil {
+			why = f.why
+		}
+	}()
+	run(f)
+	return ""
 }
 
 func TestDiskFaultsNeedDataInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := Start(t, Volatile)
-		f := &failing{t, make(chan string, 1)}
-		func() {
-			defer func() { recover() }()
-			srv.FillDisk(f)
-		}()
-		if len(f.failed) != 1 {
+		if failure(t, srv.FillDisk) == "" {
 			t.Error("a disk that is not there was filled, without a word")
 		}
 	})

@@ -44,7 +44,7 @@ func modes(t *testing.T, test func(t *testing.T, s setup)) {
 		srv := Start(t)
 		p := NewProxy(t, "tcp", srv.ListenTCP(t))
 		test(t, setup{&p.Relay, srv, func(t testing.TB, edit ...func(*zk.Options)) *zk.Client {
-			return dialTCP(t, p.Addr(), edit...)
+			return dialTCP(t, p.Servers(), edit...)
 		}})
 	})
 }

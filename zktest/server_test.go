@@ -41,6 +41,14 @@ func (s *states) await(t testing.TB, want zk.State) (zk.StateChange, time.Time) 
 	}
 }
 
+// must fails the test for an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func mustCreate(t testing.TB, c *zk.Client, path string, mode zk.CreateMode) {
 	t.Helper()
 	if _, _, err := c.Create(t.Context(), path, nil, zk.OpenACL(), mode); err != nil {
@@ -92,7 +100,9 @@ func TestServersWithoutDialContext(t *testing.T) {
 		}
 	})
 	srv := Start(t)
-	srv.ListenTCP(t)
+	if addr := srv.ListenTCP(t); srv.Addr() != addr {
+		t.Errorf("Addr is %q, want %q", srv.Addr(), addr)
+	}
 	c, err := zk.Dial(t.Context(), srv.Servers(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -153,54 +163,17 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 	})
 }
 
-func TestExpireSession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := Start(t)
-		c, other := srv.Dial(t), srv.Dial(t)
-		mustCreate(t, c, "/e", zk.ModeEphemeral)
-		id, s := c.SessionID(), watch(t, c)
-		if err := srv.ExpireSession(id); err != nil {
-			t.Fatal(err)
-		}
-		wantNode(t, other, "/e", false)
-		s.await(t, zk.Expired)
-		if ch, _ := s.await(t, zk.Connected); ch.SessionID == id {
-			t.Error("the client has its old session again")
-		}
-		if err := srv.ExpireSession(12345); err == nil {
-			t.Error("a session that does not exist was expired")
-		}
-	})
-}
-
-func TestListenTCP(t *testing.T) {
-	srv := Start(t)
-	addr := srv.ListenTCP(t)
-	c, err := zk.Dial(t.Context(), addr, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	mustCreate(t, c, "/x", zk.ModePersistent)
-	wantNode(t, srv.Dial(t), "/x", true)
-	if srv.Addr() != addr {
-		t.Errorf("Addr is %q, want %q", srv.Addr(), addr)
-	}
-}
-
 // TestPortsThatCannotServeFail: a port in a bubble would stop its clock, and the port of a
 // closed server would refuse its clients.
 func TestPortsThatCannotServeFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := Start(t)
-		f := &failing{t, make(chan string, 2)}
-		for _, open := range []func(){func() { srv.ListenTCP(f) }, func() { NewProxy(f, "tcp", "127.0.0.1:2181") }} {
-			func() {
-				defer func() { recover() }()
-				open()
-			}()
-			if len(f.failed) != 1 || !strings.Contains(<-f.failed, "bubble") {
-				t.Fatal("a port was opened in a bubble")
+		for _, open := range []func(testing.TB){
+			func(tb testing.TB) { srv.ListenTCP(tb) },
+			func(tb testing.TB) { NewProxy(tb, "tcp", "127.0.0.1:2181") },
+		} {
+			if why := failure(t, open); !strings.Contains(why, "bubble") {
+				t.Fatalf("a port was opened in a bubble, failure %q", why)
 			}
 		}
 	})

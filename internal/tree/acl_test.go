@@ -125,12 +125,9 @@ func TestLongAddressesOfEarlierVersionsAreLoaded(t *testing.T) {
 	w.tree.commit(&txn{op: wire.OpCreate, path: "/a", acl: []wire.ACL{long}}, w.now, &w.out)
 	w.flush()
 	w.check()
-	restored := New(Config{})
-	if err := restored.Restore(w.tree.AppendSnapshot(nil)); err != nil {
-		t.Fatal(err)
-	}
+	fresh := restored(t, Config{}, w.tree)
 	c := w.tree.conns[p.id]
-	for _, tr := range []*Tree{w.tree, w.shadow, restored} {
+	for _, tr := range []*Tree{w.tree, w.shadow, fresh} {
 		if !tr.may(c, tr.acls.of(tr.nodes.get("/a")), wire.PermRead) {
 			t.Error("the client may not read the node")
 		}
@@ -233,10 +230,7 @@ func TestACLsAreShared(t *testing.T) {
 	p.remove("/a", -1)
 	p.call(wire.OpSetACL, &wire.SetACLRequest{Path: "/b", ACL: openACL(), Version: -1})
 	p.call(wire.OpSetACL, &wire.SetACLRequest{Path: "/c", ACL: list, Version: -1})
-	fresh := New(Config{})
-	if err := fresh.Restore(w.tree.AppendSnapshot(nil)); err != nil {
-		t.Fatal(err)
-	}
+	fresh := restored(t, Config{}, w.tree)
 	for _, tr := range []*Tree{w.tree, w.shadow, fresh} {
 		if got := tr.acls.of(tr.nodes.get("/c")).refs; got != 1 {
 			t.Errorf("%d users of a list that one node has", got)

@@ -152,25 +152,13 @@ func (t *Tree) refuse(c *conn, xid int32, code wire.ErrCode, rec wire.Record, ou
 // acceptsScheme reports whether connections must have an identity, and one of this
 // scheme is sufficient.
 func (t *Tree) acceptsScheme(scheme string) bool {
-	for _, s := range t.cfg.EnforceAuthSchemes {
-		if s == scheme {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(t.cfg.EnforceAuthSchemes, scheme)
 }
 
 // hasRequiredIdentity reports whether a connection has one of the required
 // identities, if any are required (AuthenticationHelper). Pings and closeSession need
 // them like other requests.
 func (t *Tree) hasRequiredIdentity(c *conn) bool {
-	if len(t.cfg.EnforceAuthSchemes) == 0 {
-		return true
-	}
-	for _, id := range c.ids {
-		if t.acceptsScheme(id.scheme) {
-			return true
-		}
-	}
-	return false
+	return len(t.cfg.EnforceAuthSchemes) == 0 ||
+		slices.ContainsFunc(c.ids, func(id identity) bool { return t.acceptsScheme(id.scheme) })
 }

@@ -137,7 +137,7 @@ func TestUnexpectedSASLTokensAreRefused(t *testing.T) {
 	}
 	for _, body := range []raw{{}, {0, 0}, {0xff, 0xff, 0xff, 0xff}, {0, 0, 1, 0}} {
 		p = newWorld(t, cfg).dial()
-		p.sendFrame(wire.AppendRequest(nil, 5, wire.OpSASL, body)[4:])
+		p.send(5, wire.OpSASL, body)
 		if !p.closed || len(p.replies) != 0 {
 			t.Errorf("token % x: %d answers, closed %v", []byte(body), len(p.replies), p.closed)
 		}

@@ -62,13 +62,13 @@ func TestSessionEndWithLongPathsIsDoneInParts(t *testing.T) {
 	const nodes = 40
 	w := newWorld(t, Config{})
 	p, watcher := w.dial(), w.dial()
-	watcher.want(watcher.call(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: wire.AddWatchPersistentRecursive}).Err, wire.ErrOK, "addWatch")
+	watcher.want(watcher.lasting("/", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
 	for i := range nodes {
 		p.mk(fmt.Sprint("/", i, strings.Repeat("x", 400_000)), wire.ModeEphemeral)
 	}
 	w.flush()
 	watcher.events = nil
-	p.sendFrame(wire.AppendRequest(nil, 7, wire.OpCloseSession, nil)[4:])
+	p.send(7, wire.OpCloseSession, nil)
 	for parts := 0; ; parts++ {
 		if at, ok := w.tree.NextTick(); !ok || at > w.now.Mono {
 			break
@@ -93,7 +93,7 @@ func TestExpiryDoesNotWaitForBacklog(t *testing.T) {
 	p, other := w.owner(), w.dial()
 	other.mk("/lock", wire.ModeEphemeral)
 	w.advance(10 * time.Second)
-	p.sendFrame(wire.AppendRequest(nil, 7, wire.OpCloseSession, nil)[4:])
+	p.send(7, wire.OpCloseSession, nil)
 	w.tick()
 	if got := w.lives("/lock"); len(got) > 0 || !w.tree.backlog.pending() {
 		t.Errorf("%v is left, backlog pending: %v", got, w.tree.backlog.pending())
@@ -119,7 +119,7 @@ func TestShortSessionEndPrecedesLongOne(t *testing.T) {
 	}
 	w.tree.Disconnect(closed.id, w.now)
 	for _, s := range []*peer{p, other} {
-		s.sendFrame(wire.AppendRequest(nil, 7, wire.OpCloseSession, nil)[4:])
+		s.send(7, wire.OpCloseSession, nil)
 	}
 	if other.closed {
 		t.Fatal("the short end was not done in parts")
@@ -154,9 +154,7 @@ func TestShortSessionEndsDoNotStarveLongOne(t *testing.T) {
 		peers = append(peers, other)
 		w.flush()
 	}
-	end := func(s *peer) {
-		s.sendFrame(wire.AppendRequest(nil, 7, wire.OpCloseSession, nil)[4:])
-	}
+	end := func(s *peer) { s.send(7, wire.OpCloseSession, nil) }
 	end(peers[0])
 	end(peers[1])
 	end(p)
@@ -179,11 +177,11 @@ func TestShortSessionEndsDoNotStarveLongOne(t *testing.T) {
 func TestLongCloseSessionIsDoneInParts(t *testing.T) {
 	w := newWorld(t, Config{})
 	p, other := w.owner(), w.dial()
-	p.sendFrame(wire.AppendRequest(nil, 7, wire.OpCloseSession, nil)[4:])
+	p.send(7, wire.OpCloseSession, nil)
 	if len(p.replies) != 1 || p.closed { // the reply is that of the creates
 		t.Fatalf("answered before the end: %v, closed %v", p.replies, p.closed)
 	}
-	p.sendFrame(wire.AppendRequest(nil, 8, wire.OpPing, nil)[4:])
+	p.send(8, wire.OpPing, nil)
 	q := w.dialRaw(&wire.ConnectRequest{SessionID: p.session, Password: p.password, Timeout: 10_000})
 	if q.session != 0 || !q.closed {
 		t.Error("a session that ends was resumed")
@@ -221,15 +219,9 @@ func TestSessionEndContinuesAfterRestart(t *testing.T) {
 		}
 		w.check()
 		if w.tree = w.shadow; snapshot {
-			w.tree = New(w.shadow.cfg)
-			if err := w.tree.Restore(w.shadow.AppendSnapshot(nil)); err != nil {
-				t.Fatal(err)
-			}
+			w.tree = restored(t, w.shadow.cfg, w.shadow)
 		}
-		w.shadow = New(w.tree.cfg)
-		if err := w.shadow.Restore(w.tree.AppendSnapshot(nil)); err != nil {
-			t.Fatal(err)
-		}
+		w.shadow = restored(t, w.tree.cfg, w.tree)
 		w.tree.StartClocks(w.now)
 		q := w.dialRaw(&wire.ConnectRequest{SessionID: p.session, Password: p.password, Timeout: 10_000})
 		if q.session != 0 || !q.closed {
@@ -406,7 +398,7 @@ func TestSessionEndCountsPersistentWatches(t *testing.T) {
 		for _, q := range watching {
 			q.takeEvents()
 		}
-		p.sendFrame(wire.AppendRequest(nil, 7, wire.OpCloseSession, nil)[4:])
+		p.send(7, wire.OpCloseSession, nil)
 		if w.tree.steps > partSteps {
 			t.Errorf("the first part took %d steps, want at most %d", w.tree.steps, partSteps)
 		}

@@ -7,6 +7,28 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
+// versioned is a change of a node that must have a version, and its result.
+type versioned struct {
+	path    string
+	version int32
+	want    wire.ErrCode
+}
+
+// wantCodes makes each change. Each is one transaction, also if it fails.
+func (w *world) wantCodes(name string, change func(path string, version int32) wire.ErrCode, rows []versioned) {
+	w.tb.Helper()
+	for _, row := range rows {
+		before := w.tree.Zxid()
+		if err := change(row.path, row.version); err != row.want {
+			w.tb.Errorf("%s %q version %d: %s, want %s", name, row.path, row.version, err.Name(), row.want.Name())
+		}
+		if w.tree.Zxid() != before+1 {
+			w.tb.Errorf("%s %q took %d transactions", name, row.path, w.tree.Zxid()-before)
+		}
+	}
+	w.check()
+}
+
 func TestDeleteErrors(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
@@ -14,11 +36,7 @@ func TestDeleteErrors(t *testing.T) {
 	p.mk("/a/b", wire.ModePersistent)
 	p.mkACL("/locked", wire.ACL{Perms: wire.PermRead | wire.PermCreate, Scheme: "world", ID: "anyone"})
 	p.mk("/locked/n", wire.ModePersistent)
-	for _, tt := range []struct {
-		path    string
-		version int32
-		want    wire.ErrCode
-	}{
+	w.wantCodes("delete", p.remove, []versioned{
 		{"", -1, wire.ErrBadArguments},
 		{"a", -1, wire.ErrBadArguments},
 		{"/", -1, wire.ErrBadArguments},
@@ -37,16 +55,7 @@ func TestDeleteErrors(t *testing.T) {
 		{"/locked/none", 5, wire.ErrNoAuth},
 		{"/a/b", 0, wire.ErrOK},
 		{"/a", -1, wire.ErrOK},
-	} {
-		before := w.tree.Zxid()
-		if err := p.remove(tt.path, tt.version); err != tt.want {
-			t.Errorf("delete %q version %d: %s, want %s", tt.path, tt.version, err.Name(), tt.want.Name())
-		}
-		if w.tree.Zxid() != before+1 {
-			t.Errorf("delete %q took %d transactions", tt.path, w.tree.Zxid()-before)
-		}
-	}
-	w.check()
+	})
 }
 
 func TestSetDataErrors(t *testing.T) {
@@ -54,11 +63,7 @@ func TestSetDataErrors(t *testing.T) {
 	p := w.dial()
 	p.mk("/a", wire.ModePersistent)
 	p.mkACL("/locked", wire.ACL{Perms: wire.PermAll &^ wire.PermWrite, Scheme: "world", ID: "anyone"})
-	for _, tt := range []struct {
-		path    string
-		version int32
-		want    wire.ErrCode
-	}{
+	w.wantCodes("set", func(path string, version int32) wire.ErrCode { return p.set(path, "y", version) }, []versioned{
 		{"", -1, wire.ErrBadArguments},
 		{"a", -1, wire.ErrBadArguments},
 		{"/a/", -1, wire.ErrBadArguments},
@@ -73,16 +78,7 @@ func TestSetDataErrors(t *testing.T) {
 		{"/a", 2, wire.ErrOK},
 		{"/", -1, wire.ErrOK},
 		{"/zookeeper", -1, wire.ErrOK},
-	} {
-		before := w.tree.Zxid()
-		if err := p.set(tt.path, "y", tt.version); err != tt.want {
-			t.Errorf("set %q version %d: %s, want %s", tt.path, tt.version, err.Name(), tt.want.Name())
-		}
-		if w.tree.Zxid() != before+1 {
-			t.Errorf("set %q took %d transactions", tt.path, w.tree.Zxid()-before)
-		}
-	}
-	w.check()
+	})
 }
 
 func TestNextVersion(t *testing.T) {

@@ -233,9 +233,8 @@ func TestLongPaths(t *testing.T) {
 	}
 	p.mk("/"+strings.Repeat("n", 500_000), wire.ModePersistent)
 	w.check()
-	fresh := New(Config{})
-	if err := fresh.Restore(w.tree.AppendSnapshot(nil)); err != nil || len(fresh.Paths()) != 305 {
-		t.Errorf("restored %d nodes, %v", len(fresh.Paths()), err)
+	if n := len(restored(t, Config{}, w.tree).Paths()); n != 305 {
+		t.Errorf("restored %d nodes, want 305", n)
 	}
 }
 

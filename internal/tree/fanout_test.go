@@ -224,7 +224,7 @@ func TestEventsOfSessionEndAreBounded(t *testing.T) {
 			w.advance(9 * time.Second)
 			w.tick()
 		} else {
-			owner.sendFrame(wire.AppendRequest(nil, 1, wire.OpCloseSession, nil)[4:])
+			owner.send(1, wire.OpCloseSession, nil)
 		}
 		if got := w.tree.nodes.len(); got != 4 {
 			t.Errorf("%d nodes are left, want 4", got)

@@ -109,6 +109,16 @@ func (w *world) check() {
 	}
 }
 
+// restored returns a tree with the state of t.
+func restored(tb testing.TB, cfg Config, t *Tree) *Tree {
+	tb.Helper()
+	fresh := New(cfg)
+	if err := fresh.Restore(t.AppendSnapshot(nil)); err != nil {
+		tb.Fatal(err)
+	}
+	return fresh
+}
+
 // dialRaw sends a handshake from a new connection.
 func (w *world) dialRaw(req *wire.ConnectRequest) *peer {
 	w.tb.Helper()
@@ -181,6 +191,12 @@ func (p *peer) sendFrame(frame []byte) {
 	p.w.flush()
 }
 
+// send sends a request that may have no answer yet.
+func (p *peer) send(xid int32, op wire.OpCode, rec wire.Record) {
+	p.w.tb.Helper()
+	p.sendFrame(wire.AppendRequest(nil, xid, op, rec)[4:])
+}
+
 // call sends a request and returns its answer. Events before it are in p.events; none
 // may come after it.
 func (p *peer) call(op wire.OpCode, rec wire.Record) reply {
@@ -246,6 +262,11 @@ func (p *peer) mk(path string, mode wire.CreateMode) string {
 	got, err := p.create(path, mode)
 	p.want(err, wire.ErrOK, "create "+path)
 	return got
+}
+
+func (p *peer) mkContainer(path string) {
+	p.w.tb.Helper()
+	p.want(p.call(wire.OpCreateContainer, &wire.CreateRequest{Path: path, ACL: openACL(), Flags: wire.ModeContainer}).Err, wire.ErrOK, path)
 }
 
 // mkACL creates a persistent node with a list.

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,7 +121,7 @@ func TestEnsembleNames(t *testing.T) {
 		{[]string{"ensemble"}, both, "gree", false, false},
 	} {
 		p := newWorld(t, Config{AuthProviders: tt.providers, EnsembleNames: tt.names}).dial()
-		p.sendFrame(wire.AppendRequest(nil, 5, wire.OpAuth, &wire.AuthPacket{Scheme: "ensemble", Auth: []byte(tt.secret)})[4:])
+		p.send(5, wire.OpAuth, &wire.AuthPacket{Scheme: "ensemble", Auth: []byte(tt.secret)})
 		if (len(p.replies) == 1) != tt.answered || p.closed == tt.ok || tt.answered && (p.replies[0].Err == wire.ErrOK) != tt.ok {
 			t.Errorf("%q of %q: %+v, closed %v", tt.secret, tt.names, p.replies, p.closed)
 		}
@@ -159,13 +160,8 @@ func TestWhoAmI(t *testing.T) {
 	var resp wire.WhoAmIResponse
 	p.want(p.ask(wire.OpWhoAmI, nil, &resp), wire.ErrOK, "whoAmI")
 	want := []wire.ClientInfo{{AuthScheme: "ip", User: "10.1.2.3"}, {AuthScheme: "digest", User: "ann"}, {AuthScheme: "super"}, {AuthScheme: "digest", User: "super"}}
-	if len(resp.ClientInfo) != len(want) {
-		t.Fatalf("%+v", resp.ClientInfo)
-	}
-	for i, got := range resp.ClientInfo {
-		if got != want[i] {
-			t.Errorf("identity %d: %+v, want %+v", i, got, want[i])
-		}
+	if got := resp.ClientInfo; !slices.Equal(got, want) {
+		t.Errorf("identities %+v, want %+v", got, want)
 	}
 }
 

@@ -41,12 +41,8 @@ func TestMultiMayUseSpaceThatItFrees(t *testing.T) {
 	p := w.dial()
 	p.mk("/a", wire.ModePersistent)
 	p.mk("/b", wire.ModePersistent)
-	create := func(path string) wire.MultiOp {
-		return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path, ACL: openACL()}}
-	}
-	del := func(path string) wire.MultiOp {
-		return wire.MultiOp{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: path, Version: -1}}
-	}
+	create := func(path string) wire.MultiOp { return opCreate(path, wire.ModePersistent) }
+	del := func(path string) wire.MultiOp { return opDelete(path, -1) }
 	for _, test := range []struct {
 		ops    []wire.MultiOp
 		failed int // the operation to blame, -1 for none
@@ -310,19 +306,16 @@ func TestStateAboveLoweredLimitsIsRestored(t *testing.T) {
 	}
 	p.want(p.mkACL("/l", append(manyACLs(200), openACL()...)...), wire.ErrOK, "a long list")
 	low := Config{MaxNodes: 1, MaxData: 1, MaxSessions: 1, MaxFrame: 64, MaxWatches: 1}
-	replayed, restored := New(low), New(low)
+	replayed, fresh := New(low), restored(t, low, w.tree)
 	for _, rec := range w.logged {
 		if err := replayed.Replay(rec); err != nil {
 			t.Fatalf("replay: %v", err)
 		}
 	}
-	if err := restored.Restore(w.tree.AppendSnapshot(nil)); err != nil {
-		t.Fatalf("restore: %v", err)
-	}
-	if want := hashOf(w.tree); hashOf(replayed) != want || hashOf(restored) != want {
+	if want := hashOf(w.tree); hashOf(replayed) != want || hashOf(fresh) != want {
 		t.Fatal("another state")
 	}
-	w.tree, w.shadow = replayed, restored
+	w.tree, w.shadow = replayed, fresh
 	w.tree.StartClocks(w.now)
 	p = w.dialRaw(&wire.ConnectRequest{SessionID: p.session, Password: p.password, Timeout: 10_000})
 	if p.session == 0 {

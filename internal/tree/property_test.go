@@ -241,10 +241,7 @@ func TestRandomHistoriesKeepInvariants(t *testing.T) {
 				checkInvariants(t, w.tree)
 				w.check()
 				if i%300 == 0 {
-					w.shadow = New(w.tree.cfg)
-					if err := w.shadow.Restore(w.tree.AppendSnapshot(nil)); err != nil {
-						t.Fatal(err)
-					}
+					w.shadow = restored(t, w.tree.cfg, w.tree)
 				}
 			}
 			w.check()
@@ -261,30 +258,5 @@ func TestRandomHistoriesKeepInvariants(t *testing.T) {
 			}
 			w.check()
 		})
-	}
-}
-
-// The same calls give the same bytes.
-func TestSameRequestsGiveSameOutput(t *testing.T) {
-	run := func() (log [][]byte) {
-		w := newWorld(t, Config{ExtendedTypes: true, Rand: seededRand(5)})
-		r := &random{rand.New(rand.NewPCG(11, 0)), w}
-		w.dial()
-		for range 3000 {
-			r.step()
-		}
-		for id := ConnID(1); id <= w.lastID; id++ {
-			log = append(log, fmt.Append(nil, w.peers[id].events))
-		}
-		return append(log, w.logged...)
-	}
-	a, b := run(), run()
-	if len(a) != len(b) {
-		t.Fatalf("%d records and events, then %d", len(a), len(b))
-	}
-	for i := range a {
-		if !bytes.Equal(a[i], b[i]) {
-			t.Fatalf("record or events %d differ", i)
-		}
 	}
 }

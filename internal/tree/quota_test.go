@@ -234,10 +234,7 @@ func TestQuotaCountsRandomHistories(t *testing.T) {
 		for i := range 400 {
 			r.step()
 			if i == 200 {
-				w.shadow = New(w.tree.cfg)
-				if err := w.shadow.Restore(w.tree.AppendSnapshot(nil)); err != nil {
-					t.Fatal(err)
-				}
+				w.shadow = restored(t, w.tree.cfg, w.tree)
 			}
 			if i%20 != 0 {
 				continue

@@ -36,10 +36,7 @@ func TestSessionIDsAfterRestart(t *testing.T) {
 	w.check()
 	// The clock was set back a day while the server was down.
 	w.tree, w.now.Wall = w.shadow, w.now.Wall-86_400_000
-	w.shadow = New(w.tree.cfg)
-	if err := w.shadow.Restore(w.tree.AppendSnapshot(nil)); err != nil {
-		t.Fatal(err)
-	}
+	w.shadow = restored(t, w.tree.cfg, w.tree)
 	if q := w.dial(); q.session <= p.session {
 		t.Errorf("id %#x after %#x", q.session, p.session)
 	}
@@ -134,10 +131,7 @@ func TestStartClocksGivesFullTimeout(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	w.advance(9 * time.Second)
-	fresh := New(w.tree.cfg)
-	if err := fresh.Restore(w.tree.AppendSnapshot(nil)); err != nil {
-		t.Fatal(err)
-	}
+	fresh := restored(t, w.tree.cfg, w.tree)
 	if _, ok := fresh.NextTick(); ok {
 		t.Error("clocks run before StartClocks")
 	}
@@ -190,7 +184,7 @@ func TestFramesAfterSessionEndAreIgnored(t *testing.T) {
 	p := w.dial()
 	p.call(wire.OpCloseSession, nil)
 	zxid := w.tree.Zxid()
-	p.sendFrame(wire.AppendRequest(nil, 9, wire.OpCreate, &wire.CreateRequest{Path: "/late", ACL: openACL()})[4:])
+	p.send(9, wire.OpCreate, &wire.CreateRequest{Path: "/late", ACL: openACL()})
 	w.tree.Disconnect(p.id, w.now)
 	if w.tree.Zxid() != zxid {
 		t.Error("a request ran after its session's end")

@@ -219,10 +219,7 @@ func TestInvalidRecordsAreRefused(t *testing.T) {
 		"second of a multi": appendTxn(nil, z+1, 0, &txn{op: wire.OpMulti, subs: []txn{
 			*create("/b", 0), *create("/b", 0)}}),
 	} {
-		tr := New(Config{})
-		if err := tr.Restore(w.tree.AppendSnapshot(nil)); err != nil {
-			t.Fatal(err)
-		}
+		tr := restored(t, Config{}, w.tree)
 		if err := tr.Replay([]byte{3, 0}); !errors.Is(err, ErrVersion) {
 			t.Errorf("another version: %v", err)
 		}

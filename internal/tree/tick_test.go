@@ -32,7 +32,7 @@ func TestUnusedContainersAreRemovedAfterNeverUsed(t *testing.T) {
 		w := newWorld(t, Config{NeverUsed: limit.Milliseconds()})
 		p := w.dial()
 		for _, path := range []string{"/old", "/changed"} {
-			p.want(p.call(wire.OpCreateContainer, &wire.CreateRequest{Path: path, ACL: openACL(), Flags: wire.ModeContainer}).Err, wire.ErrOK, path)
+			p.mkContainer(path)
 		}
 		w.keep(2*time.Minute, p)
 		p.set("/changed", "x", -1)
@@ -58,12 +58,9 @@ func TestUnusedContainersAreRemovedAfterNeverUsed(t *testing.T) {
 func TestEmptyContainersAreRemoved(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
-	mk := func(path string) {
-		p.want(p.call(wire.OpCreateContainer, &wire.CreateRequest{Path: path, ACL: openACL(), Flags: wire.ModeContainer}).Err, wire.ErrOK, path)
-	}
-	mk("/unused")
-	mk("/used")
-	mk("/busy")
+	p.mkContainer("/unused")
+	p.mkContainer("/used")
+	p.mkContainer("/busy")
 	p.mk("/used/c", 0)
 	p.mk("/busy/c", 0)
 	p.remove("/used/c", -1)
@@ -138,14 +135,11 @@ func TestExpiredTTLNodesAreRemoved(t *testing.T) {
 func TestSweepAfterRestore(t *testing.T) {
 	w := newWorld(t, Config{ExtendedTypes: true})
 	p := w.dial()
-	p.call(wire.OpCreateContainer, &wire.CreateRequest{Path: "/c", ACL: openACL()})
+	p.mkContainer("/c")
 	p.call(wire.OpCreateTTL, &wire.CreateTTLRequest{Path: "/t", ACL: openACL(), Flags: wire.ModePersistentTTL, TTL: 1})
 	p.mk("/c/x", 0)
 	p.remove("/c/x", -1)
-	fresh := New(Config{ExtendedTypes: true})
-	if err := fresh.Restore(w.tree.AppendSnapshot(nil)); err != nil {
-		t.Fatal(err)
-	}
+	fresh := restored(t, Config{ExtendedTypes: true}, w.tree)
 	if c := fresh.Counts(); c != (Counts{Sessions: 1, Nodes: 6, Containers: 1, TTLs: 1, DataBytes: w.tree.dataSize}) {
 		t.Errorf("restored %+v", c)
 	}
@@ -165,7 +159,7 @@ func TestSweepIsDoneInParts(t *testing.T) {
 	var paths []string
 	for i := range 8 {
 		path := "/" + strings.Repeat(string(rune('a'+i)), 1<<20-1<<10)
-		p.want(p.call(wire.OpCreateContainer, &wire.CreateRequest{Path: path, ACL: openACL(), Flags: wire.ModeContainer}).Err, wire.ErrOK, "container")
+		p.mkContainer(path)
 		p.mk(path+"/c", 0)
 		p.remove(path+"/c", -1)
 		paths = append(paths, path)

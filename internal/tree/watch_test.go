@@ -108,11 +108,7 @@ func TestMultiFiresEventsInOrder(t *testing.T) {
 	watcher.exists("/a/b", true)
 	watcher.exists("/a/c", true)
 	actor.exists("/a/c", true)
-	actor.call(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{
-		{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: "/a/c", ACL: openACL()}},
-		{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/a/b", Version: -1}},
-		{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: "/a/b", Version: -1}},
-	}})
+	actor.multi(opCreate("/a/c", wire.ModePersistent), opSet("/a/b", -1), opDelete("/a/b", -1))
 	watcher.wantEvents("created /a/c", "children /a", "data /a/b")
 	actor.wantEvents("created /a/c")
 }
@@ -129,11 +125,7 @@ func TestEventsNameTheirTransaction(t *testing.T) {
 	}
 	watcher.lasting("/", wire.AddWatchPersistentRecursive)
 	watcher.children("/a", true)
-	actor.call(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{
-		{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: "/a/c", ACL: openACL()}},
-		{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/a/b", Version: -1}},
-		{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: "/a/c", Version: -1}},
-	}})
+	actor.multi(opCreate("/a/c", wire.ModePersistent), opSet("/a/b", -1), opDelete("/a/c", -1))
 	same("multi", w.tree.Zxid(), 4)
 	actor.mk("/a/e", wire.ModeEphemeral)
 	same("create", w.tree.Zxid(), 1)

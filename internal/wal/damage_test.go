@@ -57,9 +57,7 @@ func reopen(t *testing.T, fsys *memfs.FS, opts wal.Options) (outcome, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	return outcome{state: s, torn: rec.Torn, bad: len(rec.BadSnapshots)}, nil
 }
 
@@ -73,9 +71,7 @@ func TestFlippedBitsAreDetected(t *testing.T) {
 			opts.KeepSnapshots = 2
 			fsys, l, states := newMem(t, 3, opts, 9, 4)
 			if closed {
-				if err := l.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, l.Close())
 			}
 			fsys.Restart()
 			last := states[len(states)-1]
@@ -229,9 +225,7 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 			opts := smallOptions(6)
 			opts.KeepSnapshots = c.keep
 			fsys, l, states := newMem(t, 6, opts, 18, c.every)
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.Close())
 			c.damage(t, fsys)
 			before := fsys.Clone(seeded(1))
 			out, err := reopen(t, fsys, opts)
@@ -266,9 +260,7 @@ func TestMissingSegmentAfterFailedRotateIsDetected(t *testing.T) {
 			l, _, s := mustOpen(t, fsys, opts)
 			appendAll(t, l, &s, "first", "second")
 			if seed%2 == 0 {
-				if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
-					t.Fatal(err)
-				}
+				must(t, l.Snapshot(s.index, nil, s.snapshot))
 			}
 			fsys.FailAt(n, syscall.EIO, int(seed)*3)
 			if err := l.Rotate(); err != nil {
@@ -334,13 +326,9 @@ func TestSnapshotOfAnotherLogIsSkipped(t *testing.T) {
 		fsys := memfs.New(seeded(seed))
 		l, _, s := mustOpen(t, fsys, smallOptions(seed))
 		appendAll(t, l, &s, rec, rec)
-		if err := l.Snapshot(2, nil, s.snapshot); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Snapshot(2, nil, s.snapshot))
 		appendAll(t, l, &s, "last")
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Close())
 		return fsys, read(t, fsys, name)
 	}
 	fsys, mine := logs(1, "mine")
@@ -352,9 +340,7 @@ func TestSnapshotOfAnotherLogIsSkipped(t *testing.T) {
 	for what, snapshot := range map[string][]byte{"mine": mine, "of an early build": early, "of another log": other} {
 		fsys.WriteFile(filepath.Join(dir, name), snapshot)
 		l, rec, s := mustOpen(t, fsys, smallOptions(1))
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Close())
 		if want == (state{}) {
 			want = s
 		}
@@ -369,9 +355,7 @@ func TestNewerVersionIsRefused(t *testing.T) {
 	for _, prefix := range []string{"log-", "snapshot-"} {
 		opts := smallOptions(8)
 		fsys, l, _ := newMem(t, 8, opts, 4, 4)
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Close())
 		found := names(t, fsys, prefix)
 		name := found[len(found)-1]
 		fsys.WriteFile(filepath.Join(dir, name), withVersion(read(t, fsys, name), prefix == "log-"))

@@ -11,23 +11,28 @@ import (
 // fdatasync makes content and length durable, but not times and similar metadata.
 // That avoids one journal commit per call.
 func fdatasync(f *os.File) error {
+	return control(f, "fdatasync", func(fd int) error {
+		err := syscall.Fdatasync(fd)
+		// An interrupted call has not failed: no data was dropped.
+		for err == syscall.EINTR {
+			err = syscall.Fdatasync(fd)
+		}
+		return err
+	})
+}
+
+// control calls op, which is named name, with the descriptor of f.
+func control(f *os.File, name string, op func(fd int) error) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return err
 	}
-	var serr error
-	err = conn.Control(func(fd uintptr) {
-		serr = syscall.Fdatasync(int(fd))
-		// An interrupted call has not failed: no data was dropped.
-		for serr == syscall.EINTR {
-			serr = syscall.Fdatasync(int(fd))
-		}
-	})
-	if err != nil {
+	var operr error
+	if err := conn.Control(func(fd uintptr) { operr = op(int(fd)) }); err != nil {
 		return err
 	}
-	if serr != nil {
-		return &os.PathError{Op: "fdatasync", Path: f.Name(), Err: serr}
+	if operr != nil {
+		return &os.PathError{Op: name, Path: f.Name(), Err: operr}
 	}
 	return nil
 }
@@ -35,30 +40,14 @@ func fdatasync(f *os.File) error {
 // dropCache drops the clean pages of a file from the page cache, so that reads show
 // what is on the disk.
 func dropCache(f *os.File) error {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var aerr error
-	if err := conn.Control(func(fd uintptr) { aerr = unix.Fadvise(int(fd), 0, 0, unix.FADV_DONTNEED) }); err != nil {
-		return err
-	}
-	return aerr
+	return control(f, "fadvise", func(fd int) error { return unix.Fadvise(fd, 0, 0, unix.FADV_DONTNEED) })
 }
 
 // freeSpace returns how many bytes of the file system of f this process may use, and reports
 // whether that is known.
 func freeSpace(f *os.File) (free int64, known bool) {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return 0, false
-	}
 	var st unix.Statfs_t
-	var serr error
-	if err := conn.Control(func(fd uintptr) { serr = unix.Fstatfs(int(fd), &st) }); err != nil {
-		return 0, false
-	}
-	if serr != nil {
+	if err := control(f, "statfs", func(fd int) error { return unix.Fstatfs(fd, &st) }); err != nil {
 		return 0, false
 	}
 	return usable(&st)

@@ -32,9 +32,7 @@ func openFuzzed(t *testing.T, fsys *memfs.FS) {
 	if err != nil || index != rec.LastIndex+1 {
 		t.Fatal(index, err)
 	}
-	if err := l.Sync(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Sync())
 	fsys.Crash()
 	_, rec, err = wal.Open(fsys, dir, smallOptions(1))
 	if err != nil || rec.LastIndex != index {
@@ -51,9 +49,7 @@ func FuzzOpen(f *testing.F) {
 		f.Add(b[:len(b)/2])
 	}
 	fsys, l, _ := newMem(f, 1, smallOptions(1), 4, 4)
-	if err := l.Close(); err != nil {
-		f.Fatal(err)
-	}
+	must(f, l.Close())
 	name := names(f, fsys, "snapshot-")[0]
 	b := read(f, fsys, name)
 	f.Add(b)

@@ -62,6 +62,14 @@ func load(rec *wal.Recovered) (state, error) {
 	return s, err
 }
 
+// must fails the test for an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
 // saltReader returns reproducible salts.
@@ -122,13 +130,9 @@ func newMem(t testing.TB, seed uint64, opts wal.Options, batches int, snapshotEv
 			s.apply([]byte(rec))
 			states = append(states, s)
 		}
-		if err := l.Sync(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Sync())
 		if snapshotEvery > 0 && b%snapshotEvery == snapshotEvery-1 {
-			if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.Snapshot(s.index, nil, s.snapshot))
 		}
 	}
 	return fsys, l, states

@@ -30,14 +30,10 @@ func TestKillChild(t *testing.T) {
 			}
 			s.apply(rec)
 		}
-		if err := l.Sync(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Sync())
 		fmt.Printf("durable %d\n", s.index)
 		if i%50 == 49 {
-			if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.Snapshot(s.index, nil, s.snapshot))
 		}
 	}
 }
@@ -61,9 +57,7 @@ func TestKilledProcessKeepsAcknowledgedRecords(t *testing.T) {
 		if s.index < acked {
 			t.Fatalf("round %d: %d records, %d were durable", round, s.index, acked)
 		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Close())
 		if round == rounds-1 && rec.SnapshotIndex == 0 {
 			t.Error("no snapshot was ever taken")
 		}
@@ -82,15 +76,11 @@ func killOne(t *testing.T, exe, path string, lines int) (acked uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	sc := bufio.NewScanner(out)
 	for n := 0; sc.Scan(); n++ {
 		if n == lines {
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Process.Kill())
 		}
 		// Everything that it printed before its end counts.
 		var index uint64

@@ -20,9 +20,7 @@ const precious = "not of the log"
 func preciousFile(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "precious")
-	if err := os.WriteFile(name, []byte(precious), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(precious), 0o600))
 	return name
 }
 
@@ -49,9 +47,7 @@ func TestLinksInDataDirectoryAreNotFollowed(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path, target := t.TempDir(), preciousFile(t)
-			if err := test.link(target, filepath.Join(path, test.file)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, test.link(target, filepath.Join(path, test.file)))
 			l, _, err := wal.Open(wal.OS{}, path, wal.Options{})
 			if err == nil {
 				l.Close()
@@ -76,9 +72,7 @@ func TestPipesInDataDirectoryAreRefused(t *testing.T) {
 		l.Close()
 		name := filepath.Join(path, file)
 		os.RemoveAll(name)
-		if err := syscall.Mkfifo(name, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Mkfifo(name, 0o600))
 		done := make(chan error, 1)
 		go func() { // ends with Open, or with the process if Open waits for the pipe
 			l, _, err := wal.Open(wal.OS{}, path, wal.Options{})
@@ -104,9 +98,7 @@ func TestNewFilesReplaceLinks(t *testing.T) {
 	path, target := t.TempDir(), preciousFile(t)
 	l, _, s := openOS(t, path, wal.Options{SegmentSize: 100, Preallocate: -1})
 	for _, name := range []string{"snapshot-00000000000000000002.tmp", "log-00000000000000000003.tmp", "snapshot-00000000000000000003"} {
-		if err := os.Symlink(target, filepath.Join(path, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(target, filepath.Join(path, name)))
 	}
 	appendAll(t, l, &s, strings.Repeat("x", 100), "two")
 	if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
@@ -170,9 +162,7 @@ func TestDirectoryOfAnotherUserIsRefused(t *testing.T) {
 				t.Skip("needs root to make a file another user's")
 			}
 			dir := filepath.Join(t.TempDir(), "dir")
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(dir, 0o700))
 			path, err := test.apply(dir)
 			if err != nil {
 				t.Fatal(err)

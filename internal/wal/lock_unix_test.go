@@ -47,9 +47,7 @@ func TestRefusedOpenLeavesLockFileUnlocked(t *testing.T) {
 			<-done
 			return
 		}
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_UN); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Flock(int(f.Fd()), syscall.LOCK_UN))
 	}
 }
 
@@ -59,9 +57,7 @@ func TestOSDirectoryLockedByAnotherUser(t *testing.T) {
 	path := lockedDir(t)
 	const ended = "1999999999" // more than the largest process ID
 	for _, pid := range []string{"", ended} {
-		if err := os.WriteFile(filepath.Join(path, "lock"), []byte(pid), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(path, "lock"), []byte(pid), 0o600))
 		_, _, err := wal.Open(wal.OS{}, path, wal.Options{})
 		if !errors.Is(err, wal.ErrLocked) || !strings.Contains(err.Error(), "another user") {
 			t.Errorf("process ID %q: %v", pid, err)

@@ -39,9 +39,7 @@ func TestFormat(t *testing.T) {
 	if err := l.Snapshot(1, nil, func(w io.Writer) error { _, err := io.WriteString(w, "state"); return err }); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	want := map[string]string{
 		"log-00000000000000000001":      wantSegment,
 		"snapshot-00000000000000000001": wantSnapshot,
@@ -218,9 +216,7 @@ func TestFailedSnapshotLeavesLogUnchanged(t *testing.T) {
 		t.Fatalf("left over: %v", left)
 	}
 	appendAll(t, l, &s, "two")
-	if err := l.Snapshot(2, nil, s.snapshot); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Snapshot(2, nil, s.snapshot))
 }
 
 // TestSnapshotLeavesSpaceForTheLog writes a snapshot that does not fit on the disk: it
@@ -249,9 +245,7 @@ func TestSnapshotLeavesSpaceForTheLog(t *testing.T) {
 	if err := l.SnapshotFromFiles(then.index, nil, write, check); err != nil {
 		t.Error(err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	if _, rec, got := mustOpen(t, fsys, opts); got != s || rec.SnapshotIndex != then.index {
 		t.Errorf("%+v after a snapshot of %d, want %+v", got, rec.SnapshotIndex, s)
 	}
@@ -304,9 +298,7 @@ func TestSnapshotSyncsItsRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.apply([]byte("x"))
-	if err := l.Snapshot(1, nil, s.snapshot); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Snapshot(1, nil, s.snapshot))
 	fsys.Crash()
 	if _, rec, got := mustOpen(t, fsys, smallOptions(2)); got != s || rec.SnapshotIndex != 1 {
 		t.Fatalf("%+v %+v", got, rec)
@@ -347,9 +339,7 @@ func TestSnapshotIsSyncedInPieces(t *testing.T) {
 			}
 			return nil
 		}
-		if err := l.Snapshot(1, nil, write); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Snapshot(1, nil, write))
 		if syncs != 4 || unsynced != 0 {
 			t.Errorf("%s: %d syncs, and %d bytes are not synced, want 4 and 0", name, syncs, unsynced)
 		}
@@ -470,9 +460,7 @@ func TestCallsAfterCloseFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.apply([]byte("pending"))
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	_, aerr := l.Append(nil)
 	for _, err := range []error{aerr, l.Sync(), l.Close(), l.Err(), l.Snapshot(1, nil, s.snapshot)} {
 		if !errors.Is(err, wal.ErrClosed) {
@@ -491,17 +479,13 @@ func TestDirectoryIsLocked(t *testing.T) {
 	if _, _, err := wal.Open(fsys, dir, smallOptions(2)); !errors.Is(err, wal.ErrLocked) || !strings.Contains(err.Error(), dir) {
 		t.Fatal(err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	mustOpen(t, fsys, smallOptions(2))
 }
 
 func TestReplayReturnsCallbackError(t *testing.T) {
 	fsys, l, _ := newMem(t, 2, smallOptions(2), 6, 4)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	_, rec, _ := mustOpen(t, fsys, smallOptions(2))
 	broken := errors.New("broken")
 	if err := rec.Replay(func(*io.SectionReader) error { return broken }, nil); !errors.Is(err, broken) {

@@ -94,16 +94,12 @@ func TestOpenFilesAreNotRenamed(t *testing.T) {
 			if i%10 != 9 {
 				continue
 			}
-			if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.Snapshot(s.index, nil, s.snapshot))
 		}
 		if n := l.Stats().Segments; n < 3 {
 			t.Fatalf("%d segments", n)
 		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Close())
 	}
 	for name, n := range u.open {
 		if n != 0 {

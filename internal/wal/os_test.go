@@ -39,14 +39,10 @@ func TestOS(t *testing.T) {
 		for i := range 40 {
 			appendAll(t, l, &s, fmt.Sprintf("life %d batch %d", life, i), strings.Repeat("x", i*10))
 			if i == 30 {
-				if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
-					t.Fatal(err)
-				}
+				must(t, l.Snapshot(s.index, nil, s.snapshot))
 			}
 		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Close())
 		want = s
 	}
 	entries, err := os.ReadDir(path)
@@ -72,20 +68,14 @@ func TestOSTorn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, b[:len(b)-1], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
+	must(t, os.WriteFile(name, b[:len(b)-1], 0o600))
 	l, rec, got := openOS(t, path, wal.Options{})
 	if got != kept || rec.Torn == nil || rec.Torn.File != name || !strings.Contains(rec.Torn.String(), name) {
 		t.Fatalf("%+v, torn %v", got, rec.Torn)
 	}
 	appendAll(t, l, &got, "two again")
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	if _, rec, again := openOS(t, path, wal.Options{}); again != got || rec.Torn != nil {
 		t.Fatalf("%+v, torn %v", again, rec.Torn)
 	}
@@ -102,13 +92,9 @@ func TestOSLocked(t *testing.T) {
 	if runtime.GOOS == "linux" && !strings.Contains(err.Error(), fmt.Sprintf("process %d;", os.Getpid())) {
 		t.Errorf("no word on which process has it: %v", err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	l, _, _ = openOS(t, path, wal.Options{})
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 }
 
 // TestOSLockRemoved: if an operator removes the lock file, a second server does not start,
@@ -125,9 +111,7 @@ func TestOSLockRemoved(t *testing.T) {
 		os.Remove,
 		func(name string) error { return os.WriteFile(name, nil, 0o600) },
 	} {
-		if err := change(filepath.Join(path, "lock")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, change(filepath.Join(path, "lock")))
 		if _, _, err := wal.Open(wal.OS{}, path, wal.Options{}); !errors.Is(err, wal.ErrLocked) {
 			t.Fatalf("the second one opened the directory: %v", err)
 		}
@@ -177,9 +161,7 @@ func TestOSDirectoryMoved(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "data")
 			l, _, s := openOS(t, path, wal.Options{})
 			appendAll(t, l, &s, "one")
-			if err := change(path); err != nil {
-				t.Fatal(err)
-			}
+			must(t, change(path))
 			checkLockLost(t, l, s)
 			if name == "removed" {
 				return
@@ -214,9 +196,7 @@ func TestOSSegmentMoved(t *testing.T) {
 			l, _, s := openOS(t, path, wal.Options{})
 			appendAll(t, l, &s, "one")
 			segment := filepath.Join(path, "log-00000000000000000001")
-			if err := change(segment); err != nil {
-				t.Fatal(err)
-			}
+			must(t, change(segment))
 			if _, err := l.Append([]byte("two")); err != nil {
 				t.Fatal(err)
 			}
@@ -232,20 +212,14 @@ func TestOSSegmentMoved(t *testing.T) {
 // TestOSNotADirectory opens a path that cannot be a data directory.
 func TestOSNotADirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	for _, path := range []string{file, filepath.Join(file, "below")} {
 		if _, _, err := wal.Open(wal.OS{}, path, wal.Options{}); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if err := os.Mkdir(file+".d", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(file+".d", "log-00000000000000000001"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(file+".d", 0o700))
+	must(t, os.Mkdir(filepath.Join(file+".d", "log-00000000000000000001"), 0o700))
 	if _, _, err := wal.Open(wal.OS{}, file+".d", wal.Options{}); err == nil {
 		t.Error("a directory passed for a segment")
 	}
@@ -266,13 +240,9 @@ func BenchmarkSync(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				if err := l.Sync(); err != nil {
-					b.Fatal(err)
-				}
+				must(b, l.Sync())
 			}
-			if err := l.Close(); err != nil {
-				b.Fatal(err)
-			}
+			must(b, l.Close())
 		})
 	}
 }
@@ -283,9 +253,7 @@ func TestOSErrorNamesTheFile(t *testing.T) {
 	path := t.TempDir()
 	l, _, s := openOS(t, path, wal.Options{})
 	appendAll(t, l, &s, "one")
-	if err := wal.CloseActive(l); err != nil {
-		t.Fatal(err)
-	}
+	must(t, wal.CloseActive(l))
 	if _, err := l.Append([]byte("two")); err != nil {
 		t.Fatal(err)
 	}

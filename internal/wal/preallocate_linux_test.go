@@ -47,16 +47,12 @@ func TestPreallocationGrowsByBlocks(t *testing.T) {
 	if len(grown) < 3 {
 		t.Errorf("%d sizes, want one a step", len(grown))
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	l, rec, again := openOS(t, dir, wal.Options{Preallocate: step})
 	if again != s || rec.Torn != nil {
 		t.Errorf("recovered %+v and %+v, want %+v", again, rec, s)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 }
 
 // TestFreeSpaceIsThatOfTheDisk compares the free space with that of statfs(2), which other
@@ -72,9 +68,7 @@ func TestFreeSpaceIsThatOfTheDisk(t *testing.T) {
 	for range 10 {
 		berr := syscall.Statfs(dir, &before)
 		free, known := f.(interface{ FreeSpace() (int64, bool) }).FreeSpace()
-		if err := errors.Join(berr, syscall.Statfs(dir, &after)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(berr, syscall.Statfs(dir, &after)))
 		if before.Bavail != after.Bavail || after.Bavail == 0 {
 			continue
 		}

@@ -54,11 +54,16 @@ func (l *Log) snapshot(index uint64, cancel <-chan struct{}, reserve int64, writ
 		err = l.prune(index)
 	}
 
+	l.endSnapshot()
+	return err
+}
+
+// endSnapshot lets the next Snapshot or View begin.
+func (l *Log) endSnapshot() {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.snapshotting = false
 	l.cond.Broadcast()
-	l.mu.Unlock()
-	return err
 }
 
 // beginSnapshot returns an error if no snapshot is possible now. mu must be held.
@@ -155,25 +160,33 @@ func (l *Log) flush() error {
 // readBack verifies a snapshot that was just written, if possible from the disk,
 // because older snapshots are then removed.
 func readBack(fsys FS, path string, index uint64, seed uint32, cancel <-chan struct{}, check func(*io.SectionReader) error) error {
-	f, err := fsys.Open(path)
-	if err != nil {
-		return fmt.Errorf("reading back: %w", err)
-	}
-	defer f.Close()
-	if c, ok := f.(cacheDropper); ok {
-		_ = c.DropCache() // best effort
-	}
-	size, err := f.Size()
-	if err == nil {
-		err = checkSnapshot(f, size, index, seed, cancel)
-	}
-	if err == nil {
-		err = check(snapshotBody(f, size))
-	}
+	err := withSnapshot(fsys, path, func(f File, size int64) error {
+		if c, ok := f.(cacheDropper); ok {
+			_ = c.DropCache() // best effort
+		}
+		if err := checkSnapshot(f, size, index, seed, cancel); err != nil {
+			return err
+		}
+		return check(snapshotBody(f, size))
+	})
 	if err != nil {
 		return fmt.Errorf("reading back: %w", err)
 	}
 	return nil
+}
+
+// withSnapshot calls read with an open snapshot file and its size.
+func withSnapshot(fsys FS, path string, read func(f File, size int64) error) error {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	return read(f, size)
 }
 
 // snapshotBody returns the content of a verified snapshot file.
@@ -352,15 +365,9 @@ func appendSnapshotHeader(b []byte, index uint64) []byte {
 // valid.
 func verifySnapshot(fsys FS, dir string, index uint64, seed uint32, cancel <-chan struct{}) error {
 	path := filepath.Join(dir, fileName(snapshotPrefix, index))
-	f, err := fsys.Open(path)
-	if err != nil {
-		return fmt.Errorf("wal: snapshot %s: %w", path, err)
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err == nil {
-		err = checkSnapshot(f, size, index, seed, cancel)
-	}
+	err := withSnapshot(fsys, path, func(f File, size int64) error {
+		return checkSnapshot(f, size, index, seed, cancel)
+	})
 	if err != nil {
 		return fmt.Errorf("wal: snapshot %s: %w", path, err)
 	}
@@ -436,16 +443,8 @@ func checkSnapshotHeader(head []byte, index uint64) error {
 // readSnapshot passes the content of a verified snapshot to restore.
 func readSnapshot(fsys FS, dir string, index uint64, restore func(*io.SectionReader) error) error {
 	path := filepath.Join(dir, fileName(snapshotPrefix, index))
-	f, err := fsys.Open(path)
+	err := withSnapshot(fsys, path, func(f File, size int64) error { return restore(snapshotBody(f, size)) })
 	if err != nil {
-		return fmt.Errorf("wal: snapshot %s: %w", path, err)
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return fmt.Errorf("wal: snapshot %s: %w", path, err)
-	}
-	if err := restore(snapshotBody(f, size)); err != nil {
 		return fmt.Errorf("wal: restoring snapshot %s: %w", path, err)
 	}
 	return nil

@@ -26,10 +26,7 @@ func (l *Log) View(index uint64, read func(past *Recovered) error) error {
 	if err == nil {
 		err = read(past)
 	}
-	l.mu.Lock()
-	l.snapshotting = false
-	l.cond.Broadcast()
-	l.mu.Unlock()
+	l.endSnapshot()
 	return err
 }
 

@@ -35,9 +35,7 @@ func TestView(t *testing.T) {
 	if err := l.View(uint64(len(states)), func(*wal.Recovered) error { return nil }); !errors.Is(err, wal.ErrSnapshotIndex) {
 		t.Errorf("beyond the end: %v", err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	if err := l.View(1, func(*wal.Recovered) error { return nil }); !errors.Is(err, wal.ErrClosed) {
 		t.Errorf("after the end: %v", err)
 	}
@@ -141,12 +139,7 @@ func TestSnapshotIsReadBackFromDisk(t *testing.T) {
 	last := states[len(states)-1]
 	kept := names(t, fsys, "")
 	appendAll(t, l, &last, "more")
-	fsys.SetFault(func(op memfs.Op) memfs.Fault {
-		if op.Kind == memfs.OpRead {
-			return memfs.Fault{Err: syscall.EIO}
-		}
-		return memfs.Fault{}
-	})
+	fails(memfs.OpRead, syscall.EIO)(t, fsys)
 	if err := l.Snapshot(last.index, nil, last.snapshot); !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "reading back") {
 		t.Fatal(err)
 	}
@@ -251,20 +244,14 @@ func TestRotate(t *testing.T) {
 	}
 	s.apply([]byte("pending"))
 	for range 2 { // the second time there is nothing to do
-		if err := l.Rotate(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Rotate())
 	}
 	if n := l.Stats(); n.Segments != 2 || n.DurableIndex != s.index {
 		t.Fatalf("%+v", n)
 	}
-	if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Snapshot(s.index, nil, s.snapshot))
 	appendAll(t, l, &s, "behind")
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	fsys.FlipBit(filepath.Join(dir, names(t, fsys, "log-")[0]), 800)
 	if _, _, got := mustOpen(t, fsys, opts); got != s {
 		t.Errorf("%+v, want %+v", got, s)
@@ -284,9 +271,7 @@ func TestNoSyncOmitsSyncOfBatches(t *testing.T) {
 	if n := fsys.Syncs() - before; n != 0 {
 		t.Errorf("%d syncs for two batches", n)
 	}
-	if err := l.Snapshot(s.index, nil, s.snapshot); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Snapshot(s.index, nil, s.snapshot))
 	// The records of the snapshot are durable, and so is the log up to it.
 	for seed := range uint64(20) {
 		c := fsys.Clone(seeded(seed))
@@ -311,9 +296,7 @@ func TestNoSyncOmitsSyncOfBatches(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	fsys.Crash()
 	if _, _, got := mustOpen(t, fsys, opts); got != s {
 		t.Errorf("after a regular end and a crash: %+v, want %+v", got, s)
@@ -343,9 +326,7 @@ func TestOpenErrorsSayWhatToDo(t *testing.T) {
 			opts := smallOptions(39)
 			opts.KeepSnapshots = 9
 			fsys, l, _ := newMem(t, 39, opts, 18, 0)
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.Close())
 			c.damage(t, fsys)
 			_, _, err := wal.Open(fsys, dir, opts)
 			if !errors.Is(err, c.want) {
@@ -377,9 +358,7 @@ func fails(kind memfs.Kind, err error) func(*testing.T, *memfs.FS) {
 func TestUnreadableSnapshotIsNotSkipped(t *testing.T) {
 	for _, cause := range []error{fs.ErrPermission, syscall.EMFILE} {
 		fsys, l, _ := newMem(t, 40, smallOptions(40), 9, 4)
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Close())
 		fsys.SetFault(func(op memfs.Op) memfs.Fault {
 			if op.Kind == memfs.OpOpen && strings.Contains(op.Name, "snapshot-") {
 				return memfs.Fault{Err: &fs.PathError{Op: "open", Path: op.Name, Err: cause}}

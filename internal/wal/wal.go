@@ -420,9 +420,7 @@ func (l *Log) Stats() Stats {
 	s := l.stats
 	s.LastIndex, s.DurableIndex = l.next-1, l.durable
 	s.Segments, s.Snapshots = len(l.segments), len(l.snapshots)
-	if n := len(l.snapshots); n > 0 {
-		s.SnapshotIndex = l.snapshots[n-1]
-	}
+	s.SnapshotIndex = l.newestSnapshot()
 	for _, seg := range l.segments {
 		s.Bytes += seg.bytes
 	}
