@@ -192,8 +192,8 @@ func maskHashes(list []wire.ACL) []wire.ACL {
 // prefix. A blank prefix, or the root, means all. The prefix need not be a path: "/a"
 // also matches "/ab". No permission is needed, because the session created the nodes.
 // A session with more nodes than maxListed is refused, because inspecting all of them
-// takes too long. So is a request that would compare too much text. The paths are in the order of creation, because sorting long paths
-// takes too long. Java's have no order.
+// takes too long. So is a request that would compare too much text. The paths are in
+// the order of creation, because sorting long paths takes too long. Java's have no order.
 func (t *Tree) getEphemerals(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var q wire.GetEphemeralsRequest
 	if q.Decode(r); r.Err() != nil {
