@@ -41,7 +41,7 @@ type Trimmer struct {
 	// Requests returns how many requests the server has received. Look calls it
 	// only after the heap has grown enough.
 	Requests func() int64
-	// Free collects garbage and returns memory; nil means [Free].
+	// Free collects garbage and returns memory; nil means that the runtime does both.
 	Free func()
 	// Held returns how many bytes of heap the process has from the operating
 	// system; nil means that the runtime is asked.
@@ -79,7 +79,7 @@ func (t *Trimmer) Look() bool {
 	}
 	began := time.Now()
 	if t.Free == nil {
-		Free()
+		free()
 	} else {
 		t.Free()
 	}
@@ -89,13 +89,13 @@ func (t *Trimmer) Look() bool {
 	return true
 }
 
-// Free collects garbage, and returns memory to the operating system.
+// free collects garbage, and returns memory to the operating system.
 //
 // [debug.FreeOSMemory] returns all of it at once, and nothing else runs on that processor
 // meanwhile. If there is only one, the server would not answer: for 0.65 s after a client had
 // created and deleted 2.2 GB in "zklock serve --memory". So most of it is returned in steps
 // before: a memory limit makes the next allocation return what exceeds the limit.
-func Free() {
+func free() {
 	if runtime.GOMAXPROCS(0) == 1 {
 		runtime.GC()
 		limit := debug.SetMemoryLimit(-1)
@@ -114,9 +114,9 @@ func Free() {
 }
 
 const (
-	// step is how many bytes Free returns at once, in about 3 ms.
+	// step is how many bytes free returns at once, in about 3 ms.
 	step = 16 << 20
-	// minUnused is how many unused bytes Free leaves to debug.FreeOSMemory. With fewer, the
+	// minUnused is how many unused bytes free leaves to debug.FreeOSMemory. With fewer, the
 	// memory limit could start another collection.
 	minUnused = 64 << 20
 )
