@@ -38,7 +38,7 @@ const (
 // show.
 type Recipe struct {
 	Library string `json:"library,omitempty"` // empty if unknown
-	Kind    string `json:"kind,omitempty"`    // in the library's terms; empty for strays of no lock
+	Kind    string `json:"kind,omitempty"`    // in the library's terms; empty if the entry belongs to no lock
 }
 
 // String returns the recipe as text, or a dash if it is unknown.

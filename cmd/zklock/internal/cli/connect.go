@@ -25,7 +25,9 @@ import (
 type target struct {
 	Servers string // connection string
 	dialer  *local.Dialer
-	first   atomic.Pointer[net.Conn] // checked whether the local server can be reached; nil once it is used
+	// first is the connection that checked whether the local server can be reached. It is nil
+	// once it is used.
+	first atomic.Pointer[net.Conn]
 }
 
 // Target returns the servers: those of the settings, otherwise the local server. It starts
