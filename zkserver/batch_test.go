@@ -210,7 +210,7 @@ func TestSlowDiskThrottlesSessionEnd(t *testing.T) {
 // everything that was acknowledged or read is there.
 func TestObservedChangesSurviveCrashes(t *testing.T) {
 	overlaps, seen := 0, 0
-	for seed := range scale(400, 40) {
+	for seed := range raceShare(400) {
 		synctest.Test(t, func(t *testing.T) {
 			o, n := seeAndCrash(t, uint64(seed))
 			overlaps += o
@@ -223,7 +223,7 @@ func TestObservedChangesSurviveCrashes(t *testing.T) {
 	t.Logf("%d nodes were seen, %d batches filled during a sync", seen, overlaps)
 	// Whether any are depends on the scheduler: none on one processor, in a bubble. The
 	// tests above block a sync and fill a batch meanwhile, on any machine.
-	if seen < 1000 {
+	if seen < raceShare(1000) {
 		t.Error("the test did too little")
 	}
 }

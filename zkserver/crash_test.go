@@ -53,13 +53,14 @@ type crashes struct {
 func TestCrashCycles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCrashes(t, *crashSeed, func(*Options) {})
-		for cycle := range *crashCycles {
+		cycles := raceShare(*crashCycles)
+		for cycle := range cycles {
 			w.cycle()
 			if len(w.wrong) > 0 {
 				t.Fatalf("cycle %d of seed %d: %s", cycle, *crashSeed, strings.Join(w.wrong, "\n"))
 			}
 		}
-		w.report(*crashCycles)
+		w.report(cycles)
 	})
 }
 

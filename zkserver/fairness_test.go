@@ -210,7 +210,7 @@ func TestLargeWritesDelayOthersByAFewBatches(t *testing.T) {
 					}()
 					go c.drain() // likewise
 				}
-				for range 10 {
+				for range raceShare(10) {
 					time.Sleep(7 * time.Millisecond)
 					began := time.Now()
 					small.do(wire.OpSetData, &wire.SetDataRequest{Path: "/small", Version: -1})

@@ -54,6 +54,15 @@ func TestExpensiveRequestsDoNotDelayOtherClients(t *testing.T) {
 	}
 }
 
+// raceShare returns a fifth of n with the race detector, which makes tests many times slower,
+// and n without.
+func raceShare(n int) int {
+	if raceDetector() {
+		return n / 5
+	}
+	return n
+}
+
 // raceDetector reports whether the test runs with the race detector.
 func raceDetector() bool {
 	info, _ := debug.ReadBuildInfo()
