@@ -34,11 +34,11 @@ func locks(ctx context.Context, args []string) error {
 		return err
 	}
 	defer remove()
-	table, err := lockload.Run(ctx, o)
-	if err != nil {
-		return err
+	table, runErr := lockload.Run(ctx, o)
+	if table == nil {
+		return runErr
 	}
-	if err := report(table, *out+".json"); err != nil {
+	if err := errors.Join(runErr, report(table, *out+".json")); err != nil {
 		return err
 	}
 	fmt.Println()

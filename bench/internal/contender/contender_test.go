@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zklock/zklock/bench/internal/lockwork"
 )
@@ -58,5 +59,18 @@ func TestProcess(t *testing.T) {
 		if _, err := p.Do("host:1", work); err == nil {
 			t.Errorf("%q: a contender that has ended has done something", answer)
 		}
+	}
+}
+
+// TestSilentProcessIsKilled: a contender that never answers does not stop the comparison.
+func TestSilentProcessIsKilled(t *testing.T) {
+	p, err := Start(exec.Command("sh", "-c", "read -r line; exec cat"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop()
+	p.limit = time.Millisecond
+	if _, err := p.Do("host:1", work); err == nil || p.Alive() {
+		t.Errorf("a contender that does not answer: %v, alive %v", err, p.Alive())
 	}
 }

@@ -24,8 +24,13 @@ type Process struct {
 	in  io.WriteCloser
 	out *bufio.Reader
 
-	silent bool // the process ended, or a pipe broke
+	silent bool          // the process ended, or a pipe broke
+	limit  time.Duration // for an answer, in addition to the time of the work
 }
+
+// answerTime is the limit for an answer. The slowest work, the drain of a long queue, takes
+// less than a minute.
+const answerTime = 5 * time.Minute
 
 // Start starts a contender. It ends with this program, because its input ends then.
 func Start(cmd *exec.Cmd, log io.Writer) (*Process, error) {
@@ -42,7 +47,7 @@ func Start(cmd *exec.Cmd, log io.Writer) (*Process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("contender: start %s: %w", cmd.Path, err)
 	}
-	return &Process{cmd: cmd, in: in, out: bufio.NewReader(out)}, nil
+	return &Process{cmd: cmd, in: in, out: bufio.NewReader(out), limit: answerTime}, nil
 }
 
 // PID returns the process id.
@@ -59,7 +64,8 @@ type Measured struct {
 }
 
 // Do makes the contender do a work. The error wraps lockwork.ErrUnsupported or
-// [ErrViolation], or has the text of the contender's error.
+// [ErrViolation], or has the text of the contender's error. Do kills a contender that does
+// not answer within minutes.
 func (p *Process) Do(servers string, w lockwork.Work) (Measured, error) {
 	before, err := proc.CPUTime(p.PID())
 	if err != nil {
@@ -69,6 +75,8 @@ func (p *Process) Do(servers string, w lockwork.Work) (Measured, error) {
 		p.silent = true
 		return Measured{}, fmt.Errorf("contender: %w", err)
 	}
+	limit := time.AfterFunc(w.Time+p.limit, p.kill)
+	defer limit.Stop()
 	text, err := p.out.ReadString('\n')
 	if err != nil {
 		p.silent = true
@@ -97,9 +105,12 @@ func (p *Process) Do(servers string, w lockwork.Work) (Measured, error) {
 func (p *Process) Stop() {
 	_ = p.in.Close()
 	const patience = 10 * time.Second
-	// The process has not been waited for, so its id has not been reused.
-	t := time.AfterFunc(patience, func() { _ = syscall.Kill(-p.PID(), syscall.SIGKILL) })
+	t := time.AfterFunc(patience, p.kill)
 	defer t.Stop()
 	_, _ = io.Copy(io.Discard, p.out)
 	_ = p.cmd.Wait()
 }
+
+// kill ends the contender and its children. The process has not been waited for, so its id
+// has not been reused.
+func (p *Process) kill() { _ = syscall.Kill(-p.PID(), syscall.SIGKILL) }

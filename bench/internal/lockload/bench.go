@@ -56,7 +56,9 @@ type bench struct {
 	runs    int // number of runs: each run has its own paths
 }
 
-// Run compares all libraries and returns the table. The error wraps [ErrInvalidOptions],
+// Run compares all libraries and returns the table. If it fails after the first round, it
+// also returns what was measured until then, unless locks did not exclude each other. The
+// error wraps [ErrInvalidOptions],
 // says what is not installed or which contender failed, or wraps contender.ErrViolation if
 // locks did not exclude each other.
 func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
@@ -89,13 +91,21 @@ func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
 				return b.trial(b.columns[c], j)
 			}, table)
 			if err != nil {
-				return nil, err
+				if round == 0 || errors.Is(err, contenders.ErrViolation) {
+					return nil, err
+				}
+				return b.finish(table), err
 			}
 		}
 	}
+	return b.finish(table), nil
+}
+
+// finish completes a table.
+func (b *bench) finish(table *rounds.Table) *rounds.Table {
 	table.Notes = b.notes
 	table.Finish()
-	return table, nil
+	return table
 }
 
 // start starts the servers and contenders.
