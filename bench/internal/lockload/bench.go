@@ -58,9 +58,8 @@ type bench struct {
 
 // Run compares all libraries and returns the table. If it fails after the first round, it
 // also returns what was measured until then, unless locks did not exclude each other. The
-// error wraps [ErrInvalidOptions],
-// says what is not installed or which contender failed, or wraps contender.ErrViolation if
-// locks did not exclude each other.
+// error wraps [ErrInvalidOptions], says what is not installed or which contender failed, or
+// wraps contender.ErrViolation if locks did not exclude each other.
 func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
