@@ -79,8 +79,9 @@ type blockingIO struct {
 	notFull    sync.Cond // the reader waits for this while the inbox is full
 	notEmpty   sync.Cond // the writer waits for this while the outbox is empty
 	halfOpen   halfOpen
-	reads      int         // used only by the reader, see Read
-	clientCert *clientCert // guarded by the connection's mu; nil unless TLSFiles.CutClients is set
+	reads      int           // used only by the reader, see Read
+	yields     chan struct{} // the server's
+	clientCert *clientCert   // guarded by the connection's mu; nil unless TLSFiles.CutClients is set
 
 	// Guarded by the connection's mu.
 	slotAborted chan struct{} // closed by abort; nil except while the reader may wait for a slot
@@ -161,7 +162,7 @@ func (b *inbox) frame(i int) []byte {
 
 func newConn(s *Server, id tree.ConnID, nc net.Conn, limited bool) *conn {
 	c := &conn{srv: s, id: id, peer: peerOf(nc), acceptedAt: s.elapsed(), limited: limited, counts: newConnCounts()}
-	c.blockingIO = &blockingIO{nc: nc, raw: rawConn(nc)}
+	c.blockingIO = &blockingIO{nc: nc, raw: rawConn(nc), yields: s.yields}
 	c.notFull.L, c.notEmpty.L = &c.mu, &c.mu
 	return c
 }

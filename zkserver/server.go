@@ -36,6 +36,7 @@ type Server struct {
 
 	handshakes chan struct{} // see handshakeContext.slots
 	words      chan struct{} // see answer.slots
+	yields     chan struct{} // see yield
 
 	poll atomic.Pointer[poller] // nil until a connection is polled; used by the loop
 
@@ -142,6 +143,7 @@ func New(o *Options) (*Server, error) {
 		synced:     make(chan syncResult, 1),
 		handshakes: make(chan struct{}, computeSlots()),
 		words:      make(chan struct{}, computeSlots()),
+		yields:     make(chan struct{}, computeSlots()),
 		listeners:  make(map[net.Listener]bool),
 		perIP:      make(map[netip.Addr]int),
 

@@ -1,7 +1,6 @@
 package zkserver
 
 import (
-	"runtime"
 	"slices"
 	"time"
 )
@@ -37,12 +36,12 @@ func (c *conn) write() {
 	c.abort(nil)
 }
 
-// writeInTurns writes b. It lets other goroutines run after each piece: if the client reads
-// fast, no write waits, and encrypting a long answer takes long.
+// writeInTurns writes b. It yields after each piece: if the client reads fast, no write
+// waits, and encrypting a long answer takes long.
 func (c *conn) writeInTurns(b []byte) error {
 	for i := 0; i < len(b); i += writePiece {
 		if i > 0 {
-			runtime.Gosched()
+			yield(c.srv.yields)
 		}
 		if _, err := c.nc.Write(b[i:min(i+writePiece, len(b))]); err != nil {
 			return err
