@@ -32,8 +32,8 @@ type Tree struct {
 	localSessions map[int64]struct{} // sessions that exist only in this read-only server
 	lastSession   int64              // the highest session ID ever assigned
 
-	sessionShares shares // sessions per known address
-	expiry        expiryHeap
+	sessionShares shares         // sessions per known address
+	expiry        [33]expiryHeap // by class of session
 
 	// Connections and watches. None of this is durable.
 	conns   map[ConnID]*conn
