@@ -61,6 +61,7 @@
 //   - A quota needs ADMIN on the root of its subtree, or on the nearest node above it
 //     that exists, because it shows how much the subtree contains, and may refuse
 //     creates there.
+//   - The usage of a quota needs READ on the root of its subtree, if that exists.
 //   - A multi has at most 5,000 operations, as has a multiRead. A longer one is a
 //     bad argument. Several results of a multiRead take at most half of what an
 //     answer may.

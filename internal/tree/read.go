@@ -15,7 +15,7 @@ func (t *Tree) readable(c *conn, path string, perm wire.Perm) (*node, wire.ErrCo
 	if n == nil {
 		return nil, wire.ErrNoNode
 	}
-	if !t.may(c, t.acls.of(n), perm) {
+	if !t.may(c, t.acls.of(n), perm) || !t.mayReadUsage(c, path) {
 		return nil, wire.ErrNoAuth
 	}
 	return n, wire.ErrOK
@@ -33,7 +33,7 @@ func (t *Tree) exists(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 		return nil, wire.ErrBadArguments
 	}
 	n := t.lookup(q.Path)
-	if n != nil && !t.may(c, t.acls.of(n), wire.PermRead) {
+	if n != nil && (!t.may(c, t.acls.of(n), wire.PermRead) || !t.mayReadUsage(c, q.Path)) {
 		return nil, wire.ErrNoAuth
 	}
 	if q.Watch {

@@ -38,6 +38,10 @@ func probes() []probe {
 	mk := func(path, data string) wire.MultiOp {
 		return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path, Data: []byte(data), ACL: open}}
 	}
+	allow := func(path string, perm wire.Perm) wire.MultiOp {
+		acl := []wire.ACL{{Perms: perm, Scheme: "world", ID: "anyone"}}
+		return wire.MultiOp{Op: wire.OpSetACL, Req: &wire.SetACLRequest{Path: path, ACL: acl, Version: -1}}
+	}
 	noTTL := &wire.CreateTTLRequest{Path: "/ttl", ACL: open, Flags: wire.ModePersistent, TTL: -1}
 	var deep []wire.MultiOp
 	for n := 1; n <= 513; n++ {
@@ -59,6 +63,11 @@ func probes() []probe {
 				Path: "/closed", ACL: []wire.ACL{{Perms: wire.PermRead, Scheme: "world", ID: "anyone"}},
 			}},
 			mk("/zookeeper/quota/closed", ""), mk("/zookeeper/quota/closed/zookeeper_limits", "count=1"),
+		}, "OK", "NoAuth"},
+		{"usage of closed nodes", []wire.MultiOp{
+			mk("/usage", ""), mk("/zookeeper/quota/usage", ""), mk("/zookeeper/quota/usage/zookeeper_limits", "count=1"),
+			mk("/zookeeper/quota/usage/zookeeper_stats", "count=0"), allow("/usage", wire.PermAdmin),
+			{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/zookeeper/quota/usage/zookeeper_stats"}},
 		}, "OK", "NoAuth"},
 		{"quotas that are none", []wire.MultiOp{
 			mk("/q", ""), mk("/zookeeper/quota/q", ""), mk("/zookeeper/quota/q/zookeeper_limits", "count=1"),
