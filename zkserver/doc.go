@@ -29,7 +29,9 @@
 // If the disk is full, fails, or turns read-only, the server acknowledges nothing
 // more. It closes every connection, so that the clients know that outcomes are
 // unknown, and becomes read-only with the acknowledged state, as Java's
-// ReadOnlyZooKeeperServer does. It answers reads and refuses writes. No session ends.
+// ReadOnlyZooKeeperServer does. It answers reads and refuses writes. No session ends. To
+// find the acknowledged state, it reads its files. If it cannot, the server ends, because
+// its memory may have changes that were not acknowledged.
 // A client may resume its session; it may open a new one only if it accepts a
 // read-only server. A restart recovers: every session then gets its full timeout, and a
 // change with an unknown outcome may turn out to have been made. On a full or
