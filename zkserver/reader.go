@@ -108,7 +108,7 @@ func (c *conn) answerWord(br *bufio.Reader) bool {
 	if errors.Is(a.err, os.ErrDeadlineExceeded) {
 		c.fail(errTooSlow)
 	}
-	c.send(nil, true)
+	c.send(pieces{}, true)
 	return true
 }
 

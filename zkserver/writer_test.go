@@ -33,7 +33,7 @@ func TestNonReadingClientIsThrottled(t *testing.T) {
 		held := 0
 		s.runOnLoop(func() {
 			for _, x := range s.loop.conns {
-				held += len(x.out) + x.writing + len(x.in.buf)
+				held += x.out.len() + x.writing + len(x.in.buf)
 			}
 		})
 		if most := maxPending + inboxBytes + 2*size; held > most {
@@ -139,7 +139,8 @@ func TestBusyConnectionsYield(t *testing.T) {
 		}},
 		"writer": {writes, func() {
 			c := newConn(s, 0, &busyConn{}, false)
-			c.out, c.output = make([]byte, writes*writePiece), outputClosing
+			c.out.add(make([]byte, writes*writePiece))
+			c.output = outputClosing
 			c.write()
 		}},
 	} {

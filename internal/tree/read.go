@@ -61,10 +61,11 @@ func (t *Tree) data(c *conn, q *wire.GetDataRequest) (wire.Record, wire.ErrCode)
 	if err != wire.ErrOK {
 		return nil, err
 	}
-	if q.Watch {
+	resp := &dataResponse{wire.ExistsResponse{Stat: n.stat()}, n.data(), n.null()}
+	if q.Watch && t.hasBuffer(resp) {
 		t.addWatch(q.Path, c, dataOnce)
 	}
-	return &dataResponse{wire.ExistsResponse{Stat: n.stat()}, n.data(), n.null()}, wire.ErrOK
+	return resp, wire.ErrOK
 }
 
 // dataResponse encodes like wire.GetDataResponse, with the data as the node stores
@@ -101,10 +102,11 @@ func (t *Tree) children(c *conn, q *wire.GetChildrenRequest) (wire.Record, wire.
 	if err != wire.ErrOK {
 		return nil, err
 	}
-	if q.Watch {
+	resp := &childrenResponse{of: n}
+	if q.Watch && t.hasBuffer(resp) {
 		t.addWatch(q.Path, c, childOnce)
 	}
-	return &childrenResponse{of: n}, wire.ErrOK
+	return resp, wire.ErrOK
 }
 
 // childrenResponse encodes like wire.GetChildrenResponse and
@@ -151,10 +153,11 @@ func (t *Tree) getChildren2(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode)
 	if err != wire.ErrOK {
 		return nil, err
 	}
-	if q.Watch {
+	resp := &childrenResponse{of: n, stat: true}
+	if q.Watch && t.hasBuffer(resp) {
 		t.addWatch(q.Path, c, childOnce)
 	}
-	return &childrenResponse{of: n, stat: true}, wire.ErrOK
+	return resp, wire.ErrOK
 }
 
 // getACL answers with the list to clients that may read or administer the node. Only

@@ -55,6 +55,11 @@ type Tree struct {
 	cachedConn      *conn
 	permissionCache map[permissionKey]bool
 
+	// lent is the buffer for the answer to the next request, wanted the size of the one that
+	// the last request needs.
+	lent   []byte
+	wanted int
+
 	// Buffers for input and records, reused by each call.
 	in     jute.Reader
 	record []byte
