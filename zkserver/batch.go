@@ -26,7 +26,7 @@ const minAsyncSync = time.Millisecond
 
 // output is the part of a batch for one connection.
 type output struct {
-	frames        []byte
+	frames        pieces
 	answered      int   // requests
 	answeredBytes int64 // of those requests
 	end           bool  // close the connection after the frames
@@ -35,11 +35,11 @@ type output struct {
 
 // reset empties o. It keeps the buffer unless that is large.
 func (o *output) reset() {
-	frames := o.frames[:0]
-	if cap(frames) > keepBuffer {
-		frames = nil
+	first := o.frames.first[:0]
+	if cap(first) > keepBuffer {
+		first = nil
 	}
-	*o = output{frames: frames}
+	*o = output{frames: pieces{first: first}}
 }
 
 // commit appends the round's records to the log and starts a sync. If a sync is running,

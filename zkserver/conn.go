@@ -31,7 +31,7 @@ type conn struct {
 	mu          sync.Mutex
 	usage       requestUsage // its part of the server's outstanding requests
 	unanswered  int          // requests taken from the inbox and not yet answered
-	out         []byte       // outbox: frames that the writer has not taken yet
+	out         pieces       // outbox: frames that the writer has not taken yet
 	writing     int          // bytes that the writer or the loop has taken and not yet written
 	closeReason error        // why the connection ended, for the log; nil if the client closed it
 
@@ -79,8 +79,9 @@ type blockingIO struct {
 	notFull    sync.Cond // the reader waits for this while the inbox is full
 	notEmpty   sync.Cond // the writer waits for this while the outbox is empty
 	halfOpen   halfOpen
-	reads      int         // used only by the reader, see Read
-	clientCert *clientCert // guarded by the connection's mu; nil unless TLSFiles.CutClients is set
+	reads      int           // used only by the reader, see Read
+	yields     chan struct{} // the server's
+	clientCert *clientCert   // guarded by the connection's mu; nil unless TLSFiles.CutClients is set
 
 	// Guarded by the connection's mu.
 	slotAborted chan struct{} // closed by abort; nil except while the reader may wait for a slot
@@ -99,6 +100,8 @@ type exchange struct {
 	filling           output        // in the batch being filled
 	inFlight          output        // in the batch in flight
 	notBefore         time.Duration // the next request waits until then, see delayAuth
+	buffer            []byte        // for the next answer, see awaitBuffer
+	awaitsBuffer      bool          // the next request waits for the buffer
 }
 
 // beginExchange ensures that c has an exchange.
@@ -119,7 +122,7 @@ func (s *Server) endExchange(c *conn) {
 	t := c.exchange
 	c.exchange = nil
 	t.work.reset()
-	t.next, t.notBefore = 0, 0
+	t.next, t.notBefore, t.buffer = 0, 0, nil
 	t.filling.reset()
 	t.inFlight.reset()
 	s.exchanges.Put(t)
@@ -161,7 +164,7 @@ func (b *inbox) frame(i int) []byte {
 
 func newConn(s *Server, id tree.ConnID, nc net.Conn, limited bool) *conn {
 	c := &conn{srv: s, id: id, peer: peerOf(nc), acceptedAt: s.elapsed(), limited: limited, counts: newConnCounts()}
-	c.blockingIO = &blockingIO{nc: nc, raw: rawConn(nc)}
+	c.blockingIO = &blockingIO{nc: nc, raw: rawConn(nc), yields: s.yields}
 	c.notFull.L, c.notEmpty.L = &c.mu, &c.mu
 	return c
 }
@@ -179,7 +182,7 @@ func (c *conn) abort(reason error) {
 	if c.closeReason == nil {
 		c.closeReason = reason
 	}
-	c.out = nil
+	c.out = pieces{}
 	// Nothing more is written. Let the loop continue if it waits for the writer.
 	resume := before != outputOpen || c.polled.active
 	var raw net.Conn
@@ -220,7 +223,7 @@ func (c *conn) takeInput() {
 // requests as were answered.
 func (c *conn) deliver() {
 	o := &c.inFlight
-	sent := len(o.frames) > 0
+	sent := o.frames.len() > 0
 	if sent || o.end {
 		c.send(o.frames, o.end)
 	}
@@ -243,7 +246,7 @@ func (c *conn) deliver() {
 // outputFull reports whether so much output of c waits for a sync that no more of its
 // requests are applied.
 func (c *conn) outputFull() bool {
-	return c.exchange != nil && len(c.filling.frames)+len(c.inFlight.frames) >= maxPending
+	return c.exchange != nil && c.filling.frames.len()+c.inFlight.frames.len() >= maxPending
 }
 
 // waitsForDelivery reports whether c waits for its answers to leave. If all answers have
@@ -274,11 +277,11 @@ func (c *conn) inputState() (more, end bool) {
 	}
 	if c.output <= outputBlocked {
 		c.output = outputOpen
-		if len(c.out)+c.writing >= maxPending {
+		if c.out.len()+c.writing >= maxPending {
 			c.output = outputBlocked
 		}
 	}
-	return c.output != outputBlocked && !c.authDelayed(c.srv.elapsed()), false
+	return c.output != outputBlocked && !c.waitsForItself(), false
 }
 
 // hasInput reports whether c has requests that are not applied yet.
@@ -298,11 +301,16 @@ func (c *conn) hasInputLocked() bool {
 }
 
 // mustWait reports whether the loop must not apply more input of c yet: c waits for its
-// writer, or its address guesses passwords. Only the loop calls it.
+// writer or for a buffer, or its address guesses passwords. Only the loop calls it.
 func (c *conn) mustWait() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.output == outputBlocked || c.authDelayed(c.srv.elapsed())
+	return c.output == outputBlocked || c.waitsForItself()
+}
+
+// waitsForItself is mustWait without the wait for the writer.
+func (c *conn) waitsForItself() bool {
+	return c.authDelayed(c.srv.elapsed()) || c.exchange != nil && c.awaitsBuffer
 }
 
 // connect applies the first frame of a connection, which has no header.

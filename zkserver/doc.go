@@ -29,7 +29,9 @@
 // If the disk is full, fails, or turns read-only, the server acknowledges nothing
 // more. It closes every connection, so that the clients know that outcomes are
 // unknown, and becomes read-only with the acknowledged state, as Java's
-// ReadOnlyZooKeeperServer does. It answers reads and refuses writes. No session ends.
+// ReadOnlyZooKeeperServer does. It answers reads and refuses writes. No session ends. To
+// find the acknowledged state, it reads its files. If it cannot, the server ends, because
+// its memory may have changes that were not acknowledged.
 // A client may resume its session; it may open a new one only if it accepts a
 // read-only server. A restart recovers: every session then gets its full timeout, and a
 // change with an unknown outcome may turn out to have been made. On a full or
@@ -75,10 +77,12 @@
 //	permission checks of a multi     about 10 ms                            QuotaExceeded
 //	entries of lists in a multi      25,000, or 12,500 that are networks    QuotaExceeded
 //
-// No request delays other requests for more than about 50 ms, however large the state is. The server keeps counts about many nodes up to date, instead of
-// counting on request. It does longer work in parts and serves other clients in between:
-// the end of a session with many nodes, the end of a connection with many watches, the
-// restoration of a long list of watches, and the expiration of many sessions at once.
+// No request delays other requests for more than about 50 ms, however large the state is.
+// The server keeps counts about many nodes up to date, instead of counting on request. A
+// goroutine of its own allocates the buffers for long replies. The server does longer work
+// in parts and serves other clients in between: the end of a session with many nodes, the
+// end of a connection with many watches, the restoration of a long list of watches, and the
+// expiration of many sessions at once.
 //
 // The ends of a session and of a connection are single steps up to about 5,000 nodes.
 // Beyond that, a client can no longer resume a session that is ending, each node is

@@ -16,7 +16,7 @@ import (
 // read or write.
 
 // computeSlots returns how many handshakes compute at a time. As many four-letter words
-// compute, with slots of their own.
+// compute, and as many busy connections yield, with slots of their own.
 func computeSlots() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 // maxHandshakeBytes is how many bytes a client may send before the end of its handshake:

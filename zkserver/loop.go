@@ -90,6 +90,7 @@ func (s *Server) round() {
 	// A function may read any state, so all of it must be durable first.
 	s.commit(len(calls) > 0)
 	s.rescheduleAll(r.conns)
+	s.provideBuffer()
 	s.updateIdleSince()
 	s.callAll(calls)
 	s.flushWritable(turnTime)
@@ -151,6 +152,9 @@ func (s *Server) keepWaitingSessions() {
 				l.tree.KeepAlive(c.id, s.now())
 			}
 		}
+	}
+	for _, w := range l.buffers.waiting {
+		l.tree.KeepAlive(w.c.id, s.now())
 	}
 }
 
@@ -231,6 +235,11 @@ func (s *Server) applyRequests(c *conn) (size int) {
 		c.next++
 		records, greeting := len(s.loop.out.Records), c.phase == connNew
 		size += len(frame) + s.applyRequest(c, frame, now)
+		if want := s.loop.tree.TakeWantedBuffer(); want > 0 {
+			c.next--
+			s.awaitBuffer(c, want)
+			break
+		}
 		c.filling.answered++
 		c.filling.answeredBytes += int64(len(frame))
 		s.countRequest(c, frame, pending{c, arrived, len(s.loop.out.Records) > records}, greeting)
@@ -269,6 +278,8 @@ func (s *Server) applyRequest(c *conn, frame []byte, now tree.Now) int {
 	case connContinuing:
 		c.setContinuing(s.loop.tree.Continue(c.id, now, out))
 	case connServing:
+		s.loop.tree.LendBuffer(c.buffer)
+		c.buffer = nil
 		c.setContinuing(s.loop.tree.Request(c.id, frame, now, out))
 		s.countAuth(c, frame, failures, now.Mono)
 	default:
@@ -302,11 +313,7 @@ func (s *Server) stageSends(now tree.Now) (size int) {
 			continue
 		}
 		s.beginExchange(c)
-		if len(c.filling.frames) == 0 && len(send.Frame) > keepBuffer {
-			c.filling.frames = slices.Clip(send.Frame) // copying a long answer takes long
-		} else {
-			c.filling.frames = append(c.filling.frames, send.Frame...)
-		}
+		c.filling.frames.add(send.Frame)
 		if send.Close {
 			c.phase, c.filling.end = connClosing, true
 		}
@@ -365,7 +372,7 @@ func (s *Server) reschedule(c *conn, timeLeft bool) (ended bool) {
 			delete(s.audit.pending, c.id)
 		}
 		delete(s.loop.slowReaders, c)
-		c.send(nil, true)
+		c.send(pieces{}, true)
 		if c.polled.active {
 			s.closePolled(c, false)
 		}

@@ -248,24 +248,27 @@ func (s *Server) takeFrames(c *conn, b []byte, at time.Duration) (taken int) {
 }
 
 // sendPolled is send for a polled connection.
-func (s *Server) sendPolled(c *conn, b []byte, last bool) {
+func (s *Server) sendPolled(c *conn, out pieces, last bool) {
 	p := &c.polled
 	c.mu.Lock()
-	over, queued := c.output >= outputClosing, len(c.out)
+	over, queued := c.output >= outputClosing, c.out.len()
 	c.mu.Unlock()
 	if over {
 		return
 	}
 	if queued == 0 && !p.broken {
-		n, err := s.poll.Load().write(int(p.fd), b)
-		if b = b[n:]; err != nil && !errors.Is(err, errAgain) {
-			s.writeFailed(c)
-		}
+		out.write(func(b []byte) int {
+			n, err := s.poll.Load().write(int(p.fd), b)
+			if err != nil && !errors.Is(err, errAgain) {
+				s.writeFailed(c)
+			}
+			return n
+		})
 	}
 	if p.broken {
-		b = nil
+		out = pieces{}
 	}
-	if len(b) == 0 && !last {
+	if out.len() == 0 && !last {
 		return // the usual case
 	}
 	if queued > s.opts.MaxUnread {
@@ -273,11 +276,11 @@ func (s *Server) sendPolled(c *conn, b []byte, last bool) {
 		return
 	}
 	c.mu.Lock()
-	c.appendOutput(b)
+	c.out.addAll(out)
 	if last && c.output < outputClosing {
 		c.output = outputClosing
 	}
-	waits := last && len(c.out) > 0
+	waits := last && c.out.len() > 0
 	c.mu.Unlock()
 	if last {
 		c.endInput()
@@ -312,19 +315,25 @@ func (s *Server) flushWritable(limit time.Duration) {
 
 // flushPolled writes output that the socket did not take before.
 func (s *Server) flushPolled(c *conn) {
-	c.mu.Lock()
-	b := c.out
-	c.out, c.writing = nil, len(b)
-	c.mu.Unlock()
-	n, err := s.poll.Load().write(int(c.polled.fd), b)
-	broken := err != nil && !errors.Is(err, errAgain)
-	c.mu.Lock()
-	c.writing = 0
-	if b = b[n:]; len(b) > 0 && c.output != outputAborted && !broken {
-		c.out = b
+	broken, left := false, true
+	for left && !broken {
+		c.mu.Lock()
+		b := c.out.take(nil)
+		c.writing = len(b)
+		c.mu.Unlock()
+		n, err := s.poll.Load().write(int(c.polled.fd), b)
+		broken = err != nil && !errors.Is(err, errAgain)
+		c.mu.Lock()
+		c.writing = 0
+		if c.output != outputAborted && !broken {
+			c.out.putBack(b[n:])
+		}
+		left = n == len(b) && c.out.len() > 0
+		c.mu.Unlock()
 	}
+	c.mu.Lock()
 	unblocked := c.unblock()
-	resume := unblocked || len(c.out) == 0 && c.output == outputClosing
+	resume := unblocked || c.out.len() == 0 && c.output == outputClosing
 	c.mu.Unlock()
 	if broken {
 		s.writeFailed(c)
@@ -348,11 +357,11 @@ func (s *Server) closePolled(c *conn, anyway bool) {
 	l, p := &s.loop, &c.polled
 	c.mu.Lock()
 	fd := p.fd
-	if fd < 0 || !anyway && c.output != outputAborted && !p.broken && len(c.out) > 0 {
+	if fd < 0 || !anyway && c.output != outputAborted && !p.broken && c.out.len() > 0 {
 		c.mu.Unlock()
 		return
 	}
-	p.fd, c.output, c.out = -1, outputAborted, nil
+	p.fd, c.output, c.out = -1, outputAborted, pieces{}
 	c.mu.Unlock()
 	closeSocket(int(fd))
 	if int(p.slot) < len(l.slots) && l.slots[p.slot] == c {

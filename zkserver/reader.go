@@ -58,9 +58,17 @@ const readsPerTurn = 8
 // Go interrupts such a goroutine only after 10 ms, and the loop would wait for all of them.
 func (b *blockingIO) Read(p []byte) (int, error) {
 	if b.reads++; b.reads%readsPerTurn == 0 {
-		runtime.Gosched()
+		yield(b.yields)
 	}
 	return b.nc.Read(p)
+}
+
+// yield lets other goroutines run. Those of busy connections take turns to yield, as many at
+// a time as turns has room for: the loop then waits for a few of them, not for all.
+func yield(turns chan struct{}) {
+	turns <- struct{}{}
+	runtime.Gosched()
+	<-turns
 }
 
 // endRead tells the loop that no more input arrives.
@@ -100,7 +108,7 @@ func (c *conn) answerWord(br *bufio.Reader) bool {
 	if errors.Is(a.err, os.ErrDeadlineExceeded) {
 		c.fail(errTooSlow)
 	}
-	c.send(nil, true)
+	c.send(pieces{}, true)
 	return true
 }
 

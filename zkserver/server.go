@@ -34,8 +34,11 @@ type Server struct {
 	syncs  chan struct{}   // of capacity 1: tells the syncer to sync; closed by the loop at its end
 	synced chan syncResult // of capacity 1: the result of the sync
 
+	allocated chan []byte // of capacity 1: a buffer for a long answer, see provideBuffer
+
 	handshakes chan struct{} // see handshakeContext.slots
 	words      chan struct{} // see answer.slots
+	yields     chan struct{} // see yield
 
 	poll atomic.Pointer[poller] // nil until a connection is polled; used by the loop
 
@@ -105,6 +108,7 @@ type loop struct {
 	snapshotNotBefore time.Duration  // no snapshot begins earlier
 	diverged          bool           // the tree has changes that are not on disk, and the server ends
 	authDelays        authDelays     // delays of attempts to authenticate
+	buffers           answerBuffers
 	loopStats
 	longestTurn   time.Duration             // see Stats.LongestTurn
 	charges       map[account]time.Duration // until when an account is charged
@@ -140,8 +144,10 @@ func New(o *Options) (*Server, error) {
 		drained:    make(chan struct{}),
 		syncs:      make(chan struct{}, 1),
 		synced:     make(chan syncResult, 1),
+		allocated:  make(chan []byte, 1),
 		handshakes: make(chan struct{}, computeSlots()),
 		words:      make(chan struct{}, computeSlots()),
+		yields:     make(chan struct{}, computeSlots()),
 		listeners:  make(map[net.Listener]bool),
 		perIP:      make(map[netip.Addr]int),
 

@@ -56,6 +56,7 @@ func (s *Server) treeConfig() tree.Config {
 		ExtendedTypes:     o.ExtendedTypes,
 		ReconfigEnabled:   o.ReconfigEnabled,
 		EnforceQuota:      o.EnforceQuota,
+		LongReply:         longAnswer,
 		ContainerInterval: o.ContainerCheckInterval,
 		NeverUsed:         o.ContainerNeverUsed.Milliseconds(),
 	}

@@ -1,7 +1,6 @@
 package zkserver
 
 import (
-	"runtime"
 	"slices"
 	"time"
 )
@@ -37,12 +36,12 @@ func (c *conn) write() {
 	c.abort(nil)
 }
 
-// writeInTurns writes b. It lets other goroutines run after each piece: if the client reads
-// fast, no write waits, and encrypting a long answer takes long.
+// writeInTurns writes b. It yields after each piece: if the client reads fast, no write
+// waits, and encrypting a long answer takes long.
 func (c *conn) writeInTurns(b []byte) error {
 	for i := 0; i < len(b); i += writePiece {
 		if i > 0 {
-			runtime.Gosched()
+			yield(c.srv.yields)
 		}
 		if _, err := c.nc.Write(b[i:min(i+writePiece, len(b))]); err != nil {
 			return err
@@ -67,18 +66,18 @@ func (c *conn) farewell() {
 func (c *conn) takeOutput(spare []byte) (buf []byte, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.out) == 0 && c.output < outputClosing {
+	for c.out.len() == 0 && c.output < outputClosing {
 		c.notEmpty.Wait()
 	}
-	if c.output == outputAborted || len(c.out) == 0 {
+	if c.output == outputAborted || c.out.len() == 0 {
 		return nil, true
 	}
 	if cap(spare) > keepBuffer {
 		spare = nil
 	}
-	buf, c.out = c.out, spare[:0]
+	buf = c.out.take(spare)
 	c.writing = len(buf)
-	return buf, c.output == outputClosing
+	return buf, c.output == outputClosing && c.out.len() == 0
 }
 
 // wrote records that n bytes were written, and makes the connection ready if the loop waits
@@ -96,25 +95,25 @@ func (c *conn) wrote(n int) {
 // unblock opens the output if it is blocked and the writer has caught up, and reports
 // whether it did. The caller holds c.mu.
 func (c *conn) unblock() bool {
-	if c.output != outputBlocked || len(c.out)+c.writing >= maxPending {
+	if c.output != outputBlocked || c.out.len()+c.writing >= maxPending {
 		return false
 	}
 	c.output = outputOpen
 	return true
 }
 
-// send writes b to the client. If the client is slow, or the connection is more than a
-// socket, it passes b to the writer. With last it closes the connection afterwards. It
+// send writes output to the client. If the client is slow, or the connection is more than a
+// socket, it passes the output to the writer. With last it closes the connection afterwards. It
 // never blocks. It aborts the connection of a client with more than MaxUnread unread bytes:
 // the number of a client's requests bounds the replies, but not the events.
-func (c *conn) send(b []byte, last bool) {
+func (c *conn) send(out pieces, last bool) {
 	if c.polled.active {
-		c.srv.sendPolled(c, b, last)
+		c.srv.sendPolled(c, out, last)
 		return
 	}
 	// Usually the socket has room. Waking a writer would cost more than the write.
 	if !last && c.sock != nil {
-		if b = b[c.writeNow(b):]; len(b) == 0 {
+		if out.write(c.writeNow); out.len() == 0 {
 			return
 		}
 	}
@@ -123,12 +122,12 @@ func (c *conn) send(b []byte, last bool) {
 		c.mu.Unlock()
 		return
 	}
-	if len(c.out)+c.writing > c.srv.opts.MaxUnread {
+	if c.out.len()+c.writing > c.srv.opts.MaxUnread {
 		c.mu.Unlock()
 		c.abort(errTooSlow)
 		return
 	}
-	c.appendOutput(b)
+	c.out.addAll(out)
 	if last {
 		c.output = outputClosing
 		c.notFull.Broadcast()
@@ -142,20 +141,11 @@ func (c *conn) send(b []byte, last bool) {
 	}
 }
 
-// appendOutput adds b to the outbox. The caller holds c.mu.
-func (c *conn) appendOutput(b []byte) {
-	if len(c.out) == 0 && len(b) > keepBuffer {
-		c.out = slices.Clip(b) // copying a long answer takes long, and its buffer is not reused
-	} else {
-		c.out = append(c.out, b...)
-	}
-}
-
 // writeNow writes as much of b as the socket takes at once, unless other output is waiting.
 // Only the loop calls it.
 func (c *conn) writeNow(b []byte) int {
 	c.mu.Lock()
-	free := len(c.out) == 0 && c.writing == 0 && c.output < outputClosing
+	free := c.out.len() == 0 && c.writing == 0 && c.output < outputClosing
 	if free {
 		c.writing = len(b)
 	}
@@ -216,7 +206,7 @@ func (c *conn) unread() int {
 	if c.output == outputAborted {
 		return 0
 	}
-	return len(c.out) + c.writing
+	return c.out.len() + c.writing
 }
 
 // cutSlowReaders aborts the connections with the most unread bytes if all slow readers

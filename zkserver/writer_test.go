@@ -33,7 +33,7 @@ func TestNonReadingClientIsThrottled(t *testing.T) {
 		held := 0
 		s.runOnLoop(func() {
 			for _, x := range s.loop.conns {
-				held += len(x.out) + x.writing + len(x.in.buf)
+				held += x.out.len() + x.writing + len(x.in.buf)
 			}
 		})
 		if most := maxPending + inboxBytes + 2*size; held > most {
@@ -105,21 +105,30 @@ func TestMaxUnreadTotalClosesSlowest(t *testing.T) {
 }
 
 // TestBusyConnectionsYield: connections that always have input or room for output, as a fast
-// client has over TLS, do not keep the processor from other goroutines. Nor do handshakes.
+// client has over TLS, do not keep the processor from other goroutines, however many they are.
+// Nor do handshakes.
 func TestBusyConnectionsYield(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	const reads, writes, handshakeReads = 80_000, 100, 1000
-	s := &Server{}
+	const reads, writes, handshakeReads, readers = 80_000, 100, 1000, 100
+	s := &Server{yields: make(chan struct{}, 1)}
+	read := func(n int) {
+		c := newConn(s, 0, &busyConn{reads: n}, false)
+		got, err := io.Copy(io.Discard, bufio.NewReaderSize(c.blockingIO, 16))
+		if int(got) != n || err != nil {
+			t.Errorf("read %d bytes, want %d, error %v", got, n, err)
+		}
+	}
 	for name, run := range map[string]struct {
 		yields int
 		do     func()
 	}{
-		"reader": {reads / readsPerTurn, func() {
-			c := newConn(s, 0, &busyConn{reads: reads}, false)
-			n, err := io.Copy(io.Discard, bufio.NewReaderSize(c.blockingIO, 16))
-			if n != reads || err != nil {
-				t.Errorf("read %d bytes, error %v", n, err)
+		"reader": {reads / readsPerTurn, func() { read(reads) }},
+		"readers": {reads / readsPerTurn, func() {
+			var all sync.WaitGroup
+			for range readers {
+				all.Go(func() { read(reads / readers) })
 			}
+			all.Wait()
 		}},
 		"handshake": {handshakeReads, func() {
 			c := &handshakeConn{Conn: &busyConn{reads: handshakeReads}, left: handshakeReads + 1}
@@ -130,7 +139,8 @@ func TestBusyConnectionsYield(t *testing.T) {
 		}},
 		"writer": {writes, func() {
 			c := newConn(s, 0, &busyConn{}, false)
-			c.out, c.output = make([]byte, writes*writePiece), outputClosing
+			c.out.add(make([]byte, writes*writePiece))
+			c.output = outputClosing
 			c.write()
 		}},
 	} {

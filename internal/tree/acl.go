@@ -33,6 +33,10 @@ type aclTable struct {
 	free  []aclNumber // reused before higher numbers are assigned
 	bytes int64       // aclCost of all lists
 	buf   []byte      // reusable buffer to encode a list for a lookup
+	// last and lastList are the last interned list and the argument that it came from. The
+	// creates of a multi often share the latter.
+	last     *aclSet
+	lastList []wire.ACL
 }
 
 func newACLTable() aclTable {
@@ -42,12 +46,18 @@ func newACLTable() aclTable {
 // intern returns the shared copy of list and counts one user of it. The table keeps
 // list.
 func (a *aclTable) intern(list []wire.ACL) *aclSet {
+	if n := len(list); n > 0 && n == len(a.lastList) && &list[0] == &a.lastList[0] && a.last.refs > 0 {
+		a.last.refs++
+		return a.last
+	}
 	a.buf = appendACL(a.buf[:0], list)
 	s, ok := a.byKey[string(a.buf)]
+	a.last, a.lastList = s, list
 	if !ok {
 		s = &aclSet{list: list, key: string(a.buf), number: a.newNumber(), index: newACLIndex(list)}
 		a.byKey[s.key], a.sets[s.number] = s, s
 		a.bytes += aclCost(list)
+		a.last = s
 	}
 	s.refs++
 	return s
@@ -110,7 +120,43 @@ func readACL() []wire.ACL {
 // The identities may be a thousand times as long as the word "auth". If those of a
 // request exceed half a frame, the request is refused. Otherwise it could make a
 // record that is too large for the log.
+//
+// Most multis have the same list in each create. A list that equals the last one is not
+// converted again.
 func (p *preparer) fixACL(list []wire.ACL) ([]wire.ACL, wire.ErrCode) {
+	last := &p.lastACL
+	if last.fixed != nil && slices.Equal(list, last.list) {
+		p.t.steps += entrySteps * len(list)
+		if p.expanded += last.expanded; p.expanded > p.t.cfg.MaxFrame/2 {
+			return nil, wire.ErrInvalidACL
+		}
+		return last.fixed, wire.ErrOK
+	}
+	before := p.expanded
+	fixed, err := p.convertACL(list)
+	if err == wire.ErrOK {
+		*last = fixedACL{list: list, fixed: fixed, expanded: p.expanded - before}
+	}
+	return fixed, err
+}
+
+// fixedACL is the result of fixACL for the list of a request.
+type fixedACL struct {
+	list, fixed []wire.ACL
+	expanded    int     // how much it added to preparer.expanded
+	set         *aclSet // for nodes that the multi creates, nil before the first one
+}
+
+// unfinished returns the list for a node of an unfinished multi.
+func (f *fixedACL) unfinished() *aclSet {
+	if f.set == nil {
+		f.set = &aclSet{list: f.fixed, unindexed: true}
+	}
+	return f.set
+}
+
+// convertACL is fixACL for a list that differs from the last one.
+func (p *preparer) convertACL(list []wire.ACL) ([]wire.ACL, wire.ErrCode) {
 	t, ids := p.t, p.c.ids
 	if len(list) == 0 {
 		return nil, wire.ErrInvalidACL

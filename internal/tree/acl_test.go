@@ -241,3 +241,22 @@ func TestACLsAreShared(t *testing.T) {
 		t.Errorf("%d lists, want %d", len(w.tree.acls.byKey), before)
 	}
 }
+
+// TestInternAfterRelease: a list that was interned, released, and interned again is in the
+// table once, also if it is the last one that was interned.
+func TestInternAfterRelease(t *testing.T) {
+	a := newACLTable()
+	list := openACL()
+	for range 2 {
+		first, second := a.intern(list), a.intern(list)
+		found := a.byKey[first.key] == first && a.sets[first.number] == first
+		if first != second || !found || first.refs != 2 {
+			t.Fatalf("%+v and %+v", first, second)
+		}
+		a.release(first)
+		a.release(second)
+		if len(a.byKey) > 0 || a.bytes != 0 {
+			t.Fatalf("%d lists of %d bytes are left", len(a.byKey), a.bytes)
+		}
+	}
+}

@@ -93,6 +93,9 @@ func (p *preparer) setACL(q *wire.SetACLRequest) (txn, wire.ErrCode) {
 	if err != wire.ErrOK {
 		return txn{}, err
 	}
+	if !p.t.mayReadUsage(p.c, q.Path) { // the answer has the length of the data
+		return txn{}, wire.ErrNoAuth
+	}
 	version, err := nextVersion(v.aversion, q.Version)
 	if err != wire.ErrOK {
 		return txn{}, err

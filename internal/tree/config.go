@@ -115,6 +115,9 @@ type Config struct {
 	// nodes, and its events exceed four times this size, the connections with further
 	// events are closed.
 	MaxReply int
+	// LongReply is the size in bytes from which the answer to a read needs a buffer of the
+	// caller, see Tree.LendBuffer; below 1 means none does.
+	LongReply int
 	// NeverUsed is how long, in milliseconds, a container that never had a child
 	// stays after its last change (znode.container.maxNeverUsedIntervalMs); below 1
 	// means forever.

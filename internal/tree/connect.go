@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"io"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/zklock/zklock/internal/sasl"
@@ -60,6 +61,8 @@ func (t *Tree) Connect(id ConnID, peer Peer, req *wire.ConnectRequest, now Now, 
 	if s.share == 0 { // the session is new, or was recovered
 		s.share = peer.Share
 		t.sessionShares.add(s.share, 1)
+		t.stopExpiry(s) // the class of a session in a heap must not change
+		s.class = uint8(bits.Len32(uint32(t.sessionShares[s.share])))
 	}
 	t.touch(s, now)
 	out.frame(c, connectFrame(s, req, t.readOnly))

@@ -66,7 +66,7 @@ func (p *preparer) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn
 	// these views would be unused.
 	if p.pending != nil {
 		p.change(parentPath, parent)
-		p.change(path, nodeView{length: len(q.Data), owner: x.owner, acl: &aclSet{list: acl, unindexed: true}})
+		p.change(path, nodeView{length: len(q.Data), owner: x.owner, acl: p.lastACL.unfinished()})
 	}
 	return x, wire.ErrOK
 }

@@ -61,6 +61,10 @@
 //   - A quota needs ADMIN on the root of its subtree, or on the nearest node above it
 //     that exists, because it shows how much the subtree contains, and may refuse
 //     creates there.
+//   - The usage of a quota needs READ on the root of its subtree, if that exists.
+//   - A change that a client may not see leaves its one-shot watch until the client
+//     removes it, without further events. In Java the watch is gone, which tells the
+//     client of the change.
 //   - A multi has at most 5,000 operations, as has a multiRead. A longer one is a
 //     bad argument. Several results of a multiRead take at most half of what an
 //     answer may.

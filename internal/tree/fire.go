@@ -55,9 +55,9 @@ func (t *Tree) fireChildren(p *node, out *Out) {
 
 // fireTable notifies the watches of one of ZooKeeper's two tables
 // (WatchManager.triggerWatch): those on the path itself, then the recursive ones on
-// ancestors. One-shot watches are removed, even if their connection may not see the
-// event. Connections are notified in the order in which they set their watches; Java
-// has no order.
+// ancestors. One-shot watches are removed, or hidden if their connection may not see
+// the event: in Java, that connection can find out that they are gone. Connections are
+// notified in the order in which they set their watches; Java has no order.
 func (f *firing) fireTable(once, lasting, recurse watchBits) {
 	w := &f.t.watches
 	path := f.event.Path
@@ -67,10 +67,10 @@ func (f *firing) fireTable(once, lasting, recurse watchBits) {
 		// cannot change the table.
 		kept := list[:0]
 		for _, e := range list {
-			if e.bits&(once|lasting|recurse) != 0 {
-				f.deliver(e.conn, nil)
-			}
 			left := e.bits &^ once
+			if e.bits&(once|lasting|recurse) != 0 && !f.deliver(e.conn, nil) {
+				left |= (e.bits & once).hidden()
+			}
 			w.account(path, e.conn, e.bits, left)
 			if e.bits = left; left == 0 {
 				w.dropPath(path, e.conn)
@@ -114,15 +114,16 @@ func (f *firing) deliverRecursive(path string, above []*aclSet) (any bool) {
 // deliver notifies c if it was not notified of this change yet and may read the node.
 // If the watch is on an ancestor, the path contains names that c must be permitted to
 // list: above has the lists of the nodes whose children they are. Watches closer to
-// the node are notified first and have fewer such names.
-func (f *firing) deliver(c *conn, above []*aclSet) {
+// the node are notified first and have fewer such names. deliver reports whether c may
+// know of the change.
+func (f *firing) deliver(c *conn, above []*aclSet) (seen bool) {
 	if c.lastChange == f.t.watches.changes || c.lastChange == overflow {
-		return
+		return f.t.maySee(c, f.acl)
 	}
 	c.lastChange = f.t.watches.changes
 	f.t.steps += eventSteps + len(above) + len(f.event.Path)/textPerStep
 	if !f.t.maySee(c, f.acl) || !f.t.mayListAll(c, above) {
-		return
+		return false
 	}
 	if f.frame == nil {
 		f.frame = wire.AppendEvent(nil, f.t.zxid, &f.event)
@@ -130,6 +131,7 @@ func (f *firing) deliver(c *conn, above []*aclSet) {
 	if f.t.admitEvent(c, len(f.event.Path)) {
 		f.out.frame(c, f.frame)
 	}
+	return true
 }
 
 // maySee reports whether c may get an event of a node with the list acl, which is nil

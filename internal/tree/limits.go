@@ -81,7 +81,13 @@ func (t *Tree) checkLimits(x *txn) wire.ErrCode {
 // the space that another uses. With an error it returns the index of the first
 // operation that exceeds a limit.
 func (t *Tree) checkMultiLimits(subs []txn) (int, wire.ErrCode) {
-	var all growth
+	var most, all growth
+	for i := range subs {
+		most.addMost(&subs[i])
+	}
+	if !t.exceeds(most) {
+		return 0, wire.ErrOK // the usual case, without looking up every path
+	}
 	sizes := make(map[string]int64, len(subs))
 	for i := range subs {
 		all.add(t, &subs[i], sizes)
@@ -130,8 +136,7 @@ func (g *growth) add(t *Tree, x *txn, sizes map[string]int64) {
 	size := int64(len(x.data))
 	switch x.op {
 	case wire.OpCreate:
-		g.nodes++
-		g.bytes += int64(len(x.path)) + size + aclCost(x.acl)
+		g.addMost(x)
 	case wire.OpSetData:
 		g.bytes += size - old
 	case wire.OpDelete:
@@ -147,6 +152,17 @@ func (g *growth) add(t *Tree, x *txn, sizes map[string]int64) {
 	}
 	if sizes != nil {
 		sizes[x.path] = size
+	}
+}
+
+// addMost adds the most that x can add, whatever the state is.
+func (g *growth) addMost(x *txn) {
+	switch x.op {
+	case wire.OpCreate:
+		g.nodes++
+		g.bytes += int64(len(x.path)+len(x.data)) + aclCost(x.acl)
+	case wire.OpSetData:
+		g.bytes += int64(len(x.data))
 	}
 }
 

@@ -2,6 +2,8 @@ package tree
 
 import (
 	"bytes"
+	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -238,4 +240,27 @@ func TestMultiRead(t *testing.T) {
 	}
 	bad := raw((&wire.MultiRequest{Ops: []wire.MultiOp{opCheck("/a", 0)}}).Append(nil))
 	p.want(p.call(wire.OpMultiRead, bad).Err, wire.ErrMarshalling, "a write in a multiRead")
+}
+
+// TestMultiOfCreatesAllocatesLittle bounds the memory that a create in a multi takes, including
+// its node: all other clients wait for a multi, which also has to help the garbage collector
+// in proportion to that memory.
+func TestMultiOfCreatesAllocatesLittle(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	var m wire.MultiRequest
+	for i := range maxOps {
+		m.Ops = append(m.Ops, opCreate(fmt.Sprint("/", i), wire.ModePersistent))
+	}
+	frame := wire.AppendRequest(nil, 1, wire.OpMulti, &m)[4:]
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	w.tree.Request(p.id, frame, w.now, &w.out)
+	runtime.ReadMemStats(&after)
+	if n := (after.TotalAlloc - before.TotalAlloc) / maxOps; n > 1100 {
+		t.Errorf("a create allocates %d bytes, want at most 1100", n)
+	}
+	if n := w.tree.Counts().Nodes; n != 4+maxOps {
+		t.Errorf("%d nodes, want %d", n, 4+maxOps)
+	}
 }

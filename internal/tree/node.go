@@ -131,14 +131,14 @@ func (n *node) data() string { return n.text[n.pathLen():] }
 // null reports whether the data is null, which differs from empty data.
 func (n *node) null() bool { return n.dataStart < 0 }
 
-// name returns the node's name within its parent. It shares the node's memory.
+// name returns the name of a node with a parent. It shares the node's memory. It does not
+// search the path, because a name may have a megabyte.
 func (n *node) name() string {
 	path := n.path()
-	return path[strings.LastIndexByte(path, '/')+1:]
+	return path[len(path)-int(n.nameLen()):]
 }
 
-// nameLen returns the length of the name of a node with a parent. It is cheaper than
-// name.
+// nameLen returns the length of the name of a node with a parent.
 func (n *node) nameLen() int64 {
 	if p := n.parent; p.parent != nil {
 		return int64(n.pathLen() - p.pathLen() - 1)

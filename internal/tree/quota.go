@@ -58,6 +58,18 @@ func (p *preparer) maySetQuota(path string) bool {
 	}
 }
 
+// mayReadUsage reports whether c may learn the data of the node at path. If it is the usage
+// of a quota, that needs READ on the root of the quota's subtree. Its creator may have set the
+// quota before the owners of the subtree closed it. Java needs no permission.
+func (t *Tree) mayReadUsage(c *conn, path string) bool {
+	subtree, name, ok := quotaNode(path)
+	if !ok || name != statsName {
+		return true
+	}
+	root := t.nodes.get(subtree)
+	return root == nil || t.may(c, t.acls.of(root), wire.PermRead)
+}
+
 // quotaFor returns the innermost subtree with a quota that contains path, or "". If
 // the nodes on the path do not exist, each ancestor path is looked up. For a multi,
 // known caches the results for its other operations, by path. known may be nil.

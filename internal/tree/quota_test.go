@@ -203,6 +203,39 @@ func TestQuotaOfClosedNodeNeedsAdmin(t *testing.T) {
 	w.check()
 }
 
+// TestUsageOfClosedNodeNeedsRead: a stranger may set a quota before the node exists, or delete
+// its own node below the quota. It does not learn what is below a closed node of that path.
+func TestUsageOfClosedNodeNeedsRead(t *testing.T) {
+	w := newWorld(t, Config{})
+	ann, stranger := w.dial(), w.dial()
+	ann.auth("digest", "ann:secret")
+	stats := quotaPath + "/team/" + statsName
+	stranger.mk(quotaPath+"/team", 0)
+	limits := quotaPath + "/team/" + limitName
+	stranger.want(stranger.make(limits, "count=-1,bytes=-1"), wire.ErrOK, "limits")
+	stranger.want(stranger.make(stats, "count=0,bytes=0"), wire.ErrOK, "usage")
+	reads := func(p *peer, want wire.ErrCode) {
+		t.Helper()
+		_, _, err := p.get(stats, false)
+		p.want(err, want, "getData")
+		_, err = p.exists(stats, false)
+		p.want(err, want, "exists")
+		getACL := &wire.GetACLRequest{Path: stats}
+		p.want(p.ask(wire.OpGetACL, getACL, new(wire.GetACLResponse)), want, "getACL")
+		children := &wire.GetChildren2Request{Path: stats}
+		p.want(p.ask(wire.OpGetChildren2, children, new(wire.GetChildren2Response)), want, "getChildren2")
+		acl := &wire.SetACLRequest{Path: stats, ACL: openACL(), Version: -1}
+		p.want(p.ask(wire.OpSetACL, acl, new(wire.SetACLResponse)), want, "setACL")
+	}
+	reads(stranger, wire.ErrOK)
+	closed := wire.ACL{Perms: wire.PermAll, Scheme: "auth"}
+	ann.want(ann.mkACL("/team", closed), wire.ErrOK, "the closed node")
+	ann.mk("/team/lock", 0)
+	reads(stranger, wire.ErrNoAuth)
+	reads(ann, wire.ErrOK)
+	w.check()
+}
+
 // TestQuotaPermissionOfManyLongPathsIsRefused: the search for the node of a quota takes long
 // if its path is deep and long and does not exist.
 func TestQuotaPermissionOfManyLongPathsIsRefused(t *testing.T) {

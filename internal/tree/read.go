@@ -15,7 +15,7 @@ func (t *Tree) readable(c *conn, path string, perm wire.Perm) (*node, wire.ErrCo
 	if n == nil {
 		return nil, wire.ErrNoNode
 	}
-	if !t.may(c, t.acls.of(n), perm) {
+	if !t.may(c, t.acls.of(n), perm) || !t.mayReadUsage(c, path) {
 		return nil, wire.ErrNoAuth
 	}
 	return n, wire.ErrOK
@@ -33,7 +33,7 @@ func (t *Tree) exists(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 		return nil, wire.ErrBadArguments
 	}
 	n := t.lookup(q.Path)
-	if n != nil && !t.may(c, t.acls.of(n), wire.PermRead) {
+	if n != nil && (!t.may(c, t.acls.of(n), wire.PermRead) || !t.mayReadUsage(c, q.Path)) {
 		return nil, wire.ErrNoAuth
 	}
 	if q.Watch {
@@ -61,10 +61,11 @@ func (t *Tree) data(c *conn, q *wire.GetDataRequest) (wire.Record, wire.ErrCode)
 	if err != wire.ErrOK {
 		return nil, err
 	}
-	if q.Watch {
+	resp := &dataResponse{wire.ExistsResponse{Stat: n.stat()}, n.data(), n.null()}
+	if q.Watch && t.hasBuffer(resp) {
 		t.addWatch(q.Path, c, dataOnce)
 	}
-	return &dataResponse{wire.ExistsResponse{Stat: n.stat()}, n.data(), n.null()}, wire.ErrOK
+	return resp, wire.ErrOK
 }
 
 // dataResponse encodes like wire.GetDataResponse, with the data as the node stores
@@ -101,10 +102,11 @@ func (t *Tree) children(c *conn, q *wire.GetChildrenRequest) (wire.Record, wire.
 	if err != wire.ErrOK {
 		return nil, err
 	}
-	if q.Watch {
+	resp := &childrenResponse{of: n}
+	if q.Watch && t.hasBuffer(resp) {
 		t.addWatch(q.Path, c, childOnce)
 	}
-	return &childrenResponse{of: n}, wire.ErrOK
+	return resp, wire.ErrOK
 }
 
 // childrenResponse encodes like wire.GetChildrenResponse and
@@ -151,10 +153,11 @@ func (t *Tree) getChildren2(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode)
 	if err != wire.ErrOK {
 		return nil, err
 	}
-	if q.Watch {
+	resp := &childrenResponse{of: n, stat: true}
+	if q.Watch && t.hasBuffer(resp) {
 		t.addWatch(q.Path, c, childOnce)
 	}
-	return &childrenResponse{of: n, stat: true}, wire.ErrOK
+	return resp, wire.ErrOK
 }
 
 // getACL answers with the list to clients that may read or administer the node. Only

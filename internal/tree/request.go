@@ -76,9 +76,45 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) (more bool) {
 		if t.takeWatchRefusal() {
 			err = wire.ErrQuotaExceeded
 		}
+		if !t.hasBuffer(rec) {
+			t.wanted = replySize(rec)
+			return false
+		}
 		t.reply(c, h.Xid, err, rec, out)
 	}
 	return false
+}
+
+// TakeWantedBuffer returns the size of the buffer without which the last Request did nothing,
+// or 0. The caller makes a buffer of that capacity, calls LendBuffer, and repeats the request,
+// which may then want a larger one.
+func (t *Tree) TakeWantedBuffer() int {
+	size := t.wanted
+	t.wanted = 0
+	return size
+}
+
+// LendBuffer provides the buffer for the answer to the next request, or takes it back with
+// nil. The Tree itself would allocate it in the call that answers, which takes long: if the
+// garbage collector runs, an allocation of tens of megabytes has to help it for as many
+// milliseconds as the heap has hundreds of megabytes.
+func (t *Tree) LendBuffer(b []byte) { t.lent = b }
+
+// hasBuffer reports whether there is a buffer for the answer, or it needs none. If not, the
+// request must have no effect.
+func (t *Tree) hasBuffer(rec wire.Record) bool {
+	size, long := replySize(rec), t.cfg.LongReply
+	return long < 1 || size < long || size <= cap(t.lent) || replyCost(rec) > t.cfg.MaxReply
+}
+
+// buffer returns a buffer for an answer.
+func (t *Tree) buffer(size int) []byte {
+	b := t.lent
+	if len(b) > 0 || size < t.cfg.LongReply || size > cap(b) {
+		return make([]byte, 0, size)
+	}
+	t.lent = nil
+	return b
 }
 
 // errUnknownOp is returned by read for an unknown operation. It is not a code of the
@@ -145,7 +181,7 @@ func (t *Tree) answer(c *conn, xid int32, err wire.ErrCode, rec wire.Record, out
 		rec = nil
 	}
 	h := wire.ReplyHeader{Xid: xid, Zxid: t.zxid, Err: err}
-	out.frame(c, wire.AppendReply(make([]byte, 0, replySize(rec)), h, rec))
+	out.frame(c, wire.AppendReply(t.buffer(replySize(rec)), h, rec))
 }
 
 // replyCost returns how much an answer counts against Config.MaxReply.

@@ -1,6 +1,9 @@
 package tree
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/zklock/zklock/internal/jute"
@@ -179,4 +182,64 @@ func TestEphemeralsAndAllChildrenNumber(t *testing.T) {
 		}
 	}
 	p.want(p.call(wire.OpGetAllChildrenNumber, &wire.GetAllChildrenNumberRequest{Path: "/n"}).Err, wire.ErrNoNode, "getAllChildrenNumber")
+}
+
+// TestLongAnswersNeedLentBuffer: without a buffer for its long answer, a read does nothing, and
+// sets no watch. With one, the answer is in it.
+func TestLongAnswersNeedLentBuffer(t *testing.T) {
+	const long = 1000
+	w := newWorld(t, Config{LongReply: long})
+	p, actor := w.dial(), w.dial()
+	actor.mk("/short", 0)
+	actor.mk("/n", 0)
+	actor.set("/n", strings.Repeat("x", long), -1)
+	for i := range 20 {
+		actor.mk(fmt.Sprint("/n/", strings.Repeat("c", 50), i), 0)
+	}
+	var all wire.MultiReadRequest
+	for range 3 {
+		all.Ops = append(all.Ops, wire.MultiOp{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/n"}})
+	}
+	events := []string{"data /n", "children /n"}
+	for _, tt := range []struct {
+		op    wire.OpCode
+		req   wire.Record
+		event string
+	}{
+		{wire.OpGetData, &wire.GetDataRequest{Path: "/n", Watch: true}, events[0]},
+		{wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/n", Watch: true}, events[1]},
+		{wire.OpGetChildren2, &wire.GetChildren2Request{Path: "/n", Watch: true}, events[1]},
+		{wire.OpMultiRead, &all, ""},
+	} {
+		change := func() {
+			actor.set("/n", strings.Repeat("y", long), -1)
+			actor.remove("/n/new", -1)
+			actor.mk("/n/new", 0)
+		}
+		p.replies = nil
+		p.send(1, tt.op, tt.req)
+		size := w.tree.TakeWantedBuffer()
+		if size < long || len(p.replies) > 0 {
+			t.Fatalf("%s: wants %d bytes, %d answers", tt.op, size, len(p.replies))
+		}
+		change()
+		p.wantEvents()
+		p.send(2, tt.op, tt.req) // a buffer that is too small
+		w.tree.LendBuffer(make([]byte, 0, size/2))
+		p.send(3, tt.op, tt.req)
+		if more := w.tree.TakeWantedBuffer(); more < size || len(p.replies) > 0 {
+			t.Fatalf("%s: wants %d bytes, %d answers", tt.op, more, len(p.replies))
+		}
+		lent := make([]byte, 0, 2*size)
+		w.tree.LendBuffer(lent)
+		p.call(tt.op, tt.req)
+		if n := w.tree.TakeWantedBuffer(); n > 0 || lent[:4][3] == 0 && lent[:4][2] == 0 {
+			t.Errorf("%s: wants %d bytes, and the lent buffer begins with %v", tt.op, n, lent[:4])
+		}
+		change()
+		if got := p.takeEvents(); tt.event != "" && !slices.Contains(got, tt.event) {
+			t.Errorf("%s: events %q, want %q", tt.op, got, tt.event)
+		}
+	}
+	p.call(wire.OpGetData, &wire.GetDataRequest{Path: "/short"}) // needs none
 }

@@ -19,6 +19,11 @@ type session struct {
 	index    int32 // index in the expiry heap, -1 if it is not there
 	password [passwordLen]byte
 	share    Share // the address that it counts for, see shares
+	// class is the number of bits of the number of sessions that its address had when this one
+	// was counted. If more sessions are due than one call can end, those of a lower class end
+	// first, so that the locks of one client do not wait for a hundred thousand sessions of
+	// another address. Of the classes up to n, an address has less than 2^n sessions.
+	class uint8
 
 	conn  *conn  // nil while no client is connected
 	owned *owned // created with the first ephemeral node
@@ -89,10 +94,10 @@ func (t *Tree) touch(s *session, now Now) {
 	switch {
 	case s.index < 0:
 		s.heapTime = s.deadline
-		t.expiry.push(s)
+		t.expiry[s.class].push(s)
 	case s.deadline < s.heapTime:
 		s.heapTime = s.deadline
-		t.expiry.fix(int(s.index))
+		t.expiry[s.class].fix(int(s.index))
 	}
 	// A later deadline is not moved in the heap until the earlier key comes up,
 	// because most sessions are touched often in between.
@@ -123,7 +128,7 @@ func (t *Tree) removeSession(s *session, zxid int64, out *Out) {
 // stopExpiry removes a session from the expiry heap.
 func (t *Tree) stopExpiry(s *session) {
 	if s.index >= 0 {
-		t.expiry.remove(int(s.index))
+		t.expiry[s.class].remove(int(s.index))
 	}
 }
 

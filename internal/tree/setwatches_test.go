@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"testing"
@@ -113,4 +114,55 @@ func TestSetWatchesHideWhetherClosedNodeChanged(t *testing.T) {
 		}
 	}
 	p.wantEvents()
+}
+
+// TestHiddenChangesLeaveOneShotWatches: a client without READ on a node cannot find out from
+// its own watches that the node, or its list of children, changes.
+func TestHiddenChangesLeaveOneShotWatches(t *testing.T) {
+	w, p, actor := watchBed(t, Config{})
+	actor.auth("digest", "ann:secret")
+	closed := wire.ACL{Perms: wire.PermAll, Scheme: "auth"}
+	actor.mkACL("/private", closed)
+	p.call(wire.OpSetWatches, &wire.SetWatches{
+		RelativeZxid: math.MaxInt64, DataWatches: []string{"/private"},
+		ExistWatches: []string{}, ChildWatches: []string{"/private"},
+	})
+	p.exists("/later", true)
+	before := w.tree.Counts()
+	for range 2 {
+		actor.set("/private", "y", -1)
+		actor.mk("/private/child", 0)
+		actor.remove("/private/child", -1)
+		actor.remove("/private", -1)
+		actor.mkACL("/private", closed)
+		actor.mkACL("/later", closed)
+		actor.remove("/later", -1)
+	}
+	p.wantEvents()
+	after := w.tree.Counts()
+	if after.Watches != before.Watches || after.WatchedPaths != before.WatchedPaths {
+		t.Errorf("%+v after the changes, want the watches of %+v", after, before)
+	}
+	check := func(path string, typ wire.WatcherType, want wire.ErrCode) {
+		t.Helper()
+		r := p.call(wire.OpCheckWatches, &wire.CheckWatchesRequest{Path: path, Type: typ})
+		p.want(r.Err, want, fmt.Sprint("watch of type ", typ, " on ", path))
+	}
+	for _, typ := range []wire.WatcherType{wire.WatcherData, wire.WatcherChildren, wire.WatcherAny} {
+		check("/private", typ, wire.ErrOK)
+	}
+	check("/later", wire.WatcherData, wire.ErrOK)
+	// A watch that the client sets later, when it may read the node, fires as any other.
+	actor.mk("/later", 0)
+	p.exists("/later", true)
+	actor.set("/later", "y", -1)
+	p.wantEvents("data /later")
+	check("/later", wire.WatcherData, wire.ErrNoWatcher)
+	remove := &wire.RemoveWatchesRequest{Path: "/private", Type: wire.WatcherAny}
+	r := p.call(wire.OpRemoveWatches, remove)
+	p.want(r.Err, wire.ErrOK, "remove the watches")
+	check("/private", wire.WatcherAny, wire.ErrNoWatcher)
+	if n := w.tree.Counts().WatchedPaths; n != before.WatchedPaths-2 {
+		t.Errorf("%d watched paths, want %d", n, before.WatchedPaths-2)
+	}
 }

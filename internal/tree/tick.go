@@ -7,8 +7,9 @@ import (
 )
 
 // Tick performs what is due. It ends the sessions whose clients were not heard for
-// their timeout, in the order of their deadlines. It removes empty containers and
-// expired TTL nodes. Long work is done in parts, one per call: if more is left, the
+// their timeout: first those of addresses with few sessions, see session.class, and
+// otherwise in the order of their deadlines. It removes empty containers and expired
+// TTL nodes. Long work is done in parts, one per call: if more is left, the
 // next call is due at once. Call it no earlier than [Tree.NextTick] says; an early
 // call does nothing.
 //
@@ -19,17 +20,8 @@ func (t *Tree) Tick(now Now, out *Out) {
 	t.beginCall(now)
 	defer t.closeOverflowed(out)
 	// Due sessions expire before the backlog continues, which may take long.
-	//
-	// An entry whose key is before its deadline gets its deadline as its key. That
-	// accounts for all touches since then.
-	for s := t.expiry.first(); s != nil && s.heapTime <= now.Mono && !t.exhausted(); s = t.expiry.first() {
-		if s.deadline > now.Mono {
-			t.steps += 2
-			s.heapTime = s.deadline
-			t.expiry.fix(int(s.index))
-			continue
-		}
-		t.expire(s, now, out)
+	for i := range t.expiry {
+		t.expireDue(&t.expiry[i], now, out)
 	}
 	t.runBacklog(now, out)
 	if now.Mono >= t.nextSweep && !t.readOnly && !t.exhausted() {
@@ -37,6 +29,21 @@ func (t *Tree) Tick(now Now, out *Out) {
 		if t.sweep(now, out); t.sweeping == nil {
 			t.nextSweep = now.Mono + t.cfg.ContainerInterval
 		}
+	}
+}
+
+// expireDue ends the due sessions of a class until the call has used its steps. An entry
+// whose key is before its deadline gets its deadline as its key. That accounts for all
+// touches since then.
+func (t *Tree) expireDue(h *expiryHeap, now Now, out *Out) {
+	for s := h.first(); s != nil && s.heapTime <= now.Mono && !t.exhausted(); s = h.first() {
+		if s.deadline > now.Mono {
+			t.steps += 2
+			s.heapTime = s.deadline
+			h.fix(int(s.index))
+			continue
+		}
+		t.expire(s, now, out)
 	}
 }
 
@@ -57,8 +64,10 @@ func (t *Tree) expire(s *session, now Now, out *Out) {
 // other call.
 func (t *Tree) NextTick() (time.Duration, bool) {
 	at, ok := time.Duration(0), false
-	if s := t.expiry.first(); s != nil {
-		at, ok = s.heapTime, true
+	for i := range t.expiry {
+		if s := t.expiry[i].first(); s != nil && (!ok || s.heapTime < at) {
+			at, ok = s.heapTime, true
+		}
 	}
 	if (t.containers.count+t.ttls.count > 0 || t.sweeping != nil) && !t.readOnly && (!ok || t.nextSweep < at) {
 		at, ok = t.nextSweep, true

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -185,6 +186,31 @@ func TestSweepIsDoneInParts(t *testing.T) {
 	}
 	if got := w.lives(paths...); !slices.Equal(got, paths[6:]) {
 		t.Errorf("%d are left, want the 2 that are in use again", len(got))
+	}
+	w.check()
+}
+
+// TestExpiryOfFewSessionsPrecedesThatOfMany: a session whose address has few others does not
+// wait until those of another address have ended.
+func TestExpiryOfFewSessionsPrecedesThatOfMany(t *testing.T) {
+	w := newWorld(t, Config{})
+	w.peer.Share = 1
+	for i := range 3 * partSteps / removalSteps {
+		w.dial().mk(fmt.Sprint("/e", i), wire.ModeEphemeral)
+	}
+	w.peer.Share = 2
+	w.dial().mk("/lock", wire.ModeEphemeral)
+	w.advance(11 * time.Second)
+	w.tick()
+	if at, _ := w.tree.NextTick(); at > w.now.Mono {
+		t.Fatal("all sessions ended in one part")
+	}
+	if got := w.lives("/lock"); len(got) > 0 {
+		t.Errorf("%v is left after one part", got)
+	}
+	w.parts()
+	if n := len(w.tree.sessions); n > 0 {
+		t.Errorf("%d sessions are left", n)
 	}
 	w.check()
 }

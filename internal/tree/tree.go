@@ -32,8 +32,8 @@ type Tree struct {
 	localSessions map[int64]struct{} // sessions that exist only in this read-only server
 	lastSession   int64              // the highest session ID ever assigned
 
-	sessionShares shares // sessions per known address
-	expiry        expiryHeap
+	sessionShares shares         // sessions per known address
+	expiry        [33]expiryHeap // by class of session
 
 	// Connections and watches. None of this is durable.
 	conns   map[ConnID]*conn
@@ -54,6 +54,11 @@ type Tree struct {
 	// call.
 	cachedConn      *conn
 	permissionCache map[permissionKey]bool
+
+	// lent is the buffer for the answer to the next request, wanted the size of the one that
+	// the last request needs.
+	lent   []byte
+	wanted int
 
 	// Buffers for input and records, reused by each call.
 	in     jute.Reader

@@ -3,6 +3,7 @@ package tree
 import (
 	"bytes"
 	"math"
+	"slices"
 
 	"github.com/zklock/zklock/internal/wire"
 )
@@ -14,6 +15,9 @@ const opSessionTimeout wire.OpCode = -12
 // opEndSession is the transaction that begins the end of a session with many nodes.
 // ZooKeeper does not have it.
 const opEndSession wire.OpCode = -14
+
+// typicalOp is how many bytes of the record a typical operation of a multi takes.
+const typicalOp = 80
 
 // maxKeptRecord is the largest record buffer that is kept for the next record.
 const maxKeptRecord = 64 << 10
@@ -44,7 +48,7 @@ func (t *Tree) commit(x *txn, now Now, out *Out) int64 {
 	if x.op != opSessionTimeout {
 		t.nextZxid()
 	}
-	t.record = appendTxn(t.record[:0], t.zxid, now.Wall, x)
+	t.record = appendTxn(slices.Grow(t.record[:0], len(x.subs)*typicalOp), t.zxid, now.Wall, x)
 	t.recordBytes += len(t.record)
 	if cap(t.record) > maxKeptRecord {
 		out.record(t.record)

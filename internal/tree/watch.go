@@ -17,10 +17,27 @@ const (
 	dataRecursive
 	childOnce
 	childPersistent
+	// dataHidden and childHidden are one-shot watches after a change that their connection may
+	// not see. They report nothing more, but stay until the client removes them: otherwise
+	// checkWatches, removeWatches, and the limits would tell that the node changed.
+	dataHidden
+	childHidden
 
-	dataMask  = dataOnce | dataPersistent | dataRecursive
-	childMask = childOnce | childPersistent
+	dataMask  = dataOnce | dataPersistent | dataRecursive | dataHidden
+	childMask = childOnce | childPersistent | childHidden
 )
+
+// hidden returns what stays of one-shot watches after a change that their connection may not
+// see.
+func (b watchBits) hidden() (left watchBits) {
+	if b&dataOnce != 0 {
+		left |= dataHidden
+	}
+	if b&childOnce != 0 {
+		left |= childHidden
+	}
+	return left
+}
 
 // count returns how many watches ZooKeeper counts in b: one per table, whatever their
 // kinds. The four-letter words show that number.
@@ -179,10 +196,11 @@ func (t *Tree) addWatch(path string, c *conn, bits watchBits) {
 	if had != 0 {
 		t.steps += len(t.watches.byPath[path]) / lookedPerStep
 	}
-	if !t.checkWatchLimits(path, c, had, had|bits) {
+	want := had&^bits.hidden() | bits
+	if !t.checkWatchLimits(path, c, had, want) {
 		return
 	}
-	t.watches.set(path, c, had|bits)
+	t.watches.set(path, c, want)
 	if bits&dataRecursive != 0 {
 		if n := t.nodes.get(path); n != nil {
 			n.ensureExtra().recursiveWatch = true
@@ -213,9 +231,9 @@ func (t *Tree) addWatchOp(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 func typeMask(typ wire.WatcherType) (watchBits, bool) {
 	switch typ {
 	case wire.WatcherChildren:
-		return childOnce, true
+		return childOnce | childHidden, true
 	case wire.WatcherData:
-		return dataOnce, true
+		return dataOnce | dataHidden, true
 	case wire.WatcherAny:
 		return dataMask | childMask, true
 	case wire.WatcherPersistent:

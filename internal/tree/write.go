@@ -104,6 +104,7 @@ type preparer struct {
 	// subtrees is for quotaFor, and quotas for checkQuota; nil outside a multi.
 	subtrees map[string]string
 	quotas   map[string]quotaRoom
+	lastACL  fixedACL
 	// expanded is the size of the identities that replace "auth" in the lists of this
 	// request.
 	expanded int

@@ -38,6 +38,11 @@ func probes() []probe {
 	mk := func(path, data string) wire.MultiOp {
 		return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path, Data: []byte(data), ACL: open}}
 	}
+	allow := func(path string, perm wire.Perm) wire.MultiOp {
+		acl := []wire.ACL{{Perms: perm, Scheme: "world", ID: "anyone"}}
+		req := &wire.SetACLRequest{Path: path, ACL: acl, Version: -1}
+		return wire.MultiOp{Op: wire.OpSetACL, Req: req}
+	}
 	noTTL := &wire.CreateTTLRequest{Path: "/ttl", ACL: open, Flags: wire.ModePersistent, TTL: -1}
 	var deep []wire.MultiOp
 	for n := 1; n <= 513; n++ {
@@ -60,6 +65,20 @@ func probes() []probe {
 			}},
 			mk("/zookeeper/quota/closed", ""), mk("/zookeeper/quota/closed/zookeeper_limits", "count=1"),
 		}, "OK", "NoAuth"},
+		{"usage of closed nodes", []wire.MultiOp{
+			mk("/usage", ""), mk("/zookeeper/quota/usage", ""),
+			mk("/zookeeper/quota/usage/zookeeper_limits", "count=1"),
+			mk("/zookeeper/quota/usage/zookeeper_stats", "count=0"), allow("/usage", wire.PermAdmin),
+			{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/zookeeper/quota/usage/zookeeper_stats"}},
+		}, "OK", "NoAuth"},
+		{"watches of hidden changes", []wire.MultiOp{
+			mk("/hidden", ""), {Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/hidden", Watch: true}},
+			allow("/hidden", wire.PermWrite),
+			{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/hidden", Version: -1}},
+			{Op: wire.OpCheckWatches, Req: &wire.CheckWatchesRequest{
+				Path: "/hidden", Type: wire.WatcherData,
+			}},
+		}, "NoWatcher", "OK"},
 		{"quotas that are none", []wire.MultiOp{
 			mk("/q", ""), mk("/zookeeper/quota/q", ""), mk("/zookeeper/quota/q/zookeeper_limits", "count=1"),
 			mk("/zookeeper/quota/q/zookeeper_stats", "x"), {Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/zookeeper/quota/q/zookeeper_stats", Data: []byte("x"), Version: -1}},

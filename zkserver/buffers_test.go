@@ -1,0 +1,133 @@
+package zkserver
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// TestPiecesKeepOrder: the output leaves in the order in which it was added, long frames are
+// not copied, and a frame that connections share is not written to.
+func TestPiecesKeepOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	shared := bytes.Repeat([]byte("s"), 2*keepBuffer)
+	for range 100 {
+		var p pieces
+		var want, got []byte
+		var spare []byte
+		for range 50 {
+			b := shared[:keepBuffer+1]
+			if r.IntN(3) > 0 {
+				b = bytes.Repeat([]byte{byte('a' + r.IntN(26))}, r.IntN(40_000))
+			}
+			p.add(b)
+			want = append(want, b...)
+			if r.IntN(4) > 0 {
+				continue
+			}
+			b = p.take(spare)
+			n := r.IntN(len(b) + 1) // what a socket takes
+			got, spare = append(got, b[:n]...), nil
+			p.putBack(b[n:])
+		}
+		for p.len() > 0 {
+			got = append(got, p.take(nil)...)
+		}
+		if !bytes.Equal(got, want) {
+			t.Fatalf("%d bytes, want %d, or in another order", len(got), len(want))
+		}
+	}
+	if bytes.ContainsFunc(shared, func(c rune) bool { return c != 's' }) {
+		t.Error("a shared frame was changed")
+	}
+	var p pieces
+	p.add([]byte("x"))
+	p.add(shared)
+	if p.take(nil); &p.take(nil)[0] != &shared[0] {
+		t.Error("a long frame was copied")
+	}
+}
+
+// TestLongAnswersComeInOrder: connections that request many long answers between other
+// requests get all of them, in order, although others request some and do not read, or end.
+func TestLongAnswersComeInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, quiet(t))
+		writer := login(t, s, time.Hour)
+		const size, n = longAnswer + 1, 20
+		create := &wire.CreateRequest{Path: "/long", Data: make([]byte, size), ACL: openACL()}
+		writer.do(wire.OpCreate, create)
+		var clients []*rawClient
+		first := int32(0)
+		for range 10 {
+			c := login(t, s, time.Hour)
+			clients = append(clients, c)
+			c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/other", Mode: wire.AddWatchPersistent})
+			first = c.xid + 1
+			go func() {
+				for range n {
+					c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/long"})
+					c.send(wire.OpExists, &wire.ExistsRequest{Path: "/long"})
+				}
+			}()
+		}
+		for range 3 {
+			deaf := login(t, s, time.Hour)
+			go func() { // ends with the connection
+				for range n {
+					deaf.send(wire.OpGetData, &wire.GetDataRequest{Path: "/long"})
+				}
+			}()
+		}
+		gone := login(t, s, time.Hour)
+		gone.send(wire.OpGetData, &wire.GetDataRequest{Path: "/long"})
+		gone.nc.Close()
+		writer.create("/other", wire.ModePersistent)
+		for i, c := range clients {
+			for k := range 2 * n {
+				h, body, err := c.next()
+				if err != nil || h.Xid != first+int32(k) || k%2 == 0 != (body.Remaining() > size) {
+					t.Fatalf("client %d, answer %d: %+v, %v", i, k, h, err)
+				}
+			}
+			if len(c.events) != 1 {
+				t.Errorf("client %d: events %v, want 1", i, c.events)
+			}
+		}
+		s.runOnLoop(func() {
+			if b := s.loop.buffers; len(b.waiting) > 0 || b.allocating {
+				t.Errorf("%+v at the end", b)
+			}
+		})
+	})
+}
+
+// TestLongAnswersOfChargedConnectionsComeLast: a client that requests one long answer does not
+// wait for all the connections that had some just before.
+func TestLongAnswersOfChargedConnectionsComeLast(t *testing.T) {
+	s := &Server{}
+	s.loop.charges = make(map[account]time.Duration)
+	var conns []*conn
+	var waiting []bufferRequest
+	for _, addr := range []string{"192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.1", "192.0.2.2"} {
+		c := &conn{peer: peer{tcp: netip.AddrPortFrom(netip.MustParseAddr(addr), 1)}, limited: true}
+		conns, waiting = append(conns, c), append(waiting, bufferRequest{c, len(waiting)})
+	}
+	for _, c := range conns[:2] {
+		s.charge(c, 0, time.Second, longAnswer)
+	}
+	var got []int
+	for ; len(waiting) > 0; waiting = waiting[1:] {
+		s.firstUncharged(waiting)
+		got = append(got, waiting[0].size)
+	}
+	if want := []int{2, 4, 3, 0, 1}; !slices.Equal(got, want) {
+		t.Errorf("order %v, want %v", got, want)
+	}
+}
