@@ -115,7 +115,7 @@ func TestBusyConnectionsYield(t *testing.T) {
 		do     func()
 	}{
 		"reader": {reads / readsPerTurn, func() {
-			c := newConn(s, 0, &busyConn{reads: reads}, false)
+			c := newConn(s, 0, &busyConn{reads: reads}, peer{}, false)
 			n, err := io.Copy(io.Discard, bufio.NewReaderSize(c.blockingIO, 16))
 			if n != reads || err != nil {
 				t.Errorf("read %d bytes, error %v", n, err)
@@ -129,7 +129,7 @@ func TestBusyConnectionsYield(t *testing.T) {
 			}
 		}},
 		"writer": {writes, func() {
-			c := newConn(s, 0, &busyConn{}, false)
+			c := newConn(s, 0, &busyConn{}, peer{}, false)
 			c.out, c.output = make([]byte, writes*writePiece), outputClosing
 			c.write()
 		}},
