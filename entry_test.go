@@ -2,8 +2,10 @@ package zklock
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"strconv"
@@ -277,5 +279,27 @@ func TestUnwatchAsksWhetherServersRemoveWatches(t *testing.T) {
 		if removes := f.client.unwatches.Load(); removes != proves {
 			t.Errorf("after %v, watches are removed: %v", err, removes)
 		}
+	}
+}
+
+// TestInspectBoundsStrays: every client that may create znodes below a lock can create strays.
+func TestInspectBoundsStrays(t *testing.T) {
+	names := []string{"_c_0123456789abcdef0123456789abcdef-lock-0000000007"}
+	for i := range maxStrays + 10 {
+		names = append(names, fmt.Sprint("s", i))
+	}
+	found := queueEntries(component{path: "/a", member: queue.Member{Path: "/a"}}, names)
+	if len(found) != 1+maxStrays || !found[0].Holder || found[1].Mode != Stray {
+		t.Errorf("%d entries; the first are %+v", len(found), found[:2])
+	}
+	_, strays := semaphoreEntries("/a", queue.GatePath("/a"), names)
+	if len(strays) != maxStrays {
+		t.Errorf("%d strays of a semaphore", len(strays))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	impossible := []Entry{{Path: "/a", Node: "/a/.", Name: ".", Mode: Stray}}
+	if found, err := new(Client).readEntries(ctx, impossible, nil, false); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end of the context: %v, %v", found, err)
 	}
 }

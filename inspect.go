@@ -15,7 +15,7 @@ import (
 )
 
 // Inspect returns the entries of the lock as the servers have them: first the holders,
-// then the waiters in order, then strays; for an [All], one lock after another. It
+// then the waiters in order, then at most 100,000 strays; for an [All], one lock after another. It
 // understands entries of Curator, kazoo, go-zookeeper, and ZooKeeper's WriteLock. A lock
 // that no client has acquired has no entries. The result can be out of date when Inspect
 // returns. Of a znode that the client may not read, Inspect returns only the name and the
@@ -182,10 +182,15 @@ func (c *Client) inspectQueue(ctx context.Context, p component, k entryCache) ([
 	return c.readEntries(ctx, queueEntries(p, results[0].Children), k, false)
 }
 
+// maxStrays is how many strays at one znode Inspect returns. Every client that may create znodes
+// below a lock can create strays, and an Entry is much larger than a name.
+const maxStrays = 100_000
+
 // queueEntries sorts children in the order of Inspect.
 func queueEntries(p component, children []string) []Entry {
 	l := p.member.Names.Sort(children)
-	entries := make([]Entry, 0, len(children))
+	l.Foreign = l.Foreign[:min(len(l.Foreign), maxStrays)]
+	entries := make([]Entry, 0, len(l.Queue)+len(l.Malformed)+len(l.Foreign))
 	add := func(name string, mode Mode, holder bool) {
 		node := path.Join(p.member.Path, name)
 		entries = append(entries, Entry{Path: p.path, Node: node, Name: name, Mode: mode, Holder: holder})
@@ -238,6 +243,9 @@ const readFirst = 8
 func (c *Client) readEntries(ctx context.Context, entries []Entry, k entryCache, watch bool) ([]znodeEntry, error) {
 	var found []znodeEntry
 	for size := readFirst; len(entries) > 0; size = min(2*size, readAtOnce) {
+		if ctx.Err() != nil { // entries with impossible names cost no request
+			return nil, contextError(ctx)
+		}
 		some := entries[:min(size, len(entries))]
 		entries = entries[len(some):]
 		reads := make([]zk.Op, 0, len(some))
@@ -389,7 +397,8 @@ func semaphoreEntries(at, parent string, children []string) (contenders, strays 
 		}
 		contenders = append(contenders, Entry{Path: at, Node: path.Join(parent, e.Name), Name: e.Name, Mode: Permit})
 	}
-	for _, name := range append(l.Malformed, l.Foreign...) {
+	others := append(l.Malformed, l.Foreign...)
+	for _, name := range others[:min(len(others), maxStrays)] {
 		strays = append(strays, Entry{Path: at, Node: path.Join(parent, name), Name: name, Mode: Stray})
 	}
 	return contenders, strays

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
@@ -116,6 +117,9 @@ func (s *Watcher) transaction(changes []change, now time.Time) {
 	touched := map[string]*track{}
 	for _, c := range changes {
 		s.event++
+		if c.typ == zk.EventNodeCreated {
+			s.noteChild(path.Dir(c.path))
+		}
 		about := s.roleOf(c.path)
 		if tooLong(about.lock) {
 			continue
@@ -158,6 +162,19 @@ func (s *Watcher) transaction(changes []change, now time.Time) {
 		s.setBytes(t)
 	}
 	s.countLosses(ended, changes[0].zxid, now)
+}
+
+// noteChild records that a znode has got a child. If the znode is a stray that had none when the
+// watcher read it, it can be the znode of another lock. The next read of its lock reads it again.
+func (s *Watcher) noteChild(node string) {
+	t := s.tracks[path.Dir(node)]
+	if t == nil {
+		return
+	}
+	if i, ok := t.index().byNode[node]; ok && t.lock.Entries[i].Mode == zklock.Stray && !t.lock.Entries[i].Parent {
+		t.readAgain(node)
+		s.markDirty(t)
+	}
 }
 
 // updateHolders computes the holders of a lock, and counts the new ones.

@@ -159,7 +159,7 @@ func TestWalkLeavesOutInvalidNames(t *testing.T) {
 	z := liar(t, func(path string) []string {
 		switch path {
 		case "/zklock":
-			return []string{"good", "bad\x1b[2J", "..", ""}
+			return []string{"good", "bad\x1b[2J", ".."}
 		case "/zklock/good":
 			return []string{mutexName + "0000000001", "also-\x00bad"}
 		}

@@ -1,11 +1,15 @@
 package inspect
 
 import (
+	"context"
 	"errors"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/internal/queue"
+	"github.com/zklock/zklock/zk"
 )
 
 // ErrLayoutUnknown means that only the data of a lock's entries declare the layout. Tools
@@ -63,6 +67,67 @@ func arrange(entries []zklock.Entry) ([]zklock.Entry, zklock.Layout) {
 		arranged = append(arranged, byName[name])
 	}
 	return arranged, layout
+}
+
+// maxStems is how many names of entries readInParent compares with the name of a lock.
+const maxStems = 16
+
+// readInParent reads the lock at a path without entries, if the data of an entry in the parent of
+// the path declare a layout with several locks in one parent. It returns nil if none does. The
+// result is for display only.
+func (r *Reader) readInParent(ctx context.Context, at string) (*Lock, error) {
+	parent, last := path.Split(at)
+	parent = strings.TrimSuffix(parent, "/")
+	if parent == "" {
+		return nil, nil // no such lock is at the root
+	}
+	stat, _, err := r.z.Exists(ctx, parent)
+	if err != nil || stat.NumChildren == 0 || int(stat.NumChildren) > r.maxChildren {
+		return nil, err
+	}
+	children, _, err := r.z.Children(ctx, parent)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{} // the names without their sequence numbers
+	for _, child := range children {
+		if !isSequential(child) || len(seen) == maxStems {
+			continue
+		}
+		stem := child[:len(child)-sequenceDigits]
+		if seen[stem] || !strings.Contains(stem, last) {
+			continue
+		}
+		seen[stem] = true
+		found, err := r.plain.Inspect(ctx, parent+"/"+child)
+		if errors.Is(err, zklock.ErrInvalidName) || errors.Is(err, zk.ErrNoAuth) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 1 && declaresLayout(found[0]) && found[0].Owner.Layout.InParent {
+			layout := found[0].Owner.Layout
+			if stem == layout.Prefix+last+layout.Exclusive || layout.Shared != "" && stem == layout.Prefix+last+layout.Shared {
+				return r.readDeclared(ctx, at, layout)
+			}
+		}
+	}
+	return nil, nil
+}
+
+// readDeclared reads the lock at a path in a layout that only the data of an entry declare.
+func (r *Reader) readDeclared(ctx context.Context, at string, layout zklock.Layout) (*Lock, error) {
+	c := zklock.New(r.z, &zklock.Options{Anonymous: true, Layout: layout})
+	defer c.Close() // it has nothing on the servers
+	l, err := r.readWith(ctx, c, at, nil)
+	if errors.Is(err, zklock.ErrInvalidName) { // the layout does not permit the name
+		return nil, nil
+	}
+	if l != nil {
+		l.Layout = layout
+	}
+	return l, err
 }
 
 // firstSequential returns the child with the lowest sequence number among those that are

@@ -75,6 +75,65 @@ func TestOwnersTellTheirLayout(t *testing.T) {
 	})
 }
 
+// TestOwnersTellTheirLayoutInParent: the same for a lock of several in one parent, which only a
+// reader of that one lock finds.
+func TestOwnersTellTheirLayoutInParent(t *testing.T) {
+	srv := zktest.Start(t)
+	layout := zklock.Layout{Prefix: "x-", Exclusive: "_lock_", Shared: "_read_", InParent: true}
+	owner := zklock.New(srv.Dial(t), &zklock.Options{Layout: layout})
+	defer owner.Close()
+	z := srv.Dial(t)
+	r := reader(t, z, zklock.Layout{})
+	for _, kind := range []*zklock.Lock{owner.Mutex("/jobs/printer"), owner.RWMutex("/jobs/printer").Reader()} {
+		hold, err := kind.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := r.ReadDetail(t.Context(), "/jobs/printer")
+		if err != nil || outline(l) != "/jobs/printer queue 1+0" || l.Entries[0].Node != hold.Node() || len(l.Warnings) > 0 {
+			t.Errorf("%+v, %v", l, err)
+		}
+		if asked, err := r.Revoke(t.Context(), l, 0); !errors.Is(err, inspect.ErrLayoutUnknown) || len(asked) > 0 {
+			t.Errorf("asked %v, %v", asked, err)
+		}
+		for _, free := range []string{"/jobs/print", "/jobs/x-printer", "/jobs/printer_lock_", "/jobs", "/printer", "/other/printer"} {
+			if l, err := r.ReadDetail(t.Context(), free); err != nil || len(l.Contenders()) > 0 {
+				t.Errorf("%s: %+v, %v", free, l, err)
+			}
+		}
+		if err := hold.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if l, err = r.ReadDetail(t.Context(), "/jobs/printer"); err != nil || len(l.Entries) > 0 {
+			t.Errorf("after the release: %+v, %v", l, err)
+		}
+	}
+}
+
+// TestWatcherReadsStrayWithChildAgain: the znode of a lock below another lock is a stray only until
+// it has an entry.
+func TestWatcherReadsStrayWithChildAgain(t *testing.T) {
+	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+		sc.take(sc.locks.Mutex("a"))
+		recipe := func() string {
+			for _, l := range sc.s.Snapshot().Locks {
+				for _, e := range l.Entries {
+					if l.Path == "/zklock/a" && e.Name == "b" {
+						return e.Recipe.String()
+					}
+				}
+			}
+			return ""
+		}
+		if _, _, err := sc.srv.Dial(t).Create(t.Context(), "/zklock/a/b", nil, zk.OpenACL(), zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		sc.await("the znode is a stray", func() bool { return recipe() == "-" })
+		sc.take(sc.locks.Mutex("a/b"))
+		sc.await("the znode is that of a lock", func() bool { return recipe() == "parent" })
+	})
+}
+
 // TestWatcherFindsCustomLayout checks that a watcher that was not told of a custom layout
 // shows a lock that is acquired after its listing, and follows its queue.
 func TestWatcherFindsCustomLayout(t *testing.T) {

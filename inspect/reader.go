@@ -66,7 +66,8 @@ func (r *Reader) Read(ctx context.Context, name string) (*Lock, error) {
 }
 
 // readAt is Read for a path whose size was checked. In a layout with several locks in one
-// parent, a path without entries may be a lock in the default layout.
+// parent, a path without entries may be a lock in the default layout. In other layouts, it may be
+// one of several locks in one parent.
 func (r *Reader) readAt(ctx context.Context, path string) (*Lock, error) {
 	l, err := r.readWith(ctx, r.own, path, nil)
 	if r.layout.InParent && (errors.Is(err, zklock.ErrInvalidName) || err == nil && len(l.Entries) == 0) {
@@ -74,6 +75,12 @@ func (r *Reader) readAt(ctx context.Context, path string) (*Lock, error) {
 	}
 	if err == nil && l.Kind == KindQueue && len(l.Entries) == 0 { // a semaphore without clients has only its size
 		err = r.readSize(ctx, l)
+	}
+	if err == nil && l.Kind == KindQueue && len(l.Entries) == 0 && !r.layout.InParent {
+		other, err := r.readInParent(ctx, path)
+		if other != nil || err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) && !isTooLarge(err) {
+			return other, err
+		}
 	}
 	return l, err
 }

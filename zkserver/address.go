@@ -2,8 +2,10 @@ package zkserver
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net"
 	"net/netip"
+	"os"
 
 	"github.com/zklock/zklock/internal/netutil"
 	"github.com/zklock/zklock/internal/tree"
@@ -19,7 +21,8 @@ func (c *conn) limitAddr() netip.Addr {
 }
 
 // shareKey returns the tree's number for a key of addressKey: the IPv4 address, or the
-// prefix of the IPv6 address. No IPv6 prefix in use is as small as an IPv4 address.
+// prefix of the IPv6 address. No IPv6 prefix in use is as small as an IPv4 address, or as the
+// key of a user.
 func shareKey(key netip.Addr) tree.Share {
 	switch {
 	case key.Is4():
@@ -32,12 +35,16 @@ func shareKey(key netip.Addr) tree.Share {
 	return 0
 }
 
-// addressKey returns the address by which the server counts connections, see netutil.PeerKey. It
-// returns the zero Addr for a peer without an address, as on a unix socket.
+// addressKey returns the address by which the server counts connections, see netutil.PeerKey. A
+// peer on a unix socket counts by its user. addressKey returns the zero Addr for a peer without
+// an address or a user.
 func addressKey(a net.Addr) netip.Addr {
 	var addr netip.Addr
 	switch a := a.(type) {
 	case peer:
+		if u, ok := a.other.(userAddr); ok {
+			return userKey(u.uid)
+		}
 		addr = a.addr()
 	case *net.TCPAddr:
 		addr = a.AddrPort().Addr()
@@ -45,11 +52,29 @@ func addressKey(a net.Addr) netip.Addr {
 	return netutil.PeerKey(addr)
 }
 
+// userKey returns the key of a user: an IPv6 prefix that no network has, because ::/8 is
+// reserved.
+func userKey(uid int) netip.Addr {
+	b := [16]byte{3: 1}
+	binary.BigEndian.PutUint32(b[4:], uint32(uid))
+	return netip.AddrFrom16(b)
+}
+
+// mayHaveAll reports whether a key is that of root or of the server's own user, who could also
+// end the server: MaxClientConns does not apply to them.
+func mayHaveAll(key netip.Addr) bool { return key == userKey(0) || key == userKey(os.Geteuid()) }
+
+// userAddr is the address of a peer on a unix socket whose user is known.
+type userAddr struct {
+	net.Addr
+	uid int
+}
+
 // peer is the client's end of a connection. It implements net.Addr like the connection's
 // RemoteAddr, in less memory.
 type peer struct {
 	tcp   netip.AddrPort // zero for unix sockets and connections in the process
-	other net.Addr       // nil if tcp is valid
+	other net.Addr       // nil if tcp is valid; a userAddr if the user is known
 }
 
 func peerOf(nc net.Conn) peer {
@@ -59,7 +84,18 @@ func peerOf(nc net.Conn) peer {
 			return peer{tcp: netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())}
 		}
 	}
+	if uid, err := netutil.PeerUID(rawConn(nc)); err == nil {
+		remote = userAddr{remote, uid}
+	}
 	return peer{other: remote}
+}
+
+// counted returns what the limits by address count the peer by, as text.
+func (p peer) counted() string {
+	if u, ok := p.other.(userAddr); ok {
+		return fmt.Sprintf("user %d", u.uid)
+	}
+	return addressKey(p).String()
 }
 
 // addr returns the peer's address, or the zero Addr if it has none.

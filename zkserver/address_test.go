@@ -1,9 +1,12 @@
 package zkserver
 
 import (
+	"math"
 	"net"
 	"net/netip"
 	"testing"
+
+	"github.com/zklock/zklock/internal/tree"
 )
 
 func TestAddressKey(t *testing.T) {
@@ -26,6 +29,22 @@ func TestAddressKey(t *testing.T) {
 		}
 	}
 	if got := addressKey(&net.UnixAddr{Name: "/run/zklock.sock"}); got.IsValid() {
-		t.Errorf("a unix socket has the address %v", got)
+		t.Errorf("a unix socket of an unknown user has the address %v", got)
+	}
+}
+
+// TestUserKey: users share nothing with each other, nor with an address in use.
+func TestUserKey(t *testing.T) {
+	shares := make(map[tree.Share]string)
+	for _, key := range []netip.Addr{
+		userKey(0), userKey(1), userKey(1000), userKey(math.MaxUint32),
+		netip.MustParseAddr("0.0.0.1"), netip.MustParseAddr("255.255.255.255"), addressKey(&net.TCPAddr{IP: net.IPv6loopback}),
+		netip.MustParseAddr("64:ff9b::"), netip.MustParseAddr("2001:db8:1:2::"),
+	} {
+		share := shareKey(key)
+		if other := shares[share]; share == 0 || other != "" {
+			t.Errorf("%v has the share of %s", key, other)
+		}
+		shares[share] = key.String()
 	}
 }

@@ -162,8 +162,8 @@ func (b *inbox) frame(i int) []byte {
 	return b.buf[start:b.frames[i].end]
 }
 
-func newConn(s *Server, id tree.ConnID, nc net.Conn, limited bool) *conn {
-	c := &conn{srv: s, id: id, peer: peerOf(nc), acceptedAt: s.elapsed(), limited: limited, counts: newConnCounts()}
+func newConn(s *Server, id tree.ConnID, nc net.Conn, from peer, limited bool) *conn {
+	c := &conn{srv: s, id: id, peer: from, acceptedAt: s.elapsed(), limited: limited, counts: newConnCounts()}
 	c.blockingIO = &blockingIO{nc: nc, raw: rawConn(nc), yields: s.yields}
 	c.notFull.L, c.notEmpty.L = &c.mu, &c.mu
 	return c

@@ -31,8 +31,9 @@ type Options struct {
 
 	// MaxClientConns limits the connections from one IP address, as maxClientCnxns does. 0
 	// means 60; a negative value means no limit. The loopback counts as one address, and so
-	// does an IPv6 network of 64 bits. Unix sockets and connections from inside the process
-	// have no address and no limit.
+	// does an IPv6 network of 64 bits. On a unix socket, each user counts as one address, on
+	// Linux, macOS, and FreeBSD; there is no limit for root and for the user of the process.
+	// Connections from inside the process have no address and no limit.
 	MaxClientConns int
 
 	// MaxConns limits all connections, as maxCnxns does. 0 means no limit except the one

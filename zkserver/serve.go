@@ -122,7 +122,7 @@ func (s *Server) admit(nc net.Conn, limited bool) (*conn, error) {
 	from, last := peerOf(nc), limited && takesReserved(nc)
 	addr := addressKey(from)
 	s.mu.Lock()
-	err := s.admissionError(addr, limited)
+	err := s.admissionError(from, limited)
 	if err == nil && last {
 		err = errDescriptors
 	}
@@ -139,7 +139,7 @@ func (s *Server) admit(nc net.Conn, limited bool) (*conn, error) {
 		return nil, err
 	}
 	s.lastID++
-	c := newConn(s, s.lastID, nc, limited)
+	c := newConn(s, s.lastID, nc, from, limited)
 	c.liveIndex = int32(len(s.live))
 	s.live = append(s.live, c)
 	if limited {
@@ -155,9 +155,10 @@ func (s *Server) admit(nc net.Conn, limited bool) (*conn, error) {
 	return c, nil
 }
 
-// admissionError returns why the server cannot take a connection from addr, or nil. The
+// admissionError returns why the server cannot take a connection from a peer, or nil. The
 // caller holds s.mu.
-func (s *Server) admissionError(addr netip.Addr, limited bool) error {
+func (s *Server) admissionError(from peer, limited bool) error {
+	addr := addressKey(from)
 	switch {
 	case s.state != serving:
 		return ErrServerClosed
@@ -165,8 +166,10 @@ func (s *Server) admissionError(addr netip.Addr, limited bool) error {
 		return nil
 	case s.opts.MaxConns > 0 && len(s.live)-len(s.evicted) >= s.opts.MaxConns:
 		return fmt.Errorf("%w: %d are open", errTotal, len(s.live)-len(s.evicted))
-	case addr.IsValid() && s.opts.MaxClientConns >= 0 && s.perIP[addr] >= s.opts.MaxClientConns:
-		return fmt.Errorf("%w: %d are open from %v", errPerAddress, s.perIP[addr], addr)
+	case s.opts.MaxClientConns < 0 || !addr.IsValid() || mayHaveAll(addr):
+		return nil
+	case s.perIP[addr] >= s.opts.MaxClientConns:
+		return fmt.Errorf("%w: %d are open from %s", errPerAddress, s.perIP[addr], from.counted())
 	}
 	return nil
 }

@@ -1,9 +1,15 @@
 package zkserver
 
 import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zklock/zklock/internal/wire"
 )
 
 // TestKeepAliveOption looks at the socket that the server has.
@@ -23,6 +29,39 @@ func TestKeepAliveOption(t *testing.T) {
 		if got := <-idle; got != want {
 			t.Errorf("KeepAlive %v: the socket has %d s, want %d", set, got, want)
 		}
+	}
+}
+
+// TestClientsOnUnixSocketCountByUser: the limits by address apply to the user of a client on a
+// unix socket, and the delay of guesses.
+func TestClientsOnUnixSocketCountByUser(t *testing.T) {
+	opts := quiet(t)
+	opts.MaxClientConns = 1
+	s := start(t, opts)
+	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(ln)
+	for range 2 { // this user could end the server, so MaxClientConns does not apply
+		dialSocket(t, "unix", ln.Addr().String())
+	}
+	s.runOnLoop(func() {
+		for _, k := range s.loop.conns {
+			if got, want := k.limitAddr(), userKey(os.Geteuid()); got != want {
+				t.Errorf("a client counts as %v, want %v", got, want)
+			}
+		}
+	})
+	var c *rawClient
+	for i := range freeAttempts + 8 {
+		if i%50 == 0 { // a connection has a limit of identities
+			c = dialSocket(t, "unix", ln.Addr().String())
+		}
+		c.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: fmt.Appendf(nil, "ann:guess%d", i)})
+	}
+	if n := s.Stats().AuthDelays; n == 0 {
+		t.Error("guesses are not delayed")
 	}
 }
 

@@ -2,11 +2,14 @@ package zkserver
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -94,7 +97,12 @@ func (l *remoteListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &remoteConn{nc, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(<-l.remotes))}, nil
+	remote := <-l.remotes
+	if uid, ok := strings.CutPrefix(remote, "user "); ok {
+		n, err := strconv.Atoi(uid)
+		return &remoteConn{nc, userAddr{nc.RemoteAddr(), n}}, err
+	}
+	return &remoteConn{nc, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(remote))}, nil
 }
 
 // onRemotes serves on a network in memory. Each connection seems to come from the next
@@ -111,8 +119,9 @@ func onRemotes(t *testing.T, opts Options) (s *Server, network *memnet.Network, 
 }
 
 // TestAddressesOfOneHostCountTogether: a client with many addresses of one host has one
-// share of the connections.
+// share of the connections. On a unix socket, each user has one.
 func TestAddressesOfOneHostCountTogether(t *testing.T) {
+	user := func(n int) string { return fmt.Sprintf("user %d", n) }
 	for _, test := range []struct {
 		name   string
 		first  string
@@ -127,6 +136,10 @@ func TestAddressesOfOneHostCountTogether(t *testing.T) {
 		{"IPv4", "192.0.2.1:1", "192.0.2.2:1", false},
 		{"two IPv6 networks", "[2001:db8:1:2::1]:1", "[2001:db8:1:3::1]:1", false},
 		{"IPv4 addresses in IPv6", "[::ffff:192.0.2.1]:1", "[::ffff:192.0.2.2]:1", false},
+		{"a user", user(os.Geteuid() + 1), user(os.Geteuid() + 1), true},
+		{"two users", user(os.Geteuid() + 1), user(os.Geteuid() + 2), false},
+		{"root", user(0), user(0), false},
+		{"the server's own user", user(os.Geteuid()), user(os.Geteuid()), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

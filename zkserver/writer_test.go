@@ -112,7 +112,7 @@ func TestBusyConnectionsYield(t *testing.T) {
 	const reads, writes, handshakeReads, readers = 80_000, 100, 1000, 100
 	s := &Server{yields: make(chan struct{}, 1)}
 	read := func(n int) {
-		c := newConn(s, 0, &busyConn{reads: n}, false)
+		c := newConn(s, 0, &busyConn{reads: n}, peer{}, false)
 		got, err := io.Copy(io.Discard, bufio.NewReaderSize(c.blockingIO, 16))
 		if int(got) != n || err != nil {
 			t.Errorf("read %d bytes, want %d, error %v", got, n, err)
@@ -138,7 +138,7 @@ func TestBusyConnectionsYield(t *testing.T) {
 			}
 		}},
 		"writer": {writes, func() {
-			c := newConn(s, 0, &busyConn{}, false)
+			c := newConn(s, 0, &busyConn{}, peer{}, false)
 			c.out.add(make([]byte, writes*writePiece))
 			c.output = outputClosing
 			c.write()

@@ -176,21 +176,24 @@ func (r *Reader) Strings() []string {
 	return v
 }
 
-// sharedSize is the size of the blocks of [Reader.SharedStrings], in bytes.
-const sharedSize = 4 << 10
+// namesBlock is the size of the blocks of [Reader.Names], in bytes.
+const namesBlock = 4 << 10
 
-// SharedStrings is like Strings, but makes one allocation for many strings. A string that
-// is kept keeps its block: up to sharedSize bytes and one string more.
-func (r *Reader) SharedStrings() []string {
-	n := r.VectorLen(minStringSize)
+// Names is like Strings, but refuses empty strings: no znode has an empty name, and a string in
+// memory is four times as large as an empty one in a message. It makes one allocation for many
+// strings. A string that is kept keeps its block: up to namesBlock bytes and one string more.
+func (r *Reader) Names() []string {
+	n := r.VectorLen(minStringSize + 1)
 	if n < 0 {
 		return nil
 	}
 	v := make([]string, 0, n)
 	for len(v) < n {
 		start, count := r.off, 0
-		for r.err == nil && len(v)+count < n && r.off-start < sharedSize {
-			r.stringBytes()
+		for r.err == nil && len(v)+count < n && r.off-start < namesBlock {
+			if len(r.stringBytes()) == 0 {
+				r.Failf("empty name")
+			}
 			count++
 		}
 		if r.err != nil {

@@ -180,14 +180,14 @@ func TestBufferAliasesWithinBounds(t *testing.T) {
 	}
 }
 
-// TestSharedStrings reads strings that fill many blocks, some of them larger than a block,
+// TestNames reads strings that fill many blocks, some of them larger than a block,
 // with other values before and after them.
-func TestSharedStrings(t *testing.T) {
+func TestNames(t *testing.T) {
 	var want []string
 	for i := range 1000 {
-		want = append(want, strings.Repeat(string(rune('a'+i%26)), i*i%300))
+		want = append(want, strings.Repeat(string(rune('a'+i%26)), 1+i*i%300))
 		if i%100 == 0 {
-			want = append(want, strings.Repeat("x", 100*i))
+			want = append(want, strings.Repeat("x", 100*i+1))
 		}
 	}
 	in := jute.AppendInt64(jute.AppendStrings(jute.AppendInt32(nil, 7), want), 8)
@@ -195,16 +195,30 @@ func TestSharedStrings(t *testing.T) {
 	allocations := testing.AllocsPerRun(10, func() {
 		r := jute.NewReader(in)
 		before := r.Int32()
-		got = r.SharedStrings()
+		got = r.Names()
 		if after := r.Int64(); before != 7 || after != 8 || r.Finish() != nil {
 			t.Fatalf("before %d, after %d, %v", before, after, r.Finish())
 		}
 	})
 	if !slices.Equal(got, want) {
-		t.Error("SharedStrings differs from what was written")
+		t.Error("Names differs from what was written")
 	}
 	if most := float64(len(in)/(4<<10) + 2); allocations > most {
 		t.Errorf("%.0f allocations for %d bytes, want at most %.0f", allocations, len(in), most)
+	}
+}
+
+// TestNamesRefusesEmptyNames: no znode has an empty name, and a list of them would use four times
+// as much memory as the message.
+func TestNamesRefusesEmptyNames(t *testing.T) {
+	for _, names := range [][]string{{""}, {"a", "b", ""}, {"", "a"}, make([]string, 1000)} {
+		r := jute.NewReader(jute.AppendStrings(nil, names))
+		if got := r.Names(); got != nil || r.Err() == nil {
+			t.Errorf("%.3q was read as %.3q", names, got)
+		}
+	}
+	if r := jute.NewReader(jute.AppendStrings(nil, []string{})); r.Names() == nil || r.Finish() != nil {
+		t.Errorf("an empty list: %v", r.Err())
 	}
 }
 
@@ -215,7 +229,7 @@ func TestHostileLengthsAllocateLittle(t *testing.T) {
 		"buffer":  func(r *jute.Reader) { r.Buffer() },
 		"string":  func(r *jute.Reader) { _ = r.String() },
 		"strings": func(r *jute.Reader) { r.Strings() },
-		"shared":  func(r *jute.Reader) { r.SharedStrings() },
+		"names":   func(r *jute.Reader) { r.Names() },
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -2,7 +2,9 @@ package queue
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -174,5 +176,24 @@ func TestSortIsTheSameForAll(t *testing.T) {
 		if want := Holders(first.Queue); granted != want {
 			t.Fatalf("%d hold in %v, want %d", granted, first.Queue, want)
 		}
+	}
+}
+
+// TestForeignNamesCostLittle: a waiter lists the children of a lock, and a hostile server can list
+// millions of names.
+func TestForeignNamesCostLittle(t *testing.T) {
+	names := make([]string, 1_000_000)
+	for i := range names {
+		names[i] = "a"
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	l := new(sorter).sort(Names{}, names, math.MaxInt64)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 1<<20 || len(l.Queue)+len(l.Foreign) > 0 {
+		t.Errorf("%d bytes allocated for %d names; %d contend", got, len(names), len(l.Queue))
+	}
+	if l := (Names{}).Sort(names); len(l.Foreign) != len(names) {
+		t.Errorf("%d foreign names, want %d", len(l.Foreign), len(names))
 	}
 }

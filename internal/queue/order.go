@@ -20,12 +20,15 @@ func Sort(children []string) Listing { return Names{}.Sort(children) }
 // Sort classifies the children of a lock's znode. It sorts contenders by sequence number,
 // then exclusive before shared (a writer and the reader that it becomes have the same
 // number), then by name.
-func (n Names) Sort(children []string) Listing { return new(sorter).sort(n, children, math.MaxInt64) }
+func (n Names) Sort(children []string) Listing {
+	return (&sorter{foreign: true}).sort(n, children, math.MaxInt64)
+}
 
 // A sorter has the memory that sorting needs, for reuse. Each waiter sorts one listing.
 type sorter struct {
 	entries []Entry
 	keys    []sortKey
+	foreign bool // the listing has the foreign children
 }
 
 type sortKey struct {
@@ -49,12 +52,18 @@ func (s *sorter) free() {
 	sorters.Put(s)
 }
 
-// sort is [Names.Sort] without the contenders whose number is above most: entries after a
-// waiter do not matter to it, and there may be many. The queue of the result is in the
-// sorter's memory.
+// sort is [Names.Sort] without the contenders whose number is above most, and without foreign
+// children unless s.foreign is set: they do not matter to a waiter, and there may be many. The
+// queue of the result is in the sorter's memory.
 func (s *sorter) sort(n Names, children []string, most int64) Listing {
 	var l Listing
-	s.entries = slices.Grow(s.entries[:0], len(children))
+	contenders := 0 // at most: a hostile server may list millions of names, and an entry is large
+	for _, name := range children {
+		if len(name) > digits {
+			contenders++
+		}
+	}
+	s.entries = slices.Grow(s.entries[:0], contenders)
 	for _, name := range children {
 		switch e, class := n.Parse(name); class {
 		case Contender:
@@ -64,7 +73,9 @@ func (s *sorter) sort(n Names, children []string, most int64) Listing {
 		case Malformed:
 			l.Malformed = append(l.Malformed, name)
 		case Foreign:
-			l.Foreign = append(l.Foreign, name)
+			if s.foreign {
+				l.Foreign = append(l.Foreign, name)
+			}
 		}
 	}
 	s.order()

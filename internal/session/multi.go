@@ -78,7 +78,7 @@ func decodeSub(r *jute.Reader, o *Op, want, op wire.OpCode, code wire.ErrCode, s
 		sub.Data = cloneBytes(r.Buffer())
 		sub.Stat.Decode(r)
 	case wire.OpGetChildren:
-		sub.Children = r.SharedStrings()
+		sub.Children = r.Names()
 	}
 }
 

@@ -117,9 +117,9 @@ func decodeResult(r *jute.Reader, o *Op, res *Result) {
 		a.Decode(r)
 		res.ACL, res.Stat = a.ACL, a.Stat
 	case wire.OpGetChildren, wire.OpGetEphemerals:
-		res.Strings = r.SharedStrings()
+		res.Strings = r.Names()
 	case wire.OpGetChildren2:
-		res.Strings = r.SharedStrings()
+		res.Strings = r.Names()
 		res.Stat.Decode(r)
 	case wire.OpSync:
 		res.Path = decodePath(r, o.Path)

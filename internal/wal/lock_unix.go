@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,44 +16,76 @@ import (
 	"github.com/zklock/zklock/internal/ownership"
 )
 
-// lockFile takes an exclusive flock(2) of the directory and one of the file. Both end with
-// the process in any case. The file remains, because removing it would let two processes
-// lock two different files. It contains the process ID, for the error of a process that is
-// refused. If an operator removes the file, the lock of the directory still keeps a second
-// process out.
-func lockFile(name string) (Lock, error) {
-	dir, err := lockDir(filepath.Dir(name))
+// guardName is the name of the second lock file. It is hidden, so that an operator who removes
+// the first one leaves it.
+const guardName = ".lock"
+
+// lockFile takes an exclusive flock(2) of the directory, and of two files in it. All end with
+// the process in any case. The files remain, because removing them would let two processes
+// lock two different files. The file called name contains the process ID, for the error of a
+// process that is refused. If an operator removes that file, the lock of the directory still keeps
+// a second process out, and so does the lock of the guard.
+//
+// Any user who may read the directory can lock it, but not the files. So if other users may read
+// the directory and it is locked, the files decide, which must exist: then their locks show whether
+// a server runs.
+func lockFile(name string) (_ Lock, err error) {
+	var held flock
+	defer func() {
+		if err != nil {
+			_ = held.Close() // the error that matters is the first
+			err = lockedBy(name, err)
+		}
+	}()
+	dir, locked, err := lockDir(filepath.Dir(name))
 	if err != nil {
-		return nil, lockedBy(name, err)
-	}
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|ownership.NoFollow, 0o600)
-	if err != nil {
-		_ = dir.Close() // the error that matters is the first
 		return nil, err
 	}
-	if err = checkLockFile(f); err == nil {
-		err = tryFlock(f)
+	held = append(held, dir)
+	create := os.O_CREATE
+	if locked {
+		create = 0
 	}
-	if err != nil {
-		_ = errors.Join(f.Close(), dir.Close()) // the error that matters is the first
-		return nil, lockedBy(name, err)
+	for _, file := range []string{filepath.Join(filepath.Dir(name), guardName), name} {
+		f, err := os.OpenFile(file, os.O_RDWR|create|ownership.NoFollow, 0o600)
+		if locked && errors.Is(err, fs.ErrNotExist) {
+			return nil, ErrLocked
+		}
+		if err != nil {
+			return nil, err
+		}
+		held = append(held, f)
+		if err := checkLockFile(f); err != nil {
+			return nil, err
+		}
+		if err := tryFlock(f); err != nil {
+			return nil, err
+		}
 	}
-	writePID(f)
-	return &flock{f, dir}, nil
+	writePID(held.file())
+	return held, nil
 }
 
-// lockDir returns the locked directory. Some network file systems cannot lock a directory:
-// there, only the file has a lock.
-func lockDir(name string) (*os.File, error) {
-	d, err := os.OpenFile(name, os.O_RDONLY|ownership.NoWait, 0)
+// lockDir locks a directory. locked reports that another process has locked it, perhaps one of
+// another user who may read the directory; if no other user may, lockDir returns [ErrLocked].
+// Some network file systems cannot lock a directory: there, only the files have locks.
+func lockDir(name string) (d *os.File, locked bool, err error) {
+	d, err = os.OpenFile(name, os.O_RDONLY|ownership.NoWait, 0)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if err := tryFlock(d); errors.Is(err, ErrLocked) {
+	if !errors.Is(tryFlock(d), ErrLocked) {
+		return d, false, nil
+	}
+	info, err := d.Stat()
+	if err == nil && info.Mode().Perm()&0o044 == 0 {
+		err = ErrLocked
+	}
+	if err != nil {
 		_ = d.Close() // the error that matters is the first
-		return nil, err
+		return nil, false, err
 	}
-	return d, nil
+	return d, true, nil
 }
 
 // tryFlock returns [ErrLocked] if another process has the lock.
@@ -83,7 +116,8 @@ func lockedBy(name string, err error) error {
 }
 
 // checkLockFile returns an error for a file that writePID must not write to: one with
-// a link from another directory, or one that is not a regular file.
+// a link from another directory, or one that is not a regular file. Other users must not be able
+// to open the file, because they could lock it.
 func checkLockFile(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -91,6 +125,9 @@ func checkLockFile(f *os.File) error {
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); !ok || !info.Mode().IsRegular() || st.Nlink > 1 {
 		return fmt.Errorf("%s is not a regular file with a single link: remove it", f.Name())
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		_ = f.Chmod(0o600) // it fails if the file belongs to another user, who can lock it in any case
 	}
 	return nil
 }
@@ -114,17 +151,22 @@ func readPID(f *os.File) int {
 	return pid
 }
 
-// flock is a lock that is held.
-type flock struct {
-	*os.File
-	dir *os.File
+// flock is a lock that is held: the open directory, and the files in the order of their locks.
+type flock []*os.File
+
+// file returns the file that has the process ID.
+func (l flock) file() *os.File { return l[len(l)-1] }
+
+// Close releases the lock, that of the directory last.
+func (l flock) Close() (err error) {
+	for _, f := range slices.Backward(l) {
+		err = errors.Join(err, f.Close())
+	}
+	return err
 }
 
-// Close releases the lock.
-func (l *flock) Close() error { return errors.Join(l.File.Close(), l.dir.Close()) }
-
 // Check compares the locked file with the file that has its name now.
-func (l *flock) Check() error { return checkName(l.File, ErrLockLost) }
+func (l flock) Check() error { return checkName(l.file(), ErrLockLost) }
 
 // CheckName implements changeChecker.
 func (f osFile) CheckName() error { return checkName(f.File, errMoved) }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/internal/legible"
@@ -98,18 +97,14 @@ func bench(a *cli.App, f *benchFlags) error {
 		return cli.Interrupted(ctx, err)
 	}
 	defer end()
-	progress, quiet := func(string) {}, func() {}
-	if term.IsTerminal(2) {
-		progress = func(name string) { fmt.Fprintf(cli.Stderr, "%smeasuring: %s", cli.EraseLine, name) }
-		quiet = func() { fmt.Fprint(cli.Stderr, cli.EraseLine) }
-	}
+	tell, quiet := progressLine()
 	rows, err := MeasureFigures(ctx, FiguresConfig{
 		Dial: func(ctx context.Context) (*zk.Client, error) {
 			ctx, cancel := a.Settings.ConnectContext(ctx)
 			defer cancel()
 			return zk.Dial(ctx, cfg.Servers, &cfg.Options)
 		},
-		Root: cfg.Root, Each: f.budget.D / 5, Contenders: f.contenders, Progress: progress,
+		Root: cfg.Root, Each: f.budget.D / 5, Contenders: f.contenders, Progress: func(name string) { tell("measuring: " + name) },
 	})
 	quiet()
 	if err != nil {

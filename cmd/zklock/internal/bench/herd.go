@@ -144,8 +144,12 @@ func benchHerd(a *cli.App, f *herdFlags) error {
 		return cli.Interrupted(ctx, err)
 	}
 	defer end()
-	tell, quiet := progress(len(cfg.Recipes) * len(cfg.Waiters))
-	cfg.Progress = tell
+	tell, quiet := progressLine()
+	done, all := 0, len(cfg.Recipes)*len(cfg.Waiters)
+	cfg.Progress = func(r Row) {
+		done++
+		tell(fmt.Sprintf("%d of %d: %s, %d waiters", done, all, r.Recipe.Name, r.Waiters))
+	}
 	rows, err := RunHerd(ctx, cfg)
 	quiet() // before anything else is written to the terminal
 	if err != nil {
@@ -211,18 +215,13 @@ func herdServers(s *cli.Settings, ctx context.Context, cfg *HerdConfig) (where s
 	return t.Servers, func() {}, nil
 }
 
-// progress returns a function that shows the number of completed rows on a terminal, and
+// progressLine returns a function that shows a text on a terminal, in place of the last one, and
 // one that erases it.
-func progress(of int) (tell func(Row), wipe func()) {
+func progressLine() (tell func(text string), wipe func()) {
 	if !term.IsTerminal(2) {
-		return nil, func() {}
+		return func(string) {}, func() {}
 	}
-	done := 0
-	tell = func(r Row) {
-		done++
-		fmt.Fprintf(cli.Stderr, "%s%d of %d: %s, %d waiters", cli.EraseLine, done, of, r.Recipe.Name, r.Waiters)
-	}
-	return tell, func() { fmt.Fprint(cli.Stderr, cli.EraseLine) }
+	return func(text string) { fmt.Fprint(cli.Stderr, cli.EraseLine, text) }, func() { fmt.Fprint(cli.Stderr, cli.EraseLine) }
 }
 
 // failures returns an error if experiments failed. An experiment that ran out of time did

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -25,9 +24,6 @@ const DefaultJAASSection = "Server"
 // maxJAAS limits the size of a file. It is enough for a hundred thousand users.
 const maxJAAS = 8 << 20
 
-// ErrJAAS is wrapped by every error about a file. None quotes a password.
-var ErrJAAS = errors.New("JAAS file")
-
 // Suffixes of the class names of login modules.
 const (
 	digestModule   = ".DigestLoginModule"
@@ -36,11 +32,11 @@ const (
 )
 
 // ReadJAAS reads the users of a section of the file. warning is not empty if users other
-// than the owner and the group can read the file.
+// than the owner and the group can read the file. No error quotes a password.
 func ReadJAAS(name, section string) (users map[string]string, warning string, err error) {
 	b, info, err := inputfile.Read(name, maxJAAS)
 	if err != nil {
-		return nil, "", fmt.Errorf("%w: %w", ErrJAAS, err)
+		return nil, "", fmt.Errorf("JAAS file: %w", err)
 	}
 	if info.Mode().IsRegular() && info.Mode().Perm()&0o007 != 0 {
 		warning = fmt.Sprintf("%q contains passwords, and all users of this machine can read it: chmod o= it", name)
@@ -69,7 +65,7 @@ func JAASUsers(name, text, section string) (map[string]string, error) {
 		return nil, p.err
 	}
 	if !seen {
-		return nil, fmt.Errorf("%w: %q has no section %q, which ZooKeeper's server reads", ErrJAAS, name, section)
+		return nil, fmt.Errorf("JAAS file: %q has no section %q, which ZooKeeper's server reads", name, section)
 	}
 	return usersOf(name, found)
 }
@@ -80,11 +76,11 @@ func usersOf(name string, modules []module) (map[string]string, error) {
 	for _, m := range modules {
 		switch {
 		case strings.HasSuffix(m.class, kerberosModule):
-			return nil, fmt.Errorf("%w: %q line %d: this server does not support Kerberos: define users with ZooKeeper's DigestLoginModule, or use Apache ZooKeeper",
-				ErrJAAS, name, m.line)
+			return nil, fmt.Errorf("JAAS file: %q line %d: this server does not support Kerberos: define users with ZooKeeper's DigestLoginModule, or use Apache ZooKeeper",
+				name, m.line)
 		case !strings.HasSuffix(m.class, digestModule):
-			return nil, fmt.Errorf("%w: %q line %d: this server cannot load the login module %.100q, only org.apache.zookeeper.server.auth%s",
-				ErrJAAS, name, m.line, m.class, digestModule)
+			return nil, fmt.Errorf("JAAS file: %q line %d: this server cannot load the login module %.100q, only org.apache.zookeeper.server.auth%s",
+				name, m.line, m.class, digestModule)
 		}
 		for _, o := range m.options {
 			user, ok := strings.CutPrefix(o.key, userPrefix)
@@ -92,13 +88,13 @@ func usersOf(name string, modules []module) (map[string]string, error) {
 				continue // Java ignores other options too
 			}
 			if user == "" || o.value == "" {
-				return nil, fmt.Errorf("%w: %q line %d: a user needs a name and a password: user_NAME=\"PASSWORD\"", ErrJAAS, name, o.line)
+				return nil, fmt.Errorf("JAAS file: %q line %d: a user needs a name and a password: user_NAME=\"PASSWORD\"", name, o.line)
 			}
 			users[user] = o.value
 		}
 	}
 	if len(users) == 0 {
-		return nil, fmt.Errorf("%w: %q names no users: add lines like user_NAME=\"PASSWORD\"", ErrJAAS, name)
+		return nil, fmt.Errorf("JAAS file: %q names no users: add lines like user_NAME=\"PASSWORD\"", name)
 	}
 	return users, nil
 }

@@ -46,7 +46,7 @@ type parser struct {
 // password.
 func (p *parser) fail(format string, args ...any) {
 	if p.err == nil {
-		p.err = fmt.Errorf("%w: %q line %d: %s", ErrJAAS, p.name, p.token.line, fmt.Sprintf(format, args...))
+		p.err = fmt.Errorf("JAAS file: %q line %d: %s", p.name, p.token.line, fmt.Sprintf(format, args...))
 	}
 	p.token = token{kind: tokenEnd, line: p.token.line}
 	p.at = len(p.text)

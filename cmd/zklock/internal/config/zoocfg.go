@@ -26,9 +26,6 @@ import (
 // MaxServerConfig limits the size of a file. ZooKeeper's own files have a few kilobytes.
 const MaxServerConfig = 1 << 20
 
-// ErrServerConfig is wrapped by every error about the file.
-var ErrServerConfig = errors.New("zoo.cfg")
-
 // ServerConfig has the settings of the file. A zero field means that the file does not set it.
 type ServerConfig struct {
 	// Server has the options of the server itself, without the users of JAAS.
@@ -95,7 +92,7 @@ func (c *ServerConfig) Secure() string {
 // ParseServerConfig parses a file. name is for messages only.
 func ParseServerConfig(name string, r io.Reader) (*ServerConfig, error) {
 	fail := func(err error) (*ServerConfig, error) {
-		return nil, fmt.Errorf("%w: %s: %w", ErrServerConfig, shown(name), err)
+		return nil, fmt.Errorf("zoo.cfg: %s: %w", shown(name), err)
 	}
 	text, err := io.ReadAll(io.LimitReader(r, MaxServerConfig+1))
 	if err != nil {

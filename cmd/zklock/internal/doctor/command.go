@@ -29,9 +29,9 @@ argument.
             syncs, and writes
   timeout   the session timeout compared with the servers' bounds and
             with syncLimit x tickTime; the leader's clock
-  rate      whether this machine's clock is slewed, or chrony or
-            timesyncd may slew it, by more than locks assume; doctor
-            cannot see the servers' clocks
+  rate      whether this machine's clock is slewed, or chrony,
+            timesyncd, or linuxptp may slew it, by more than locks
+            assume; doctor cannot see the servers' clocks
   tokens    whether the last transaction id, from which fencing tokens
             come, is smaller than the one that doctor last saw for this
             context

@@ -24,12 +24,16 @@ const (
 	timesyncdOffset = 0.4
 	// timesyncdPoll is timesyncd's PollIntervalMinSec, unless it is set.
 	timesyncdPoll = 32
+	// linuxptpMost is how fast the kernel lets linuxptp slew a clock.
+	linuxptpMost = 0.1
 )
 
 // limitSlew says for each time daemon how to limit its slew.
 var limitSlew = map[string]string{
 	"chronyd":           "set maxslewrate 4000 in chrony.conf and restart chronyd, here and on the servers",
 	"systemd-timesyncd": "set PollIntervalMinSec=512 in timesyncd.conf and restart systemd-timesyncd, here and on the servers",
+	"phc2sys":           "if phc2sys corrects the system clock, set max_frequency 4000000 in a file in /etc, name that file with -f, and restart phc2sys, here and on the servers",
+	"ptp4l":             "set max_frequency 4000000 in the configuration file of ptp4l, in /etc, and restart ptp4l, here and on the servers",
 }
 
 // A Rate is the rate of the clock of this machine that deadlines use.
@@ -74,7 +78,7 @@ func (f *Facts) judgeRate() []Finding {
 		if off >= maxDrift {
 			level, what = Critical, fmt.Sprintf("more than the %s", percent(maxDrift))
 		}
-		found = append(found, finding(level, checkRate, "limit the slew of the time daemon to 5000 ppm (chrony: maxslewrate 4000; systemd-timesyncd: PollIntervalMinSec=512); until the slew ends, rely only on fencing tokens",
+		found = append(found, finding(level, checkRate, "limit the slew of the time daemon to 5000 ppm (chrony: maxslewrate 4000; systemd-timesyncd: PollIntervalMinSec=512; linuxptp: max_frequency 4000000); until the slew ends, rely only on fencing tokens",
 			"this machine's clock runs %s %s than its hardware counter, %s by which the rates of two clocks may differ", percent(off), than, what))
 	}
 	if f.Rate.Slew > maxSlew {
@@ -94,7 +98,7 @@ func percent(fraction float64) string { return strconv.FormatFloat(fraction*100,
 // fraction, and the name of the fastest one. It returns 0 if none runs.
 func daemonSlew(files fs.FS) (slew float64, daemon string) {
 	for name, of := range map[string]func(files fs.FS, process string) float64{
-		"chronyd": chronySlew, "systemd-timesyncd": timesyncdSlew,
+		"chronyd": chronySlew, "systemd-timesyncd": timesyncdSlew, "phc2sys": phc2sysSlew, "ptp4l": ptp4lSlew,
 	} {
 		for _, process := range processes(files, name) {
 			if most := of(files, process); most > slew {
@@ -172,6 +176,61 @@ func timesyncdSlew(files fs.FS, _ string) float64 {
 		}
 	}
 	return math.Ldexp(timesyncdOffset, 3-bits.Len(uint(poll)))
+}
+
+// phc2sysSlew returns the slew of a phc2sys of linuxptp. With some options, phc2sys corrects only
+// other clocks than the system clock; this slew counts all the same.
+func phc2sysSlew(files fs.FS, process string) float64 {
+	args, set := linuxptpSettings(files, process)
+	if slices.Contains(args, "ntpshm") || set["clock_servo"] == "ntpshm" {
+		return 0 // chronyd or ntpd corrects the clock
+	}
+	ppb, err := strconv.ParseInt(set["max_frequency"], 0, 32)
+	if err != nil || ppb <= 0 {
+		return linuxptpMost
+	}
+	return min(float64(ppb)/1e9, linuxptpMost)
+}
+
+// ptp4lSlew returns the slew of a ptp4l of linuxptp. It corrects the system clock only with
+// timestamps of software.
+func ptp4lSlew(files fs.FS, process string) float64 {
+	args, set := linuxptpSettings(files, process)
+	software := slices.ContainsFunc(args, func(arg string) bool {
+		return strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && strings.Contains(arg, "S")
+	})
+	if !software && set["time_stamping"] != "software" && set["time_stamping"] != "legacy" {
+		return 0
+	}
+	return phc2sysSlew(files, process)
+}
+
+// linuxptpSettings returns the arguments of a program of linuxptp, and its settings: those of the
+// files in /etc that the arguments name, and of the long options, which win.
+func linuxptpSettings(files fs.FS, process string) (args []string, set map[string]string) {
+	line, _ := fs.ReadFile(files, path.Join(process, "cmdline")) // unreadable if it has ended
+	args, set = strings.Split(string(line), "\x00"), map[string]string{}
+	for _, arg := range args {
+		at := strings.Index(arg, "/etc/")
+		if at < 0 {
+			continue
+		}
+		for line := range strings.Lines(settings(files, arg[at+1:])) {
+			if words := strings.Fields(line); len(words) == 2 {
+				set[words[0]] = words[1]
+			}
+		}
+	}
+	for i, arg := range args {
+		name, value, ok := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		if !ok && i+1 < len(args) {
+			value = args[i+1]
+		}
+		if strings.HasPrefix(arg, "--") {
+			set[name] = value
+		}
+	}
+	return args, set
 }
 
 // systemdDirs returns the directories of systemd's settings, the most important one first.

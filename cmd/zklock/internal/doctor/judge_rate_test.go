@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -116,6 +117,51 @@ func TestTimesyncdSlew(t *testing.T) {
 		got, daemon := daemonSlew(files)
 		if math.Abs(got*1e6-tt.ppm) > 0.01 || daemon != "systemd-timesyncd" {
 			t.Errorf("%v: %v ppm of %s, want %v", tt.files, got*1e6, daemon, tt.ppm)
+		}
+	}
+}
+
+// TestLinuxptpSlew: how fast linuxptp slews the system clock follows max_frequency. ptp4l slews it
+// only with timestamps of software.
+func TestLinuxptpSlew(t *testing.T) {
+	const global = "[global]\n"
+	for _, tt := range []struct {
+		cmdline, file string // the arguments, separated by spaces, and /etc/ptp.conf
+		ppm           float64
+	}{
+		{"phc2sys -w -s eth0", global + "max_frequency 4000000", 100000},
+		{"phc2sys -a -r -f /etc/ptp.conf", "", 100000},
+		{"phc2sys -a -r -f /etc/ptp.conf", global + "#max_frequency 5\nmax_frequency\t4000000\n", 4000},
+		{"phc2sys -arf/etc/ptp.conf", global + "max_frequency 0x3d0900", 4000},
+		{"phc2sys -f /etc/ptp.conf", global + "max_frequency 900000000", 100000},
+		{"phc2sys -f /etc/ptp.conf", global + "max_frequency 0", 100000}, // the kernel's limit
+		{"phc2sys -f /etc/ptp.conf --max_frequency 3000000", global + "max_frequency 5", 3000},
+		{"phc2sys --max_frequency=2000000 -f /etc/ptp.conf", global + "max_frequency 5", 2000},
+		{"phc2sys -a -r -E ntpshm -M 0", "", 0},
+		{"ptp4l -S -f /etc/ptp.conf", global + "clock_servo ntpshm", 0},
+		{"phc2sys -f /etc/../home/ann/ptp.conf", "", 100000},
+		{"ptp4l -f /etc/ptp.conf -i eth0", global + "time_stamping hardware", 0},
+		{"ptp4l -f /etc/ptp.conf -i eth0", global + "time_stamping software", 100000},
+		{"ptp4l -f /etc/ptp.conf -i eth0", global + "time_stamping software\nmax_frequency 4000000", 4000},
+		{"ptp4l -i eth0 -mS", "", 100000},
+		{"ptp4l -i eth0 --time_stamping=legacy", "", 100000},
+		{"ptp4l -i eth0 --summary_interval 1", "", 0},
+	} {
+		name, _, _ := strings.Cut(tt.cmdline, " ")
+		files := fstest.MapFS{
+			"proc/9/comm":       {Data: []byte(name + "\n")},
+			"proc/9/cmdline":    {Data: []byte(strings.ReplaceAll(tt.cmdline, " ", "\x00") + "\x00")},
+			"home/ann/ptp.conf": {Data: []byte("max_frequency 1")},
+		}
+		if tt.file != "" {
+			files["etc/ptp.conf"] = &fstest.MapFile{Data: []byte(tt.file)}
+		}
+		got, daemon := daemonSlew(files)
+		if math.Abs(got*1e6-tt.ppm) > 0.01 || daemon != name && tt.ppm > 0 {
+			t.Errorf("%s with %q: %v ppm of %s, want %v", tt.cmdline, tt.file, got*1e6, daemon, tt.ppm)
+		}
+		if got > maxSlew && limitSlew[daemon] == "" {
+			t.Errorf("nothing says how to limit the slew of %s", daemon)
 		}
 	}
 }

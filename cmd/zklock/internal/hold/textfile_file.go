@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,8 +26,8 @@ var (
 	ErrTextfileName = errors.New("the node exporter reads only files whose names end in .prom and do not begin with a dot")
 	// ErrTextfileFull means that the file has metrics of too many locks.
 	ErrTextfileFull = fmt.Errorf("the file has metrics of more than %d locks; use several files", maxTextfileLocks)
-	// ErrTextfileBusy means that other runs had the directory locked for too long.
-	ErrTextfileBusy = fmt.Errorf("other runs have locked its directory for more than %v", textfileWait)
+	// ErrTextfileBusy means that the file was changed without the lock of its directory.
+	ErrTextfileBusy = fmt.Errorf("another process has locked its directory for more than %v; the file was changed all the same, which can undo a change of another run", textfileWait)
 )
 
 // CheckTextfile returns an error if the collector would not read a file of this name.
@@ -38,7 +39,9 @@ func CheckTextfile(path string) error {
 	return nil
 }
 
-// UpdateTextfile lets change modify the metrics in the file. The file need not exist.
+// UpdateTextfile lets change modify the metrics in the file. The file need not exist. If the
+// directory is locked for too long, it returns ErrTextfileBusy after the change: every user who
+// may read the directory can lock it.
 func UpdateTextfile(path string, change func(Textfile)) error {
 	dir, err := ownership.OpenDir(filepath.Dir(path))
 	if err != nil {
@@ -46,14 +49,18 @@ func UpdateTextfile(path string, change func(Textfile)) error {
 	}
 	defer dir.Close()
 	lock, err := ownership.Lock(dir, textfileWait)
-	if errors.Is(err, ownership.ErrLocked) {
-		return ErrTextfileBusy
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ownership.ErrLocked):
+		return cmp.Or(changeTextfile(dir, filepath.Base(path), change), ErrTextfileBusy)
+	case err != nil:
 		return err
 	}
 	defer lock.Close() // unlocks the directory
-	name := filepath.Base(path)
+	return changeTextfile(dir, filepath.Base(path), change)
+}
+
+// changeTextfile replaces the file.
+func changeTextfile(dir *os.Root, name string, change func(Textfile)) error {
 	s, err := readTextfile(dir, name)
 	if err != nil {
 		return err

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+
+	"github.com/zklock/zklock/internal/ownership"
 )
 
 // TestSharedDirectory: where others may make files, a run follows no link of theirs and
@@ -36,6 +39,31 @@ func TestSharedDirectory(t *testing.T) {
 	if text, err := os.ReadFile(target); err != nil || len(text) > 0 {
 		t.Errorf("what the link leads to says %q, %v", text, err)
 	}
+}
+
+// TestLockedDirectoryDelaysMetrics: every user who may read the directory can lock it. The
+// metrics are written all the same, after a while.
+func TestLockedDirectoryDelaysMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "x.prom")
+		dir, err := ownership.OpenDir(filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dir.Close()
+		lock, err := ownership.Lock(dir, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lock.Close()
+		err = UpdateTextfile(path, func(s Textfile) { s.Put("zklock_run_running", "/a", 1) })
+		if !errors.Is(err, ErrTextfileBusy) {
+			t.Errorf("in a locked directory: %v", err)
+		}
+		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), `zklock_run_running{lock="/a"} 1`) {
+			t.Errorf("the file has %q, %v", text, err)
+		}
+	})
 }
 
 // TestMetricsFollowNoLinkOfAnotherUser checks the directories on the path to the file.

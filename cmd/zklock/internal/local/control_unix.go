@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zklock/zklock/internal/netutil"
 	"github.com/zklock/zklock/internal/ownership"
 )
 
@@ -117,7 +118,7 @@ func (p Place) tell(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	defer conn.Close()
-	pid, err := peerPID(conn)
+	pid, err := netutil.PeerPID(conn)
 	if errors.Is(err, errors.ErrUnsupported) {
 		pid, err = p.PID(), nil
 	}

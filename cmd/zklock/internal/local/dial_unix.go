@@ -138,7 +138,10 @@ var errPeer = errors.New("not a server of this user")
 
 // samePeer returns an error if the peer is a process of another user.
 func samePeer(conn net.Conn) error {
-	uid, err := peerUID(conn)
+	uid, err := netutil.PeerUID(conn)
+	if err == errors.ErrUnsupported { // itself: an error of the kernel does not count
+		return nil // the mode of the directory is the only protection
+	}
 	if err != nil {
 		return fmt.Errorf("%w: the user of the peer is unknown: %w", errPeer, err)
 	}

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 )
@@ -14,10 +13,10 @@ import (
 // Advice ends the errors of this package that another directory, or other servers, would avoid.
 const Advice = "name servers with --servers or ZKLOCK_SERVERS, or a directory for a local server with ZKLOCK_HOME"
 
-// ErrNone is wrapped by errors about the directory of the local server.
-var ErrNone = errors.New("no directory for the local server")
+// noDirectory begins errors about the directory of the local server.
+const noDirectory = "no directory for the local server"
 
-// DirError says why a directory cannot be the one of a local server. It wraps ErrNone.
+// DirError says why a directory cannot be the one of a local server.
 type DirError struct {
 	Reason error
 	Remedy string // what makes this directory usable; "" if nothing does
@@ -26,13 +25,13 @@ type DirError struct {
 // Error returns the reason and what to do.
 func (e *DirError) Error() string {
 	if e.Remedy != "" {
-		return fmt.Sprintf("%v: %v; %s, or %s", ErrNone, e.Reason, e.Remedy, Advice)
+		return fmt.Sprintf("%s: %v; %s, or %s", noDirectory, e.Reason, e.Remedy, Advice)
 	}
-	return fmt.Sprintf("%v: %v; %s", ErrNone, e.Reason, Advice)
+	return fmt.Sprintf("%s: %v; %s", noDirectory, e.Reason, Advice)
 }
 
-// Unwrap returns ErrNone and the reason.
-func (e *DirError) Unwrap() []error { return []error{ErrNone, e.Reason} }
+// Unwrap returns the reason.
+func (e *DirError) Unwrap() error { return e.Reason }
 
 // System is the directory of the local server of root.
 const System = "/var/lib/zklock"
@@ -84,7 +83,7 @@ func resolved(dir string) string {
 func Dir(w Who) (string, error) {
 	if dir := w.Getenv("ZKLOCK_HOME"); dir != "" {
 		if !filepath.IsAbs(dir) {
-			return "", fmt.Errorf("%w: ZKLOCK_HOME is %q: give an absolute path", ErrNone, dir)
+			return "", fmt.Errorf("%s: ZKLOCK_HOME is %q: give an absolute path", noDirectory, dir)
 		}
 		return filepath.Clean(dir), nil
 	}

@@ -38,8 +38,8 @@ func TestDir(t *testing.T) {
 				Passwd: func(int) string { return tt.passwd },
 			})
 			if tt.err != "" {
-				if !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), tt.err) {
-					t.Fatalf("error %v, want ErrNone with %q", err, tt.err)
+				if err == nil || !strings.HasPrefix(err.Error(), noDirectory) || !strings.Contains(err.Error(), tt.err) {
+					t.Fatalf("error %v, want an error with %q", err, tt.err)
 				}
 				return
 			}
@@ -102,7 +102,7 @@ func TestPrepareFollowsNoLinkOfAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{link, filepath.Join(link, "below")} {
-		if err := Prepare(dir); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "symbolic link of user 12345") {
+		if err := Prepare(dir); err == nil || !strings.HasPrefix(err.Error(), noDirectory) || !strings.Contains(err.Error(), "symbolic link of user 12345") {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
@@ -152,7 +152,7 @@ func TestPrepareRefusesParentsOfOtherUsers(t *testing.T) {
 			for _, dir := range []string{filepath.Join(parent, "home"), filepath.Join(parent, "b", "c", "home"),
 				filepath.Join(link, "linked", "home"), filepath.Join(link, "linked", "home")} {
 				err := Prepare(dir)
-				if test.says == "" && err != nil || test.says != "" && (!errors.Is(err, ErrNone) || !strings.Contains(err.Error(), test.says)) {
+				if test.says == "" && err != nil || test.says != "" && (err == nil || !strings.HasPrefix(err.Error(), noDirectory) || !strings.Contains(err.Error(), test.says)) {
 					t.Errorf("%s: %v, want %q", dir, err, test.says)
 				}
 				if _, err := os.Stat(dir); test.says != "" && err == nil {
@@ -169,7 +169,7 @@ func TestPrepareEndsOnALoopOfLinks(t *testing.T) {
 	if err := os.Symlink("loop", loop); err != nil {
 		t.Fatal(err)
 	}
-	if err := Prepare(filepath.Join(loop, "home")); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "too many symbolic links") {
+	if err := Prepare(filepath.Join(loop, "home")); err == nil || !strings.HasPrefix(err.Error(), noDirectory) || !strings.Contains(err.Error(), "too many symbolic links") {
 		t.Errorf("a loop gave %v", err)
 	}
 }
@@ -188,21 +188,21 @@ func TestPrepare(t *testing.T) {
 	if err := os.Chmod(dir, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if err := Prepare(dir); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "chmod 700") {
+	if err := Prepare(dir); err == nil || !strings.HasPrefix(err.Error(), noDirectory) || !strings.Contains(err.Error(), "chmod 700") {
 		t.Fatalf("an open directory gave %v", err)
 	}
 	lines := filepath.Join(t.TempDir(), "two\nlines")
-	if err := Prepare(lines); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "line break") {
+	if err := Prepare(lines); err == nil || !strings.HasPrefix(err.Error(), noDirectory) || !strings.Contains(err.Error(), "line break") {
 		t.Fatalf("a name of two lines gave %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Prepare(file); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "not a directory") {
+	if err := Prepare(file); err == nil || !strings.HasPrefix(err.Error(), noDirectory) || !strings.Contains(err.Error(), "not a directory") {
 		t.Fatalf("a file gave %v", err)
 	}
-	if err := Prepare(filepath.Join(file, "below")); !errors.Is(err, ErrNone) {
+	if err := Prepare(filepath.Join(file, "below")); err == nil || !strings.HasPrefix(err.Error(), noDirectory) {
 		t.Fatalf("a directory below a file gave %v", err)
 	}
 }

@@ -9,9 +9,6 @@ import (
 	"golang.org/x/term"
 )
 
-// ErrNoTerminal reports that the input or the output is not a terminal.
-var ErrNoTerminal = errors.New("this needs a terminal for input and output")
-
 // A Screen controls a terminal. It is not safe for concurrent use. Call [Screen.Close]
 // to restore the terminal.
 type Screen struct {
@@ -30,11 +27,11 @@ const (
 	leave = "\x1b[?25h\x1b[0m\x1b[?1049l"
 )
 
-// Possible returns [ErrNoTerminal] unless both in and out are terminals. It changes
+// Possible returns an error unless both in and out are terminals. It changes
 // nothing.
 func Possible(in, out *os.File) error {
 	if !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
-		return ErrNoTerminal
+		return errors.New("this needs a terminal for input and output")
 	}
 	return nil
 }

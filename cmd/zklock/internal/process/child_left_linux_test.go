@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -160,6 +161,39 @@ func TestTerminateLeftReachesStopped(t *testing.T) {
 				t.Errorf("the processes said %q, %v, want that one was told to end", rest, err)
 			}
 		})
+	}
+}
+
+// TestHookOfInnerWrapperIsLeft: a wrapper that the command has started was killed, and its hook
+// runs. The hook gets no TERM, and ends with KILL. The hook of this wrapper is spared.
+func TestHookOfInnerWrapperIsLeft(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink(os.Args[0], filepath.Join(dir, "zklock")); err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(dir, "own")
+	hook, err := NewHook(os.Args[0], `echo ran >"$OUT"`, []string{"PATH=" + os.Getenv("PATH"), "OUT=" + own}, HookTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The sleep makes the inner hook newer than the command for the kernel.
+	c, lines, r := leave(t, `PATH=$DIR:$PATH
+		sleep 0.05
+		echo lost | setsid zklock __hook 5m 'trap "echo TERM" TERM; echo up; while :; do sleep 0.01; done' &
+		exec sleep 1000`, "DIR="+dir)
+	c.Terminate(BootTime() + patience)
+	awaitExit(t, c)
+	c.TerminateLeft(BootTime() + patience)
+	if !c.Left() {
+		t.Error("the inner hook does not count")
+	}
+	endsByKill(t, c, lines, r)
+	if err := hook.Start("lost"); err != nil {
+		t.Errorf("the hook of this wrapper: %v", err)
+	}
+	hook.Close()
+	if got := waitForFile(t, own); got != "ran\n" {
+		t.Errorf("the hook of this wrapper wrote %q", got)
 	}
 }
 

@@ -15,7 +15,10 @@ func eachHeir([]string, int, Process, func(Process)) (bool, error) { return true
 func ListsProcesses() bool { return false }
 
 // isHelper is never called here.
-func isHelper(int) bool { return false }
+func isHelper(Process, Process) bool { return false }
+
+// isHook is never called here.
+func isHook(int) bool { return false }
 
 // Children returns nothing here.
 func Children(int) []int { return nil }

@@ -95,7 +95,7 @@ func eachOutside(roots []int, group int, since Process, visit func(p Process, al
 			}
 			complete = complete && alive
 			outside := failed == nil && p.Group != group
-			if outside && (p.start < since.start || alive && isHelper(child)) {
+			if outside && (p.start < since.start || alive && isHelper(p, since)) {
 				continue
 			}
 			if outside {
@@ -139,7 +139,7 @@ func eachHeir(env []string, group int, since Process, visit func(p Process)) (co
 		has, unread := readProc(dir + "/environ")
 		err = cmp.Or(err, unlessNone(failed), unlessNone(unread))
 		complete = complete && failed == nil && alive && len(has) > 0
-		if hasAll(has, env) && !isHelper(pid) {
+		if hasAll(has, env) && !isHelper(p, since) {
 			visit(p)
 		}
 	}
@@ -199,22 +199,23 @@ func hasAll(environ []byte, env []string) bool {
 	})
 }
 
-// isHelper reports whether a process is a watchdog or hook of zklock, which ends by
-// itself, or a user's local server, which other commands also use. It compares the names too:
-// other programs can have the arguments "serve --local".
-func isHelper(pid int) bool {
+// isHelper reports whether a process is a watchdog of zklock, which ends by itself, a user's
+// local server, which other commands also use, or the hook of the wrapper. The wrapper starts its
+// hook before the command since: a newer hook belongs to another wrapper, which the command has
+// started.
+func isHelper(p, since Process) bool {
+	return isHook(p.PID) && (since.start == 0 || p.start <= since.start) ||
+		hasArguments(p.PID, WatchdogName, WatchdogArgument) || hasArguments(p.PID, "zklock", "serve", "--local")
+}
+
+// isHook reports whether a process runs, or waits to run, a hook of zklock.
+func isHook(pid int) bool { return hasArguments(pid, "zklock", HookArgument) }
+
+// hasArguments reports whether the command line of a process begins with a name and arguments.
+// Other programs can have the same arguments, such as "serve --local".
+func hasArguments(pid int, args ...string) bool {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	if err != nil {
-		return false
-	}
-	for _, args := range []string{
-		WatchdogName + "\x00" + WatchdogArgument, "zklock\x00" + HookArgument, "zklock\x00serve\x00--local",
-	} {
-		if bytes.HasPrefix(line, []byte(args+"\x00")) {
-			return true
-		}
-	}
-	return false
+	return err == nil && bytes.HasPrefix(line, []byte(strings.Join(args, "\x00")+"\x00"))
 }
 
 // Children returns the processes that any thread of pid has started and that have not been

@@ -50,7 +50,7 @@ func (s *Descendants) forget() {
 	for p := range s.known {
 		ended, err := p.ended()
 		s.failed = cmp.Or(s.failed, err)
-		if ended || isHelper(p.PID) {
+		if ended || isHelper(p, s.Command) {
 			delete(s.known, p)
 		}
 	}
@@ -60,8 +60,9 @@ func (s *Descendants) forget() {
 func (s *Descendants) Len() int { return len(s.known) }
 
 // Terminate sends TERM to each known process once, except to the command, which the caller
-// signals. It adds CONT, because a stopped process could not handle TERM. It ends at the time
-// until on the boot clock, when KILL is due: a later call continues.
+// signals, and to the hook of an inner wrapper, which runs because a lock is about to be lost and
+// has until KILL. It adds CONT, because a stopped process could not handle TERM. It ends at the
+// time until on the boot clock, when KILL is due: a later call continues.
 func (s *Descendants) Terminate(until time.Duration) {
 	groups := map[int]bool{} // those that got TERM through their leaders, which come first
 	for _, leaders := range []bool{true, false} {
@@ -73,7 +74,7 @@ func (s *Descendants) Terminate(until time.Duration) {
 				continue
 			}
 			s.known[p] = true
-			if p.PID == s.Command.PID && p.start == s.Command.start {
+			if p.PID == s.Command.PID && p.start == s.Command.start || isHook(p.Group) {
 				continue
 			}
 			if now, ok := FindProcess(p.PID); ok && groups[now.Group] {
@@ -126,7 +127,7 @@ func (s *Descendants) KillNow(root, group int) (running, ended int, complete boo
 func (s *Descendants) KillHeirs(env []string, group int) (running int, complete bool) {
 	groups := groupKiller{command: s.Command}
 	complete, err := eachHeir(env, group, s.Command, func(p Process) {
-		if p.session != s.Command.session && isHelper(p.session) {
+		if p.session != s.Command.session && isHook(p.session) {
 			return // it belongs to a hook
 		}
 		groups.kill(p)

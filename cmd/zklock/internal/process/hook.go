@@ -14,7 +14,8 @@ import (
 
 // hook*.go run the hook of --on-lost. The process that runs it starts before the command
 // and waits. So starting the hook costs one write to a pipe, which delays neither TERM nor
-// KILL, and the hook does not count as a descendant of the command.
+// KILL, and the hook does not count as a descendant of the command. It counts as a descendant of
+// the command of an outer wrapper.
 
 // HookArgument is the hidden first argument of the process that runs a hook.
 const HookArgument = "__hook"

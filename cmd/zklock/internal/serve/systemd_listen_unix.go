@@ -3,7 +3,6 @@
 package serve
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -19,9 +18,6 @@ const firstFD = 3
 // maxSockets limits the number in the environment.
 const maxSockets = 64
 
-// ErrSockets is wrapped by errors about sockets that a service manager passed.
-var ErrSockets = errors.New("socket activation")
-
 // Sockets returns the sockets that a service manager passed to this process, none if
 // LISTEN_PID is another process. It removes the variables from the environment, so that
 // children do not use them. Call it at most once, before any other file is opened.
@@ -36,7 +32,7 @@ func Sockets() ([]Socket, error) {
 	}
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 0 || n > maxSockets {
-		return nil, fmt.Errorf("%w: LISTEN_FDS is %.20q: want a number up to %d", ErrSockets, count, maxSockets)
+		return nil, fmt.Errorf("socket activation: LISTEN_FDS is %.20q: want a number up to %d", count, maxSockets)
 	}
 	sockets := make([]Socket, 0, n)
 	for i := range n {
@@ -65,12 +61,12 @@ func take(fd int, name string) (Socket, error) {
 	unix.CloseOnExec(fd)
 	f := os.NewFile(uintptr(fd), name)
 	if f == nil {
-		return Socket{}, fmt.Errorf("%w: descriptor %d of %.50q is not open", ErrSockets, fd, name)
+		return Socket{}, fmt.Errorf("socket activation: descriptor %d of %.50q is not open", fd, name)
 	}
 	defer f.Close() // the listener has a copy
 	ln, err := net.FileListener(f)
 	if err != nil {
-		return Socket{}, fmt.Errorf("%w: descriptor %d of %.50q is not a listening stream socket: %w", ErrSockets, fd, name, err)
+		return Socket{}, fmt.Errorf("socket activation: descriptor %d of %.50q is not a listening stream socket: %w", fd, name, err)
 	}
 	if u, ok := ln.(*net.UnixListener); ok {
 		u.SetUnlinkOnClose(false) // the service manager owns the file

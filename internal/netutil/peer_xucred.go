@@ -1,6 +1,6 @@
 //go:build darwin || freebsd
 
-package local
+package netutil
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerUID returns the user of the process at the other end of a unix socket.
-func peerUID(conn net.Conn) (int, error) {
+// PeerUID returns the user of the process at the other end of a unix socket.
+func PeerUID(conn net.Conn) (int, error) {
 	c, ok := conn.(*net.UnixConn)
 	if !ok {
 		return 0, errors.New("not a unix socket")

@@ -1,4 +1,4 @@
-package local
+package netutil
 
 import (
 	"errors"
@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerUID returns the user of the process at the other end of a unix socket.
-func peerUID(conn net.Conn) (int, error) {
+// PeerUID returns the user of the process at the other end of a unix socket. It returns exactly
+// [errors.ErrUnsupported] if the system has no call for it.
+func PeerUID(conn net.Conn) (int, error) {
 	cred, err := credentials(conn)
 	if err != nil {
 		return 0, err
@@ -16,8 +17,9 @@ func peerUID(conn net.Conn) (int, error) {
 	return int(cred.Uid), nil
 }
 
-// peerPID returns the ID of the process that listens at the other end.
-func peerPID(conn net.Conn) (int, error) {
+// PeerPID returns the ID of the process that listens at the other end of a unix socket. It
+// returns [errors.ErrUnsupported] on systems other than Linux.
+func PeerPID(conn net.Conn) (int, error) {
 	cred, err := credentials(conn)
 	if err != nil {
 		return 0, err
