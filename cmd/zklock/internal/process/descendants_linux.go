@@ -6,10 +6,12 @@ import (
 	"errors"
 	"math"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -136,7 +138,7 @@ func eachHeir(env []string, group int, since Process, visit func(p Process)) (co
 		if unix.Stat(dir, &info) == nil && int(info.Uid) != os.Geteuid() {
 			continue
 		}
-		has, unread := readProc(dir + "/environ")
+		has, unread := readMemory(dir + "/environ")
 		err = cmp.Or(err, unlessNone(failed), unlessNone(unread))
 		complete = complete && failed == nil && alive && len(has) > 0
 		if hasAll(has, env) && !isHelper(pid) {
@@ -202,8 +204,17 @@ func hasAll(environ []byte, env []string) bool {
 // isHelper reports whether a process is a watchdog or hook of zklock, which ends by
 // itself, or a user's local server, which other commands also use. It compares the names too:
 // other programs can have the arguments "serve --local".
+//
+// It reads the arguments only of a process that has the name of a helper. They are in the memory
+// of the process, and the read can block: see [readMemory]. Without them, a process cannot be
+// recognized as a helper, and gets KILL, so this read has no time limit.
 func isHelper(pid int) bool {
-	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	dir := "/proc/" + strconv.Itoa(pid)
+	name, err := os.ReadFile(dir + "/comm")
+	if err != nil || !isHelperName(strings.TrimSpace(string(name))) {
+		return false
+	}
+	line, err := os.ReadFile(dir + "/cmdline")
 	if err != nil {
 		return false
 	}
@@ -215,6 +226,62 @@ func isHelper(pid int) bool {
 		}
 	}
 	return false
+}
+
+// isHelperName reports whether a helper can have this name, as comm in /proc shows it: the name
+// of the file that it runs, or WatchdogName.
+func isHelperName(name string) bool {
+	return strings.HasPrefix(name, "zkl") || name == path.Base(selfExe) || name == ownName()
+}
+
+// ownName returns the name of the processes that run the file of this program.
+var ownName = sync.OnceValue(func() string {
+	const longest = 15 // bytes that the kernel keeps
+	exe, _ := os.Executable()
+	name := path.Base(exe)
+	return name[:min(len(name), longest)]
+})
+
+// memoryWait limits the wait for a part of the memory of a process. A read takes microseconds.
+const memoryWait = 10 * time.Millisecond
+
+// errBlocked means that a part of the memory of a process cannot be read now.
+var errBlocked = errors.New("the memory of a process cannot be read now")
+
+// A memoryRead is a read that readMemory has started. text and err are valid once done is closed.
+type memoryRead struct {
+	done chan struct{}
+	text []byte
+	err  error
+}
+
+// memoryReads has the reads that have not ended, by the names of the files.
+var memoryReads sync.Map
+
+// readMemory is readProc for a file that shows the memory of a process, such as environ. The
+// kernel blocks the read while a thread of the process changes its memory map. If that thread
+// waits for a file system, for example in mmap of a file on a hung NFS server, the read takes as
+// long. The other processes must get KILL in time, so readMemory returns errBlocked after
+// memoryWait. The goroutine of the read ends with it; there is one for each file at a time.
+func readMemory(name string) ([]byte, error) {
+	started := &memoryRead{done: make(chan struct{})}
+	found, running := memoryReads.LoadOrStore(name, started)
+	r := found.(*memoryRead)
+	if !running {
+		go func() {
+			r.text, r.err = readProc(name)
+			memoryReads.Delete(name) // the number can be that of another process from now on
+			close(r.done)
+		}()
+	}
+	timer := time.NewTimer(memoryWait)
+	defer timer.Stop()
+	select {
+	case <-r.done:
+		return r.text, r.err
+	case <-timer.C:
+		return nil, errBlocked
+	}
 }
 
 // Children returns the processes that any thread of pid has started and that have not been
