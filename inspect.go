@@ -121,11 +121,15 @@ func (c *Client) inspectPath(ctx context.Context, q *Lock, k entryCache) ([]znod
 	if apart {
 		queued, err = c.inspectQueue(ctx, p, k)
 	} else {
-		queued, err = c.readEntries(ctx, queueEntries(p, slices.DeleteFunc(children, func(child string) bool {
-			return child == path.Base(queue.GatePath("")) || child == path.Base(queue.LeasesPath("")) || child == path.Base(queue.SizePath(""))
-		})), k, false)
+		queued, err = c.readQueue(ctx, p, children, k, isOfSemaphore)
 	}
 	return append(found, queued...), err
+}
+
+// isOfSemaphore reports whether a child of the path of a lock is a znode of a semaphore.
+func isOfSemaphore(child string) bool {
+	return child == path.Base(queue.GatePath("")) || child == path.Base(queue.LeasesPath("")) ||
+		child == path.Base(queue.SizePath(""))
 }
 
 // inspect returns the entries of a lock of a known kind.
@@ -171,6 +175,15 @@ func (c *Client) inspectNodeLock(ctx context.Context, p component) ([]znodeEntry
 
 // inspectQueue returns the entries of a queue.
 func (c *Client) inspectQueue(ctx context.Context, p component, k entryCache) ([]znodeEntry, error) {
+	children, err := c.listQueue(ctx, p, k)
+	if err != nil {
+		return nil, err
+	}
+	return c.readQueue(ctx, p, children, k, func(string) bool { return false })
+}
+
+// listQueue lists the children of the parent of a queue.
+func (c *Client) listQueue(ctx context.Context, p component, k entryCache) ([]string, error) {
 	results, err := c.doAll(ctx, zk.ChildrenOp(p.member.Path, false))
 	if err == nil {
 		err = ignoreNoNode(results[0].Err)
@@ -179,8 +192,36 @@ func (c *Client) inspectQueue(ctx context.Context, p component, k entryCache) ([
 		return nil, err
 	}
 	k.dropOlder(results[0].Stat)
-	return c.readEntries(ctx, queueEntries(p, results[0].Children), k, false)
+	return results[0].Children, nil
 }
+
+// maxListings bounds how often readQueue lists a queue again.
+const maxListings = 8
+
+// readQueue returns the entries of a queue, of which these are the children. It leaves out the
+// children that are not part of the queue. If all holders have left by the time that their znodes
+// are read, the listing does not tell which entries hold now, or that a writer was downgraded.
+// Then readQueue lists the queue again, and reads the entries that it does not know yet.
+func (c *Client) readQueue(ctx context.Context, p component, children []string, k entryCache,
+	leaveOut func(child string) bool) ([]znodeEntry, error) {
+	for range maxListings {
+		entries := queueEntries(p, slices.DeleteFunc(children, leaveOut))
+		found, err := c.readEntries(ctx, entries, k, false)
+		if err != nil || !slices.ContainsFunc(entries, isHolder) ||
+			slices.ContainsFunc(found, func(f znodeEntry) bool { return isHolder(f.Entry) }) {
+			return found, err
+		}
+		read := newEntryCache(publicEntries(found))
+		maps.Copy(read, k)
+		k = read
+		if children, err = c.listQueue(ctx, p, k); err != nil {
+			return nil, err
+		}
+	}
+	return c.readEntries(ctx, queueEntries(p, slices.DeleteFunc(children, leaveOut)), k, false)
+}
+
+func isHolder(e Entry) bool { return e.Holder }
 
 // maxStrays is how many strays at one znode Inspect returns. Every client that may create znodes
 // below a lock can create strays, and an Entry is much larger than a name.

@@ -212,6 +212,69 @@ func TestInspectCached(t *testing.T) {
 	})
 }
 
+// TestInspectWhileLockChangesHands checks that Inspect shows a holder if the holder that it listed
+// leaves before its znode is read.
+func TestInspectWhileLockChangesHands(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, waiting, looking := dial(t, srv), dial(t, srv), srv.Route(t)
+		const pause = time.Second
+		var pauses atomic.Int64
+		looking.DelayFunc(func(f zktest.Frame) time.Duration {
+			if f.Direction == zktest.ToServer && f.Op == "getData" && pauses.Add(-1) >= 0 {
+				return pause
+			}
+			return 0
+		})
+		watcher := zklock.New(looking.Dial(t), nil)
+		defer watcher.Close()
+		downgrade := func(h *zklock.Hold) error { return h.Downgrade(t.Context()) }
+		byName := func(name string) ([]zklock.Entry, error) { return watcher.Inspect(t.Context(), name) }
+		asMutex := func(name string) ([]zklock.Entry, error) {
+			return watcher.Mutex(name).Inspect(t.Context())
+		}
+		for _, row := range []struct {
+			name    string
+			lock    *zklock.Lock
+			waiter  bool
+			change  func(*zklock.Hold) error
+			inspect func(name string) ([]zklock.Entry, error)
+			holders int
+			mode    zklock.Mode
+		}{
+			{"released", c.Mutex("released"), true, (*zklock.Hold).ReleaseAsync, asMutex, 1, zklock.Exclusive},
+			{"downgraded", c.RWMutex("downgraded").Writer(), true, downgrade, byName, 1, zklock.Shared},
+			{"free", c.Mutex("free"), false, (*zklock.Hold).ReleaseAsync, byName, 0, ""},
+		} {
+			h := acquire(t, row.lock)
+			next := make(chan *zklock.Hold, 1)
+			if row.waiter {
+				go func() { next <- acquire(t, waiting.Mutex(row.name)) }()
+				synctest.Wait()
+			}
+			pauses.Store(1)
+			time.AfterFunc(pause/2, func() {
+				if err := row.change(h); err != nil {
+					t.Errorf("%s: %v", row.name, err)
+				}
+			})
+			found, err := row.inspect(row.name)
+			holders := 0
+			for _, e := range found {
+				if e.Holder && e.Mode == row.mode {
+					holders++
+				}
+			}
+			if err != nil || holders != row.holders {
+				t.Errorf("%s: %+v, %v; want %d holders", row.name, found, err, row.holders)
+			}
+			release(t, h)
+			if row.waiter {
+				release(t, <-next)
+			}
+		}
+	})
+}
+
 // TestInspectCachedOfReusedNames checks that the data of a znode are not taken for
 // those of another znode that reused the name: the next holder of a node lock, or an
 // entry in a queue whose numbers started again.

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"math"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -136,7 +138,7 @@ func eachHeir(env []string, group int, since Process, visit func(p Process)) (co
 		if unix.Stat(dir, &info) == nil && int(info.Uid) != os.Geteuid() {
 			continue
 		}
-		has, unread := readProc(dir + "/environ")
+		has, unread := readMemory(dir + "/environ")
 		err = cmp.Or(err, unlessNone(failed), unlessNone(unread))
 		complete = complete && failed == nil && alive && len(has) > 0
 		if hasAll(has, env) && !isHelper(p, since) {
@@ -204,18 +206,88 @@ func hasAll(environ []byte, env []string) bool {
 // hook before the command since: a newer hook belongs to another wrapper, which the command has
 // started.
 func isHelper(p, since Process) bool {
-	return isHook(p.PID) && (since.start == 0 || p.start <= since.start) ||
-		hasArguments(p.PID, WatchdogName, WatchdogArgument) || hasArguments(p.PID, "zklock", "serve", "--local")
+	args := helperArguments(p.PID)
+	return begins(args, "zklock", HookArgument) && (since.start == 0 || p.start <= since.start) ||
+		begins(args, WatchdogName, WatchdogArgument) || begins(args, "zklock", "serve", "--local")
 }
 
 // isHook reports whether a process runs, or waits to run, a hook of zklock.
-func isHook(pid int) bool { return hasArguments(pid, "zklock", HookArgument) }
+func isHook(pid int) bool { return begins(helperArguments(pid), "zklock", HookArgument) }
 
-// hasArguments reports whether the command line of a process begins with a name and arguments.
+// begins reports whether a command line, as /proc shows it, begins with a name and arguments.
 // Other programs can have the same arguments, such as "serve --local".
-func hasArguments(pid int, args ...string) bool {
-	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	return err == nil && bytes.HasPrefix(line, []byte(strings.Join(args, "\x00")+"\x00"))
+func begins(line []byte, args ...string) bool {
+	return bytes.HasPrefix(line, []byte(strings.Join(args, "\x00")+"\x00"))
+}
+
+// helperArguments returns the command line of a process that has the name of a helper, and
+// nothing for other processes. The arguments are in the memory of the process, and the read can
+// block: see [readMemory]. Without them, a process cannot be recognized as a helper, and gets
+// KILL, so this read has no time limit.
+func helperArguments(pid int) []byte {
+	dir := "/proc/" + strconv.Itoa(pid)
+	name, err := os.ReadFile(dir + "/comm")
+	if err != nil || !isHelperName(strings.TrimSpace(string(name))) {
+		return nil
+	}
+	line, _ := os.ReadFile(dir + "/cmdline") // of a process that has ended, it has nothing
+	return line
+}
+
+// isHelperName reports whether a helper can have this name, as comm in /proc shows it: the name
+// of the file that it runs, or WatchdogName.
+func isHelperName(name string) bool {
+	return strings.HasPrefix(name, "zkl") || name == path.Base(selfExe) || name == ownName()
+}
+
+// ownName returns the name of the processes that run the file of this program.
+var ownName = sync.OnceValue(func() string {
+	const longest = 15 // bytes that the kernel keeps
+	exe, _ := os.Executable()
+	name := path.Base(exe)
+	return name[:min(len(name), longest)]
+})
+
+// memoryWait limits the wait for a part of the memory of a process. A read takes microseconds.
+const memoryWait = 10 * time.Millisecond
+
+// errBlocked means that a part of the memory of a process cannot be read now.
+var errBlocked = errors.New("the memory of a process cannot be read now")
+
+// A memoryRead is a read that readMemory has started. text and err are valid once done is closed.
+type memoryRead struct {
+	done chan struct{}
+	text []byte
+	err  error
+}
+
+// memoryReads has the reads that have not ended, by the names of the files.
+var memoryReads sync.Map
+
+// readMemory is readProc for a file that shows the memory of a process, such as environ. The
+// kernel blocks the read while a thread of the process changes its memory map. If that thread
+// waits for a file system, for example in mmap of a file on a hung NFS server, the read takes as
+// long. The other processes must get KILL in time, so readMemory returns errBlocked after
+// memoryWait. The goroutine of the read ends with it; there is one for each file at a time.
+func readMemory(name string) ([]byte, error) {
+	started := &memoryRead{done: make(chan struct{})}
+	found, running := memoryReads.LoadOrStore(name, started)
+	r := found.(*memoryRead)
+	if !running {
+		go func() {
+			r.text, r.err = readProc(name)
+			memoryReads.Delete(name) // the number can be that of another process from now on
+			close(r.done)
+		}()
+	}
+	timer := time.NewTimer(memoryWait)
+	defer timer.Stop()
+	select {
+	case <-r.done:
+		return r.text, r.err
+	case <-timer.C:
+		return nil, errBlocked
+	}
 }
 
 // Children returns the processes that any thread of pid has started and that have not been

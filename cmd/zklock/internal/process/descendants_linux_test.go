@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -147,6 +148,66 @@ func TestOutsideSparesHelpers(t *testing.T) {
 	if len(found) != 3 {
 		t.Errorf("of %v there were found %v; want the three that are no helpers", pids, found)
 	}
+}
+
+// TestHelpersHaveTheirNames: the arguments of a process with another name are not read, because
+// the read can block.
+func TestHelpersHaveTheirNames(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("serve", []byte("echo started; read x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, helper := range map[string]bool{"zklock": true, "job": false} {
+		if err := os.Symlink(shell, name); err != nil {
+			t.Fatal(err)
+		}
+		cmd := &exec.Cmd{Path: "./" + name, Args: []string{"zklock", "serve", "--local", "/x"}}
+		in, failed := cmd.StdinPipe()
+		out, err := cmd.StdoutPipe()
+		if err := errors.Join(failed, err, cmd.Start()); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(out).ReadString('\n'); line != "started\n" {
+			t.Errorf("it wrote %q, %v", line, err)
+		}
+		if is := isHelper(Process{PID: cmd.Process.Pid}, Process{}); is != helper {
+			t.Errorf("%s is a helper: %v, want %v", name, is, helper)
+		}
+		_ = in.Close() // which ends it
+		_ = cmd.Wait()
+	}
+	if name, err := os.ReadFile("/proc/self/comm"); err != nil || strings.TrimSpace(string(name)) != ownName() {
+		t.Errorf("this process has the name %q, %v, want %q", name, err, ownName())
+	}
+}
+
+// TestBlockedReadEndsInTime: a pipe without a writer blocks a read, as the memory of a process
+// that hangs does.
+func TestBlockedReadEndsInTime(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "environ")
+	if err := unix.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if text, err := readMemory(name); err != errBlocked {
+			t.Fatalf("the read returned %q, %v", text, err)
+		}
+	}
+	w, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err == nil {
+		err = errors.Join(w.Close(), os.Remove(name), os.WriteFile(name, []byte("A=1\x00"), 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "a later read returns the text", func() bool {
+		text, _ := readMemory(name)
+		return string(text) == "A=1\x00"
+	})
+	await(t, "a read of no file finds no process", func() bool {
+		_, err := readMemory(name + "-other")
+		return err == errNone
+	})
 }
 
 // TestOutsideSparesWhatIsOlder: a process that started before the command is none of

@@ -40,14 +40,16 @@ func (a alarm) poll(until time.Duration) {
 // last element of the path becomes the name of such a process. It returns exe without /proc,
 // and under an emulator, such as qemu-user, which /proc shows as the program that runs.
 func RunningProgram(exe string) string {
-	const self = "/proc/self/exe"
 	a, err := os.Stat(exe)
-	b, failed := os.Stat(self)
+	b, failed := os.Stat(selfExe)
 	if failed != nil || err == nil && !os.SameFile(a, b) {
 		return exe
 	}
-	return self
+	return selfExe
 }
+
+// selfExe is a path of the program that runs.
+const selfExe = "/proc/self/exe"
 
 // renameProcess gives the process the name WatchdogName. Otherwise "killall -9 zklock"
 // would end the watchdog together with the wrapper, and the command would continue.
