@@ -216,12 +216,14 @@ func (c *conn) takeInput() {
 	c.mu.Unlock()
 }
 
-// deliver passes the output in flight to the writer, and lets the reader read as many
-// requests as were answered.
-func (c *conn) deliver() {
+// deliver passes the output in flight to the writer, or with later to flushWritable, and lets
+// the reader read as many requests as were answered.
+func (c *conn) deliver(later bool) {
 	o := &c.inFlight
 	sent := len(o.frames) > 0
-	if sent || o.end {
+	if sent && later {
+		c.postpone(o.frames)
+	} else if sent || o.end {
 		c.send(o.frames, o.end)
 	}
 	if sent {

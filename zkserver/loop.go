@@ -64,7 +64,7 @@ func (s *Server) run() {
 func (s *Server) setTimer(timer *time.Timer) {
 	next, ok := s.loop.tree.NextTick()
 	switch {
-	case len(s.loop.runnable) > 0:
+	case len(s.loop.runnable)+len(s.loop.writable) > 0:
 		timer.Reset(0)
 	case ok:
 		// A deadline that passed since the last round belongs to the next round.

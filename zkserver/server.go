@@ -88,7 +88,7 @@ type loop struct {
 	polls             int            // number of polled connections
 	runnable          []*conn        // connections with more input than one round takes
 	newFirst          bool           // the next round takes connections that are not charged themselves in the reverse order of arrival
-	writable          []*conn        // polled connections with unwritten output that have room for it
+	writable          []*conn        // connections whose unwritten output has room, or was postponed
 	slowReaders       map[*conn]bool // connections with much unread output, at the last check
 	slowReadersGrew   bool           // a slow reader was sent more in this round
 	filling           batch          // the batch that takes the output of this round

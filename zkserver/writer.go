@@ -142,6 +142,24 @@ func (c *conn) send(b []byte, last bool) {
 	}
 }
 
+// postpone is send for output that flushWritable writes in one of the next rounds. It does
+// not end the connection.
+func (c *conn) postpone(b []byte) {
+	c.mu.Lock()
+	open, full := c.output < outputClosing, len(c.out)+c.writing > c.srv.opts.MaxUnread
+	if open && !full {
+		c.appendOutput(b)
+	}
+	c.mu.Unlock()
+	switch {
+	case open && full:
+		c.abort(errTooSlow)
+	case open && !c.polled.writable:
+		c.polled.writable = true
+		c.srv.loop.writable = append(c.srv.loop.writable, c)
+	}
+}
+
 // appendOutput adds b to the outbox. The caller holds c.mu.
 func (c *conn) appendOutput(b []byte) {
 	if len(c.out) == 0 && len(b) > keepBuffer {
@@ -168,6 +186,13 @@ func (c *conn) writeNow(b []byte) int {
 	c.writing = 0
 	c.mu.Unlock()
 	return n
+}
+
+// startWriter is needWriter for a caller that does not hold c.mu.
+func (c *conn) startWriter() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.needWriter()
 }
 
 // needWriter wakes the writer, and starts it the first time. The caller holds c.mu.
