@@ -22,7 +22,8 @@ type conn struct {
 	id         tree.ConnID
 	peer       peer
 	acceptedAt time.Duration
-	counts     connCounts // used only by the loop
+	calmSince  time.Duration // since when no turn was charged; used only by the loop
+	counts     connCounts    // used only by the loop
 
 	*blockingIO          // nil once the connection is polled; changed by the loop, under mu
 	polled      polledIO // zero while a goroutine reads the connection; set under mu
@@ -161,6 +162,7 @@ func (b *inbox) frame(i int) []byte {
 
 func newConn(s *Server, id tree.ConnID, nc net.Conn, limited bool) *conn {
 	c := &conn{srv: s, id: id, peer: peerOf(nc), acceptedAt: s.elapsed(), limited: limited, counts: newConnCounts()}
+	c.calmSince = c.acceptedAt
 	c.blockingIO = &blockingIO{nc: nc, raw: rawConn(nc)}
 	c.notFull.L, c.notEmpty.L = &c.mu, &c.mu
 	return c
