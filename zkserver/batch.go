@@ -56,7 +56,7 @@ func (s *Server) commit(wait bool) {
 		s.swapBatches()
 		switch {
 		case l.inFlight.index == 0:
-			s.deliver()
+			s.deliver(turnTime)
 		case wait || !l.busyDuringSync || s.opts.NoSync:
 			// The last sync ended before any client sent a request, or this sync is short:
 			// waking the syncer would only cost time.
@@ -117,9 +117,9 @@ func (s *Server) syncDone(r syncResult) {
 	if more {
 		s.startSync() // concurrent with the writes to the sockets
 	}
-	s.deliver()
+	s.deliver(turnTime)
 	if s.swapBatches(); !more {
-		s.deliver()
+		s.deliver(turnTime)
 	}
 }
 
@@ -132,14 +132,18 @@ func (s *Server) swapBatches() {
 	}
 }
 
-// deliver sends the output of the batch in flight.
-func (s *Server) deliver() {
+// deliver sends the output of the batch in flight. One change may have an event for thousands
+// of clients: once limit has passed, it leaves the events of clients that get no answer to
+// the next rounds.
+func (s *Server) deliver(limit time.Duration) {
 	b := &s.loop.inFlight
 	if b.index != 0 {
 		s.loop.acknowledgedZxid = b.zxid
 	}
+	began := s.elapsed()
 	for _, c := range b.conns {
-		c.deliver()
+		o := &c.inFlight
+		c.deliver(o.answered == 0 && !o.end && s.elapsed()-began >= limit)
 		s.afterDelivery(c)
 	}
 	s.countAnswers(b)

@@ -120,7 +120,7 @@ func TestLongAnswersOfChargedConnectionsComeLast(t *testing.T) {
 		conns, waiting = append(conns, c), append(waiting, bufferRequest{c, len(waiting)})
 	}
 	for _, c := range conns[:2] {
-		s.charge(c, 0, time.Second, longAnswer)
+		s.charge(c, turn{size: longAnswer}, time.Second)
 	}
 	var got []int
 	for ; len(waiting) > 0; waiting = waiting[1:] {

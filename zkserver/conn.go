@@ -22,7 +22,8 @@ type conn struct {
 	id         tree.ConnID
 	peer       peer
 	acceptedAt time.Duration
-	counts     connCounts // used only by the loop
+	calmSince  time.Duration // since when no turn was charged; used only by the loop
+	counts     connCounts    // used only by the loop
 
 	*blockingIO          // nil once the connection is polled; changed by the loop, under mu
 	polled      polledIO // zero while a goroutine reads the connection; set under mu
@@ -164,6 +165,7 @@ func (b *inbox) frame(i int) []byte {
 
 func newConn(s *Server, id tree.ConnID, nc net.Conn, from peer, limited bool) *conn {
 	c := &conn{srv: s, id: id, peer: from, acceptedAt: s.elapsed(), limited: limited, counts: newConnCounts()}
+	c.calmSince = c.acceptedAt
 	c.blockingIO = &blockingIO{nc: nc, raw: rawConn(nc), yields: s.yields}
 	c.notFull.L, c.notEmpty.L = &c.mu, &c.mu
 	return c
@@ -219,12 +221,14 @@ func (c *conn) takeInput() {
 	c.mu.Unlock()
 }
 
-// deliver passes the output in flight to the writer, and lets the reader read as many
-// requests as were answered.
-func (c *conn) deliver() {
+// deliver passes the output in flight to the writer, or with later to flushWritable, and lets
+// the reader read as many requests as were answered.
+func (c *conn) deliver(later bool) {
 	o := &c.inFlight
 	sent := o.frames.len() > 0
-	if sent || o.end {
+	if sent && later {
+		c.postpone(o.frames)
+	} else if sent || o.end {
 		c.send(o.frames, o.end)
 	}
 	if sent {

@@ -81,8 +81,8 @@
 // The server keeps counts about many nodes up to date, instead of counting on request. A
 // goroutine of its own allocates the buffers for long replies. The server does longer work
 // in parts and serves other clients in between: the end of a session with many nodes, the
-// end of a connection with many watches, the restoration of a long list of watches, and the
-// expiration of many sessions at once.
+// end of a connection with many watches, the restoration of a long list of watches, the
+// expiration of many sessions at once, and the events of a change for many clients.
 //
 // The ends of a session and of a connection are single steps up to about 5,000 nodes.
 // Beyond that, a client can no longer resume a session that is ending, each node is

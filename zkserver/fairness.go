@@ -1,7 +1,9 @@
 package zkserver
 
 import (
+	"math/bits"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -16,6 +18,11 @@ const (
 	longChargeFactor = 32
 	// byteTime is about how long a byte occupies the disk of the log.
 	byteTime = 10 * time.Nanosecond
+	// workFactor multiplies the estimated time of a turn. A turn that took longer was
+	// interrupted, such as by another process or by the garbage collector.
+	workFactor = 4
+	// ageUnit is the shortest difference between the ages of two connections that counts.
+	ageUnit = 250 * time.Millisecond
 )
 
 // account is what turns are charged to: a connection, or an address.
@@ -24,19 +31,27 @@ type account struct {
 	addr netip.Addr
 }
 
-// charge records that c had a turn that took so long, ended at the time at, and had so many
-// bytes of requests, answers, and records. c and its address are then charged, for the time
-// of the turn and of its bytes or, after a very long turn, for a multiple of it: the loop
-// serves uncharged connections first. A client that opens a new connection for each expensive
-// request gains nothing.
-func (s *Server) charge(c *conn, took, at time.Duration, size int) {
-	l := &s.loop
-	l.longestTurn = max(l.longestTurn, took)
-	cost := took + time.Duration(size)*byteTime
+// turn is what a connection's turn cost.
+type turn struct {
+	took time.Duration // on the clock
+	work time.Duration // as the tree estimates it, without the bytes
+	size int           // bytes of requests, answers, and records
+}
+
+// charge records that c had a turn that ended at the time at. c and its address are then
+// charged, for the time of the turn and of its bytes or, after a very long turn, for a
+// multiple of it: the loop serves uncharged connections first. A client that opens a new
+// connection for each expensive request gains nothing.
+func (s *Server) charge(c *conn, t turn, at time.Duration) {
+	l, bytes := &s.loop, time.Duration(t.size)*byteTime
+	l.longestTurn = max(l.longestTurn, t.took)
+	took := min(t.took, workFactor*(t.work+bytes))
+	cost := took + bytes
 	if cost < minCharge {
 		return
 	}
-	if took >= turnTime || size >= turnBytes {
+	c.calmSince = at
+	if took >= turnTime || t.size >= turnBytes {
 		cost *= longChargeFactor
 	}
 	accounts := []account{{conn: c}, {addr: c.limitAddr()}}
@@ -49,14 +64,18 @@ func (s *Server) charge(c *conn, took, at time.Duration, size int) {
 }
 
 // orderByCharge orders connections for a round: first those not charged, then those whose
-// address is charged, then those charged themselves. Within each group it keeps the order.
-// It returns how many connections are in the first group, and in the first two.
+// address is charged, then those charged themselves. Within each group it keeps the order,
+// unless the loop orders by age: see orderByAge. It returns how many connections are in the
+// first group, and in the first two.
 func (s *Server) orderByCharge(conns []*conn, now time.Duration) (uncharged, free int) {
 	l := &s.loop
 	for a, until := range l.charges {
 		if until <= now {
 			delete(l.charges, a)
 		}
+	}
+	if l.byAge {
+		orderByAge(conns, now)
 	}
 	if len(l.charges) == 0 {
 		return len(conns), len(conns)
@@ -74,6 +93,21 @@ func (s *Server) orderByCharge(conns []*conn, now time.Duration) (uncharged, fre
 	free = uncharged + copy(conns[uncharged:], charged[addressCharged])
 	copy(conns[free:], charged[connCharged])
 	return uncharged, free
+}
+
+// orderByAge puts connections first for which no turn was charged for the longest time, and
+// of similar ones the latest. So an established client with cheap requests does not wait for
+// many that each send an expensive request over a new connection. Sorting would take longer.
+func orderByAge(conns []*conn, now time.Duration) {
+	var byAge [64][]*conn
+	for _, c := range slices.Backward(conns) {
+		age := bits.Len64(uint64(max(now-c.calmSince, 0) / ageUnit))
+		byAge[age] = append(byAge[age], c)
+	}
+	conns = conns[:0]
+	for _, similar := range slices.Backward(byAge[:]) {
+		conns = append(conns, similar...)
+	}
 }
 
 const (

@@ -27,12 +27,13 @@ func TestExpensiveConnectionsAreServedLast(t *testing.T) {
 		_, free := s.orderByCharge(conns, at)
 		return conns, free
 	}
-	s.charge(good, minCharge-1, time.Second, 0)
+	took := func(d time.Duration) turn { return turn{took: d, work: d} }
+	s.charge(good, took(minCharge-1), time.Second)
 	if conns, free := order(time.Second); free != 4 || conns[0] != expensive {
 		t.Error("cheap turns are charged")
 	}
-	s.charge(expensive, 4*time.Millisecond, time.Second, 0)
-	s.charge(other, time.Millisecond, time.Second, 0)
+	s.charge(expensive, took(4*time.Millisecond), time.Second)
+	s.charge(other, took(time.Millisecond), time.Second)
 	if conns, free := order(time.Second); free != 2 || !slices.Equal(conns, []*conn{good, shared, expensive, other}) {
 		t.Errorf("%d of %v are not charged", free, conns)
 	}
@@ -42,18 +43,18 @@ func TestExpensiveConnectionsAreServedLast(t *testing.T) {
 	if order(time.Second + 4*time.Millisecond); len(s.loop.charges) != 0 {
 		t.Errorf("charges are kept: %v", s.loop.charges)
 	}
-	s.charge(expensive, turnTime, time.Second, 0)
+	s.charge(expensive, took(turnTime), time.Second)
 	if conns, free := order(time.Second + 20*turnTime); free != 3 || conns[3] != expensive {
 		t.Error("a turn that took long is forgotten at once")
 	}
 	for range 100 {
-		s.charge(expensive, time.Second, time.Minute, 0)
+		s.charge(expensive, took(time.Second), time.Minute)
 	}
 	if order(time.Minute + maxCharge); len(s.loop.charges) != 0 {
 		t.Error("a charge lasts too long")
 	}
 	unix := &conn{peer: peer{other: &net.UnixAddr{}}, limited: true}
-	s.charge(unix, time.Second, time.Minute, 0)
+	s.charge(unix, took(time.Second), time.Minute)
 	if other := (&conn{peer: unix.peer, limited: true}); s.chargeOf(unix) != connCharged || s.chargeOf(other) != notCharged {
 		t.Error("clients without an address share a charge")
 	}
@@ -69,7 +70,7 @@ func TestManyConnectionsAreOrderedQuickly(t *testing.T) {
 		addr := netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)})
 		c := &conn{peer: peer{tcp: netip.AddrPortFrom(addr, 1)}, limited: true}
 		if conns = append(conns, c); i%10 == 9 {
-			s.charge(c, time.Second, time.Second, 0)
+			s.charge(c, turn{took: time.Second, work: time.Second}, time.Second)
 		}
 	}
 	bound := maxTurn
@@ -93,32 +94,85 @@ func TestManyConnectionsAreOrderedQuickly(t *testing.T) {
 	}
 }
 
+// TestInterruptedTurnIsNotCharged: a turn that takes long because the loop did not run
+// meanwhile is not charged. Otherwise its client would be served after all others, up to a
+// second later.
+func TestInterruptedTurnIsNotCharged(t *testing.T) {
+	s, c := &Server{}, new(conn)
+	s.loop.charges = make(map[account]time.Duration)
+	s.charge(c, turn{took: time.Second, work: 20 * time.Microsecond, size: 100}, time.Second)
+	if s.chargeOf(c) != notCharged {
+		t.Error("a cheap request is charged")
+	}
+	s.charge(c, turn{took: 2 * turnTime, work: turnTime, size: 100}, time.Second)
+	if until := s.loop.charges[account{conn: c}]; until < time.Second+2*turnTime {
+		t.Errorf("a request that took %v is charged for %v", 2*turnTime, until-time.Second)
+	}
+}
+
 // TestCheapRequestWaitsForTwoExpensiveTurns: twenty clients send requests that take long or have
 // long answers, again and again. A client that sends a cheap one, whenever it does, waits for
 // the turn that is under way and for one more. None of the twenty waits for much longer than
 // its share.
 func TestCheapRequestWaitsForTwoExpensiveTurns(t *testing.T) {
-	const clients = 20
-	for at := range 3 * clients {
-		testCheapRequest(t, clients, at, 15*time.Millisecond, 0)
-		testCheapRequest(t, clients, at, 2*time.Millisecond, roundBytes+1)
+	const long, short = 15 * time.Millisecond, 2 * time.Millisecond
+	for at := range 60 {
+		q := cheapRequest{clients: 20, at: at, took: long, within: 3 * long / 2}
+		testCheapRequest(t, q)
+		q.took, q.size, q.within = short, roundBytes+1, 3*short/2
+		testCheapRequest(t, q)
 	}
 }
 
-// testCheapRequest sends the cheap request in a turn of another client. Each of these takes
-// that long and has so many bytes.
-func testCheapRequest(t *testing.T, clients, at int, took time.Duration, size int) {
+// TestCheapRequestOvertakesNewConnections: each client sends its expensive request over a new
+// connection, from an address of its own or from that of the client with the cheap request.
+func TestCheapRequestOvertakesNewConnections(t *testing.T) {
+	const long = 15 * time.Millisecond
+	for at := range 60 {
+		q := cheapRequest{clients: 20, at: at, took: long, fresh: true, within: 2 * long}
+		testCheapRequest(t, q)
+		q.peer = peer{tcp: netip.MustParseAddrPort("192.0.2.1:1")}
+		testCheapRequest(t, q)
+	}
+}
+
+// TestCheapRequestOvertakesManyShortTurns: many clients send requests that each take less
+// than the time for which a turn counts as long.
+func TestCheapRequestOvertakesManyShortTurns(t *testing.T) {
+	const clients, within = 80, 2*roundTime + 2*turnTime
+	for at := range clients {
+		q := cheapRequest{clients: clients, at: at, took: turnTime - time.Millisecond, within: within}
+		testCheapRequest(t, q)
+	}
+}
+
+// cheapRequest is a cheap request that is sent in a turn of another client.
+type cheapRequest struct {
+	clients, at int           // the other clients, and in which of their turns
+	took        time.Duration // by each of these turns
+	size        int           // bytes of it
+	fresh       bool          // each of these turns is that of a new connection
+	peer        peer          // of all clients
+	within      time.Duration // the longest wait
+}
+
+func testCheapRequest(t *testing.T, q cheapRequest) {
+	clients, at, took, size := q.clients, q.at, q.took, q.size
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{start: time.Now()}
 		s.loop.charges = make(map[account]time.Duration)
+		time.Sleep(time.Minute) // the age of the cheap client's connection
 		arrive := func(c *conn) { s.ready = append(s.ready, c) }
-		cheap := new(conn)
+		cheap := &conn{peer: q.peer, limited: true}
 		var sent, waited time.Duration
 		last := make(map[*conn]time.Duration)
-		for range clients {
-			c := new(conn)
-			last[c] = 0
+		open := func() {
+			c := &conn{peer: q.peer, limited: true, calmSince: s.elapsed()}
+			last[c] = s.elapsed()
 			arrive(c)
+		}
+		for range clients {
+			open()
 		}
 		turns := 0
 		for waited == 0 || turns < 6*clients {
@@ -129,6 +183,7 @@ func testCheapRequest(t *testing.T, clients, at int, took time.Duration, size in
 					waited = s.elapsed() - sent
 					return 0
 				}
+				s.loop.work += took
 				time.Sleep(took / 2)
 				if turns++; turns == at+1 {
 					sent = s.elapsed()
@@ -143,10 +198,14 @@ func testCheapRequest(t *testing.T, clients, at int, took time.Duration, size in
 				return size
 			})
 			for _, c := range done {
-				arrive(c)
+				if q.fresh {
+					open()
+				} else {
+					arrive(c)
+				}
 			}
 		}
-		if waited > 3*took/2 {
+		if waited > q.within {
 			t.Errorf("after %d turns of %v and %d bytes a cheap request waited for %v", at, took, size, waited)
 		}
 	})

@@ -64,7 +64,7 @@ func (s *Server) run() {
 func (s *Server) setTimer(timer *time.Timer) {
 	next, ok := s.loop.tree.NextTick()
 	switch {
-	case len(s.loop.runnable) > 0:
+	case len(s.loop.runnable)+len(s.loop.writable) > 0:
 		timer.Reset(0)
 	case ok:
 		// A deadline that passed since the last round belongs to the next round.
@@ -288,6 +288,7 @@ func (s *Server) applyRequest(c *conn, frame []byte, now tree.Now) int {
 	if phase != connNew && s.audit != nil {
 		s.auditStep(c, by, frame, sends)
 	}
+	s.loop.work += s.loop.tree.Work()
 	size := s.stageSends(now)
 	for _, rec := range out.Records[before:] {
 		size += len(rec)
@@ -398,32 +399,29 @@ type roundInput struct {
 // the functions to call.
 func (s *Server) takeTurns(r *roundInput, apply func(*conn) int) []func() {
 	conns, calls := s.takeReady()
-	at, arrived := s.elapsed(), conns
-	if len(s.loop.charges) > 0 || s.loop.newFirst {
+	at, arrived, full := s.elapsed(), conns, false
+	if len(s.loop.charges) > 0 || s.loop.byAge {
 		arrived = slices.Clone(conns)
 	}
-	uncharged, free := s.orderByCharge(conns, at)
-	if s.loop.newFirst {
-		slices.Reverse(conns[:uncharged])
-		slices.Reverse(conns[uncharged:free])
-	}
+	_, free := s.orderByCharge(conns, at)
 	for i, c := range conns {
 		// One charged connection has its turn in any case, or none might ever have one.
 		if s.roundFull(r, at) || i > free && at-r.began > turnTime {
 			s.requeueExcept(arrived, conns[:i])
-			conns = conns[:i]
+			conns, full = conns[:i], true
 			break
 		}
+		s.loop.work = 0
 		began, size := at, apply(c)
 		r.size += size
 		at = s.elapsed()
-		s.charge(c, at-began, at, size)
+		s.charge(c, turn{at - began, s.loop.work, size}, at)
 		r.slowTurn = r.slowTurn || at-began >= turnTime
 	}
 	// Many clients may send expensive or large requests at once. Other clients need not wait
 	// for all of these. Every second round goes by the order of arrival, so that no connection
 	// waits for all that come later.
-	s.loop.newFirst = (r.slowTurn || r.large) && !s.loop.newFirst
+	s.loop.byAge = full && !s.loop.byAge
 	if r.conns == nil {
 		r.conns = conns
 	} else {

@@ -280,8 +280,11 @@ func (s *Server) sendPolled(c *conn, out pieces, last bool) {
 	if last && c.output < outputClosing {
 		c.output = outputClosing
 	}
-	waits := last && c.out.len() > 0
 	c.mu.Unlock()
+	if p.writable && queued > 0 && queued <= keepBuffer {
+		s.flushPolled(c) // an answer does not wait for the turn of postponed events
+	}
+	waits := last && c.unread() > 0
 	if last {
 		c.endInput()
 		s.requeue(c)
@@ -291,9 +294,10 @@ func (s *Server) sendPolled(c *conn, out pieces, last bool) {
 	}
 }
 
-// flushWritable writes output to the sockets that have room again. Many clients may begin to
-// read at once, and each socket may take megabytes: it writes until limit has passed, but to
-// at least one, and leaves the others to the next rounds.
+// flushWritable writes output to the sockets that have room again, and output that was
+// postponed. Many clients may begin to read at once, and each socket may take megabytes: it
+// writes until limit has passed, but to at least one, and leaves the others to the next
+// rounds.
 func (s *Server) flushWritable(limit time.Duration) {
 	l, n := &s.loop, 0
 	if len(l.writable) == 0 {
@@ -303,8 +307,12 @@ func (s *Server) flushWritable(limit time.Duration) {
 	for n < len(l.writable) && (n == 0 || spent < limit) {
 		c := l.writable[n]
 		c.polled.writable = false
-		if c.unread() > 0 { // not if it was closed meanwhile
+		switch {
+		case c.unread() == 0: // it was closed meanwhile
+		case c.polled.active:
 			s.flushPolled(c)
+		default:
+			c.startWriter()
 		}
 		n++
 		spent = s.elapsed() - began

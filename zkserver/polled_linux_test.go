@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -130,6 +131,48 @@ func TestFlushesAreSpreadOverRounds(t *testing.T) {
 	for _, c := range slow {
 		if n := c.answers(gets); n != gets {
 			t.Errorf("%d answers, want %d", n, gets)
+		}
+	}
+}
+
+// TestEventsOfManyClientsAreSpreadOverRounds: a change has an event for many clients. The loop
+// writes some of them and the answers, and the other events in the next rounds. A client that
+// gets an answer gets the event before it.
+func TestEventsOfManyClientsAreSpreadOverRounds(t *testing.T) {
+	s, addr := serveTCP(t, nil)
+	all := []*rawClient{dialTCP(t, addr), dialTCP(t, addr), login(t, s, time.Hour)}
+	event := wire.AppendEvent(nil, 1, &wire.WatcherEvent{Type: wire.EventNodeDataChanged, Path: "/"})
+	answer := wire.AppendReply(nil, wire.ReplyHeader{Xid: 77}, nil)
+	s.runOnLoop(func() {
+		stage := func(c *conn, frame []byte, answered int) {
+			s.beginExchange(c)
+			c.inFlight = output{frames: pieces{first: frame}, answered: answered, listed: true}
+			s.loop.inFlight.conns = append(s.loop.inFlight.conns, c)
+		}
+		var conns []*conn
+		for _, c := range s.loop.conns {
+			conns = append(conns, c)
+			stage(c, event, 0)
+		}
+		s.deliver(0)
+		if n, ms := len(s.loop.writable), s.waitMillis(); n != len(all) || ms != 0 {
+			t.Errorf("%d clients of %d wait for an event, and the loop sleeps %d ms", n, len(all), ms)
+		}
+		for _, c := range conns {
+			stage(c, answer, 1)
+		}
+		s.deliver(0)
+		s.flushWritable(0)
+		if n := len(s.loop.writable); n != len(all)-1 {
+			t.Errorf("%d clients of %d wait after one round", n, len(all))
+		}
+	})
+	for i, c := range all {
+		if b, err := c.frame(); err != nil || !bytes.Equal(b, event[4:]) {
+			t.Errorf("client %d: %x, %v, want the event", i, b, err)
+		}
+		if h, _, err := c.next(); err != nil || h.Xid != 77 {
+			t.Errorf("client %d: %+v, %v, want the answer", i, h, err)
 		}
 	}
 }

@@ -90,8 +90,9 @@ type loop struct {
 	free              []int32        // free slots
 	polls             int            // number of polled connections
 	runnable          []*conn        // connections with more input than one round takes
-	newFirst          bool           // the next round takes connections that are not charged themselves in the reverse order of arrival
-	writable          []*conn        // polled connections with unwritten output that have room for it
+	byAge             bool           // the next round takes connections in the order of orderByAge
+	work              time.Duration  // as the tree estimates it, of the present turn
+	writable          []*conn        // connections whose unwritten output has room, or was postponed
 	slowReaders       map[*conn]bool // connections with much unread output, at the last check
 	slowReadersGrew   bool           // a slow reader was sent more in this round
 	filling           batch          // the batch that takes the output of this round

@@ -141,6 +141,24 @@ func (c *conn) send(out pieces, last bool) {
 	}
 }
 
+// postpone is send for output that flushWritable writes in one of the next rounds. It does
+// not end the connection.
+func (c *conn) postpone(out pieces) {
+	c.mu.Lock()
+	open, full := c.output < outputClosing, c.out.len()+c.writing > c.srv.opts.MaxUnread
+	if open && !full {
+		c.out.addAll(out)
+	}
+	c.mu.Unlock()
+	switch {
+	case open && full:
+		c.abort(errTooSlow)
+	case open && !c.polled.writable:
+		c.polled.writable = true
+		c.srv.loop.writable = append(c.srv.loop.writable, c)
+	}
+}
+
 // writeNow writes as much of b as the socket takes at once, unless other output is waiting.
 // Only the loop calls it.
 func (c *conn) writeNow(b []byte) int {
@@ -158,6 +176,13 @@ func (c *conn) writeNow(b []byte) int {
 	c.writing = 0
 	c.mu.Unlock()
 	return n
+}
+
+// startWriter is needWriter for a caller that does not hold c.mu.
+func (c *conn) startWriter() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.needWriter()
 }
 
 // needWriter wakes the writer, and starts it the first time. The caller holds c.mu.

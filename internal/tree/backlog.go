@@ -41,8 +41,11 @@ const (
 	backlogTurns // their number
 )
 
+// stepTime is about how long a step takes.
+const stepTime = 200 * time.Nanosecond
+
 // partSteps is how many steps one call may take before it leaves the rest to the next
-// one. A step takes about 200 ns, and a part about 10 ms.
+// one. A part takes about 10 ms.
 const partSteps = 50_000
 
 // partBytes is how many bytes of records, and of long paths in events, end a part. The
@@ -78,6 +81,10 @@ func (t *Tree) beginCall(now Now) {
 		t.backlog.since = now.Mono
 	}
 }
+
+// Work estimates how long the last call computed, without the time to copy bytes. It does
+// not depend on what else the processor did meanwhile.
+func (t *Tree) Work() time.Duration { return time.Duration(t.steps) * stepTime }
 
 // exhausted reports whether the call has used its steps or its bytes.
 func (t *Tree) exhausted() bool {

@@ -86,11 +86,7 @@ func limitKeys() map[string]setter {
 		"maxClientCnxns":             into(perAddress, func(c *ServerConfig) *int { return &c.Server.MaxClientConns }),
 		"maxCnxns":                   into(inAll, func(c *ServerConfig) *int { return &c.Server.MaxConns }),
 		"jute.maxbuffer":             into(count(64, 256<<20), func(c *ServerConfig) *int { return &c.Server.MaxFrame }),
-		"globalOutstandingLimit": func(c *ServerConfig, line int, value string) (err error) {
-			c.note(Note{Line: line, Text: "globalOutstandingLimit limits the requests of each connection here, not of all connections together"})
-			c.Server.MaxOutstanding, err = count(1, most32)(value)
-			return err
-		},
+		"globalOutstandingLimit":     into(count(1, most32), func(c *ServerConfig) *int { return &c.Server.MaxOutstandingTotal }),
 	}
 }
 
