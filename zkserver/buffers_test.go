@@ -144,3 +144,24 @@ func TestLongAnswersOfChargedConnectionsComeLast(t *testing.T) {
 		t.Errorf("order %v, want %v", got, want)
 	}
 }
+
+// TestConnectionWithBufferComesFirst: while a connection has a buffer that it has not used, the
+// others wait for one.
+func TestConnectionWithBufferComesFirst(t *testing.T) {
+	for _, runnable := range []bool{false, true} {
+		s := &Server{allocated: make(chan []byte, 1)}
+		c := &conn{exchange: new(exchange)}
+		s.requeue(new(conn), new(conn))
+		if runnable { // by input that has arrived
+			s.requeue(c)
+		}
+		s.awaitBuffer(c, 1)
+		s.provideBuffer()
+		s.handlers.Wait()
+		s.provideBuffer()
+		list := s.loop.runnable
+		if c.buffer == nil || len(list) != 3 || list[0] != c || list[1] == list[2] || list[2] == c {
+			t.Errorf("runnable %v: the connection with the buffer is at %d", runnable, slices.Index(list, c))
+		}
+	}
+}
