@@ -58,7 +58,7 @@ func (s *Server) provideBuffer() {
 		b.waiting[0], b.waiting, b.allocating = bufferRequest{}, b.waiting[1:], false
 		if c.exchange != nil {
 			c.awaitsBuffer, c.buffer, b.holder = false, buffer, c
-			s.requeue(c)
+			s.requeueFirst(c) // the others wait for its turn
 		}
 	default:
 	}

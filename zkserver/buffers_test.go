@@ -20,7 +20,6 @@ func TestPiecesKeepOrder(t *testing.T) {
 	for range 100 {
 		var p pieces
 		var want, got []byte
-		var spare []byte
 		for range 50 {
 			b := shared[:keepBuffer+1]
 			if r.IntN(3) > 0 {
@@ -31,10 +30,15 @@ func TestPiecesKeepOrder(t *testing.T) {
 			if r.IntN(4) > 0 {
 				continue
 			}
-			b = p.take(spare)
+			b = p.next()
 			n := r.IntN(len(b) + 1) // what a socket takes
-			got, spare = append(got, b[:n]...), nil
-			p.putBack(b[n:])
+			got = append(got, b[:n]...)
+			p.wrote(n)
+			if r.IntN(8) == 0 {
+				var q pieces
+				q.addAll(p)
+				p = q
+			}
 		}
 		for p.len() > 0 {
 			got = append(got, p.take(nil)...)
@@ -51,6 +55,15 @@ func TestPiecesKeepOrder(t *testing.T) {
 	p.add(shared)
 	if p.take(nil); &p.take(nil)[0] != &shared[0] {
 		t.Error("a long frame was copied")
+	}
+	p.add(make([]byte, 2*keepBuffer, 8*keepBuffer))
+	p.add(shared)
+	if n := p.memory(); n != 10*keepBuffer {
+		t.Errorf("%d bytes of memory, want %d", n, 10*keepBuffer)
+	}
+	p.next()
+	if p.wrote(keepBuffer + 1); p.memory() > 4*keepBuffer || p.len() != 3*keepBuffer-1 {
+		t.Errorf("%d bytes of memory for the last %d bytes", p.memory(), p.len())
 	}
 }
 
@@ -129,5 +142,26 @@ func TestLongAnswersOfChargedConnectionsComeLast(t *testing.T) {
 	}
 	if want := []int{2, 4, 3, 0, 1}; !slices.Equal(got, want) {
 		t.Errorf("order %v, want %v", got, want)
+	}
+}
+
+// TestConnectionWithBufferComesFirst: while a connection has a buffer that it has not used, the
+// others wait for one.
+func TestConnectionWithBufferComesFirst(t *testing.T) {
+	for _, runnable := range []bool{false, true} {
+		s := &Server{allocated: make(chan []byte, 1)}
+		c := &conn{exchange: new(exchange)}
+		s.requeue(new(conn), new(conn))
+		if runnable { // by input that has arrived
+			s.requeue(c)
+		}
+		s.awaitBuffer(c, 1)
+		s.provideBuffer()
+		s.handlers.Wait()
+		s.provideBuffer()
+		list := s.loop.runnable
+		if c.buffer == nil || len(list) != 3 || list[0] != c || list[1] == list[2] || list[2] == c {
+			t.Errorf("runnable %v: the connection with the buffer is at %d", runnable, slices.Index(list, c))
+		}
 	}
 }

@@ -232,7 +232,7 @@ func (c *conn) deliver(later bool) {
 		c.send(o.frames, o.end)
 	}
 	if sent {
-		c.srv.noteSlowReader(c, c.unread())
+		c.srv.noteSlowReader(c, c.kept())
 	}
 	if o.answered > 0 {
 		c.mu.Lock()

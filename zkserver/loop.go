@@ -200,6 +200,14 @@ func (s *Server) requeue(conns ...*conn) {
 	}
 }
 
+// requeueFirst puts a connection at the front of the list of the next round.
+func (s *Server) requeueFirst(c *conn) {
+	s.requeue(c)
+	list := s.loop.runnable
+	copy(list[1:], list[:slices.Index(list, c)])
+	list[0] = c
+}
+
 // applyRequests gives c its turn: it applies c's requests to the tree. It returns the size
 // of the requests and their answers in bytes.
 func (s *Server) applyRequests(c *conn) (size int) {

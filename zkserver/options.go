@@ -66,8 +66,9 @@ type Options struct {
 	MaxOutstandingBytes int64
 
 	// MaxUnreadTotal limits the bytes kept for all clients that have more than 64 KiB to
-	// read. Beyond it the server closes the connections with the most unread bytes, as with
-	// MaxUnread. 0 means 1 GiB.
+	// read. Beyond it the server closes the connections with the most kept bytes, as with
+	// MaxUnread. A long reply is kept until the client has read almost all of it. 0 means
+	// 1 GiB.
 	MaxUnreadTotal int64
 
 	// MaxNodes limits the nodes. 0 means 10,000,000. A request that would exceed this,

@@ -324,22 +324,22 @@ func (s *Server) flushWritable(limit time.Duration) {
 // flushPolled writes output that the socket did not take before.
 func (s *Server) flushPolled(c *conn) {
 	broken, left := false, true
+	c.mu.Lock()
 	for left && !broken {
-		c.mu.Lock()
-		b := c.out.take(nil)
-		c.writing = len(b)
+		b := c.out.next()
 		c.mu.Unlock()
 		n, err := s.poll.Load().write(int(c.polled.fd), b)
 		broken = err != nil && !errors.Is(err, errAgain)
 		c.mu.Lock()
-		c.writing = 0
-		if c.output != outputAborted && !broken {
-			c.out.putBack(b[n:])
+		if c.output == outputAborted {
+			break // its output was dropped
 		}
+		c.out.wrote(n)
 		left = n == len(b) && c.out.len() > 0
-		c.mu.Unlock()
 	}
-	c.mu.Lock()
+	if broken {
+		c.out = pieces{}
+	}
 	unblocked := c.unblock()
 	resume := unblocked || c.out.len() == 0 && c.output == outputClosing
 	c.mu.Unlock()

@@ -367,6 +367,30 @@ func TestLongAnswerIsNotCopied(t *testing.T) {
 	}
 }
 
+// TestPartlyReadAnswersCountWhole: a long answer stays in memory until the client has read almost
+// all of it, so all of it counts against MaxUnreadTotal.
+func TestPartlyReadAnswersCountWhole(t *testing.T) {
+	const size, n = 24 << 20, 8
+	s, addr := serveTCP(t, func(o *Options) { o.MaxFrame, o.MaxUnreadTotal = 32<<20, n*size/2 })
+	create := &wire.CreateRequest{Path: "/data", Data: make([]byte, size), ACL: openACL()}
+	dialTCP(t, addr).do(wire.OpCreate, create)
+	for range n {
+		c := dialTCP(t, addr)
+		c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
+		_, err := io.CopyN(io.Discard, c.br, size/2)
+		must(t, err)
+	}
+	var unread, memory int
+	s.runOnLoop(func() {
+		for _, c := range s.loop.conns {
+			unread, memory = unread+c.unread(), memory+cap(c.out.first)
+		}
+	})
+	if s.Stats().ConnectionsCut.SlowReaders == 0 || memory > n*size/2 {
+		t.Errorf("%d bytes in memory for %d unread ones, %d at most", memory, unread, n*size/2)
+	}
+}
+
 // TestResetSlowReaderIsUnregistered: a client requests far more than it reads, and is
 // killed, so its kernel resets the connection. The connection ends then, and not with its
 // session an hour later: the rest of the answers is never read.

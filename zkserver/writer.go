@@ -15,8 +15,8 @@ const (
 	writePiece = 128 << 10
 )
 
-// write is the connection's writer: it takes everything in the outbox and writes it in one
-// call. It runs on its own goroutine, which send starts with the first bytes that the loop
+// write is the connection's writer: it takes one piece of the outbox after the other and writes
+// it. It runs on its own goroutine, which send starts with the first bytes that the loop
 // cannot write itself and handle waits for. Without one it runs on handle's goroutine after
 // the reader has ended. It closes the connection at its end.
 func (c *conn) write() {
@@ -61,8 +61,8 @@ func (c *conn) farewell() {
 	}
 }
 
-// takeOutput waits for output and exchanges the outbox for the spare buffer. It returns nil
-// if the connection is to be closed now, and last if it is to be closed after this output.
+// takeOutput waits for output and takes its first piece, whose buffer spare replaces. It returns
+// nil if the connection is to be closed now, and last if it is to be closed after this output.
 func (c *conn) takeOutput(spare []byte) (buf []byte, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,7 +215,7 @@ func (c *conn) awaitWriter() {
 	c.write()
 }
 
-// noteSlowReader adds c to the slow readers if its client has many bytes to read. Only the
+// noteSlowReader adds c to the slow readers if its client keeps many bytes in memory. Only the
 // loop calls it, as everything below.
 func (s *Server) noteSlowReader(c *conn, bytes int) {
 	if bytes > keepBuffer {
@@ -234,7 +234,18 @@ func (c *conn) unread() int {
 	return c.out.len() + c.writing
 }
 
-// cutSlowReaders aborts the connections with the most unread bytes if all slow readers
+// kept returns how many bytes the output occupies until the client has read it. A long answer
+// stays in memory until the client has read almost all of it.
+func (c *conn) kept() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.output == outputAborted {
+		return 0
+	}
+	return c.out.memory() + c.writing
+}
+
+// cutSlowReaders aborts the connections with the most kept bytes if all slow readers
 // together have more than MaxUnreadTotal. Each is within MaxUnread, but there may be
 // thousands.
 func (s *Server) cutSlowReaders() {
@@ -250,7 +261,7 @@ func (s *Server) cutSlowReaders() {
 	var total int64
 	slow := make([]slowReader, 0, len(l.slowReaders))
 	for c := range l.slowReaders {
-		n := c.unread()
+		n := c.kept()
 		if n == 0 {
 			delete(l.slowReaders, c)
 			continue

@@ -22,7 +22,8 @@ type session struct {
 	// class is the number of bits of the number of sessions that its address had when this one
 	// was counted. If more sessions are due than one call can end, those of a lower class end
 	// first, so that the locks of one client do not wait for a hundred thousand sessions of
-	// another address. Of the classes up to n, an address has less than 2^n sessions.
+	// another address. Of the classes up to n, an address has less than 2^n sessions. Sessions
+	// without a known address, such as those not resumed since a restart, have class 0.
 	class uint8
 
 	conn  *conn  // nil while no client is connected
