@@ -73,13 +73,17 @@ func arrange(entries []zklock.Entry) ([]zklock.Entry, zklock.Layout) {
 const maxStems = 16
 
 // readInParent reads the lock at a path without entries, if the data of an entry in the parent of
-// the path declare a layout with several locks in one parent. It returns nil if none does. The
-// result is for display only.
+// the path declare a layout with several locks in one parent. It returns nil if none does, or if
+// the path has a znode: then clients that may create znodes only in the parent, and not below the
+// path, cannot make the lock seem to be held. The result is for display only.
 func (r *Reader) readInParent(ctx context.Context, at string) (*Lock, error) {
 	parent, last := path.Split(at)
 	parent = strings.TrimSuffix(parent, "/")
 	if parent == "" {
 		return nil, nil // no such lock is at the root
+	}
+	if _, found, err := r.z.Exists(ctx, at); err != nil || found {
+		return nil, err
 	}
 	stat, _, err := r.z.Exists(ctx, parent)
 	if err != nil || stat.NumChildren == 0 || int(stat.NumChildren) > r.maxChildren {
@@ -99,6 +103,13 @@ func (r *Reader) readInParent(ctx context.Context, at string) (*Lock, error) {
 			continue
 		}
 		seen[stem] = true
+		stat, there, err := r.z.Exists(ctx, parent+"/"+child)
+		if err != nil {
+			return nil, err
+		}
+		if !there || stat.NumChildren > 0 { // no entry has children, and Inspect would read them
+			continue
+		}
 		found, err := r.plain.Inspect(ctx, parent+"/"+child)
 		if errors.Is(err, zklock.ErrInvalidName) || errors.Is(err, zk.ErrNoAuth) {
 			continue

@@ -209,3 +209,42 @@ func TestFalseLayouts(t *testing.T) {
 		t.Errorf("%+v, %v", l, err)
 	}
 }
+
+// TestReadInParentIsBounded: every client that may create znodes in the parent of a lock can name
+// them like its entries.
+func TestReadInParentIsBounded(t *testing.T) {
+	srv := zktest.Start(t)
+	stranger, z := srv.Dial(t), srv.Dial(t)
+	for _, node := range []string{"/jobs", "/jobs/locked"} {
+		if _, _, err := stranger.Create(t.Context(), node, nil, zk.OpenACL(), zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 3 {
+		node := fmt.Sprintf("/jobs/%dprinter_lock_0000000001", i)
+		ops := []zk.Op{zk.CreateOp(node, nil, zk.OpenACL(), zk.ModePersistent)}
+		for j := range 500 {
+			ops = append(ops, zk.CreateOp(fmt.Sprint(node, "/", j), nil, zk.OpenACL(), zk.ModePersistent))
+		}
+		if _, err := stranger.Multi(t.Context(), ops...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := reader(t, z, zklock.Layout{})
+	before := srv.Server().Stats().Received
+	if l, err := r.ReadDetail(t.Context(), "/jobs/printer"); err != nil || len(l.Entries) > 0 {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if n := srv.Server().Stats().Received - before; n > 30 {
+		t.Errorf("%d requests", n)
+	}
+	layout := zklock.Layout{Exclusive: "_lock_", InParent: true}
+	liar := zklock.New(stranger, &zklock.Options{Layout: layout})
+	defer liar.Close()
+	if _, err := liar.Mutex("/jobs/locked").Acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := r.ReadDetail(t.Context(), "/jobs/locked"); err != nil || len(l.Entries) > 0 {
+		t.Errorf("a znode in the parent of a lock changes what the lock shows: %+v, %v", l, err)
+	}
+}

@@ -211,7 +211,7 @@ func TestNames(t *testing.T) {
 // TestNamesRefusesEmptyNames: no znode has an empty name, and a list of them would use four times
 // as much memory as the message.
 func TestNamesRefusesEmptyNames(t *testing.T) {
-	for _, names := range [][]string{{""}, {"a", "b", ""}, {"", "a"}, make([]string, 1000)} {
+	for _, names := range [][]string{{""}, {"abc", ""}, {"", "abc"}, make([]string, 1000)} {
 		r := jute.NewReader(jute.AppendStrings(nil, names))
 		if got := r.Names(); got != nil || r.Err() == nil {
 			t.Errorf("%.3q was read as %.3q", names, got)

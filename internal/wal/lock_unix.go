@@ -3,12 +3,12 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,76 +16,58 @@ import (
 	"github.com/zklock/zklock/internal/ownership"
 )
 
-// guardName is the name of the second lock file. It is hidden, so that an operator who removes
-// the first one leaves it.
-const guardName = ".lock"
-
-// lockFile takes an exclusive flock(2) of the directory, and of two files in it. All end with
-// the process in any case. The files remain, because removing them would let two processes
-// lock two different files. The file called name contains the process ID, for the error of a
-// process that is refused. If an operator removes that file, the lock of the directory still keeps
-// a second process out, and so does the lock of the guard.
+// lockFile takes an exclusive flock(2) of the directory and one of the file. Both end with
+// the process in any case. The file remains, because removing it would let two processes
+// lock two different files. It contains the process ID, for the error of a process that is
+// refused, and a mark. If an operator removes or replaces the file, the lock of the directory still
+// keeps a second process out.
 //
-// Any user who may read the directory can lock it, but not the files. So if other users may read
-// the directory and it is locked, the files decide, which must exist: then their locks show whether
-// a server runs.
+// Any user who may read the directory can lock it, but not the file. So if other users may read
+// the directory and it is locked, the lock of the file decides, if it is the file that the last
+// server locked. The mark shows that: no copy has it.
 func lockFile(name string) (_ Lock, err error) {
-	var held flock
+	l := &flock{}
 	defer func() {
 		if err != nil {
-			_ = held.Close() // the error that matters is the first
+			_ = l.Close() // the error that matters is the first
 			err = lockedBy(name, err)
 		}
 	}()
-	dir, locked, err := lockDir(filepath.Dir(name))
+	create := os.O_CREATE
+	if l.dir, err = os.OpenFile(filepath.Dir(name), os.O_RDONLY|ownership.NoWait, 0); err != nil {
+		return nil, err
+	}
+	// Some network file systems cannot lock a directory: there, only the file has a lock.
+	locked := errors.Is(tryFlock(l.dir), ErrLocked)
+	if locked {
+		if info, err := l.dir.Stat(); err != nil || info.Mode().Perm()&0o044 == 0 {
+			return nil, cmp.Or(err, ErrLocked)
+		}
+		create = 0
+	}
+	l.File, err = os.OpenFile(name, os.O_RDWR|create|ownership.NoFollow, 0o600)
+	if locked && errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrLocked
+	}
 	if err != nil {
 		return nil, err
 	}
-	held = append(held, dir)
-	create := os.O_CREATE
-	if locked {
-		create = 0
+	if err := checkLockFile(l.File); err != nil {
+		return nil, err
 	}
-	for _, file := range []string{filepath.Join(filepath.Dir(name), guardName), name} {
-		f, err := os.OpenFile(file, os.O_RDWR|create|ownership.NoFollow, 0o600)
-		if locked && errors.Is(err, fs.ErrNotExist) {
-			return nil, ErrLocked
-		}
-		if err != nil {
-			return nil, err
-		}
-		held = append(held, f)
-		if err := checkLockFile(f); err != nil {
-			return nil, err
-		}
-		if err := tryFlock(f); err != nil {
-			return nil, err
-		}
-	}
-	writePID(held.file())
-	return held, nil
-}
-
-// lockDir locks a directory. locked reports that another process has locked it, perhaps one of
-// another user who may read the directory; if no other user may, lockDir returns [ErrLocked].
-// Some network file systems cannot lock a directory: there, only the files have locks.
-func lockDir(name string) (d *os.File, locked bool, err error) {
-	d, err = os.OpenFile(name, os.O_RDONLY|ownership.NoWait, 0)
+	mark, err := l.mark()
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	if !errors.Is(tryFlock(d), ErrLocked) {
-		return d, false, nil
+	// Before the lock of the file: a refused process must not keep out one that starts.
+	if _, was := readLockFile(l.File); locked && was != mark {
+		return nil, ErrLocked
 	}
-	info, err := d.Stat()
-	if err == nil && info.Mode().Perm()&0o044 == 0 {
-		err = ErrLocked
+	if err := tryFlock(l.File); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		_ = d.Close() // the error that matters is the first
-		return nil, false, err
-	}
-	return d, true, nil
+	writeLockFile(l.File, mark)
+	return l, nil
 }
 
 // tryFlock returns [ErrLocked] if another process has the lock.
@@ -106,7 +88,7 @@ func lockedBy(name string, err error) error {
 	}
 	pid := 0
 	if f, err := os.OpenFile(name, os.O_RDONLY|ownership.NoFollow|ownership.NoWait, 0); err == nil {
-		pid = readPID(f)
+		pid, _ = readLockFile(f)
 		_ = f.Close() // it was only read
 	}
 	if pid == 0 || syscall.Kill(pid, 0) == syscall.ESRCH {
@@ -115,7 +97,7 @@ func lockedBy(name string, err error) error {
 	return fmt.Errorf("%w, process %d", err, pid)
 }
 
-// checkLockFile returns an error for a file that writePID must not write to: one with
+// checkLockFile returns an error for a file that writeLockFile must not write to: one with
 // a link from another directory, or one that is not a regular file. Other users must not be able
 // to open the file, because they could lock it.
 func checkLockFile(f *os.File) error {
@@ -132,41 +114,50 @@ func checkLockFile(f *os.File) error {
 	return nil
 }
 
-// writePID writes the process ID into the lock file. On a full disk the file stays
-// empty; the lock does not depend on it.
-func writePID(f *os.File) {
+// writeLockFile writes the process ID and the mark into the lock file. On a full disk the file
+// stays empty; the lock does not depend on it.
+func writeLockFile(f *os.File, mark string) {
 	if f.Truncate(0) == nil {
-		_, _ = f.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0) // see above
+		_, _ = f.WriteAt(fmt.Appendf(nil, "%d %s", os.Getpid(), mark), 0) // see above
 	}
 }
 
-// readPID returns the process ID in the lock file, or 0 if there is none.
-func readPID(f *os.File) int {
-	var b [20]byte
+// readLockFile returns the process ID in the lock file, or 0 if there is none, and the mark.
+func readLockFile(f *os.File) (pid int, mark string) {
+	var b [64]byte
 	n, _ := f.ReadAt(b[:], 0) // a short read is handled below
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
-	if err != nil || pid < 1 {
-		return 0
+	text, mark, _ := strings.Cut(strings.TrimSpace(string(b[:n])), " ")
+	if pid, err := strconv.Atoi(text); err == nil && pid > 0 {
+		return pid, mark
 	}
-	return pid
+	return 0, mark
 }
 
-// flock is a lock that is held: the open directory, and the files in the order of their locks.
-type flock []*os.File
-
-// file returns the file that has the process ID.
-func (l flock) file() *os.File { return l[len(l)-1] }
-
-// Close releases the lock, that of the directory last.
-func (l flock) Close() (err error) {
-	for _, f := range slices.Backward(l) {
-		err = errors.Join(err, f.Close())
-	}
-	return err
+// flock is a lock that is held.
+type flock struct {
+	*os.File
+	dir *os.File
 }
+
+// mark returns the numbers of the directory and of the file, which no other file has in any
+// directory as long as a process has them open.
+func (l *flock) mark() (string, error) {
+	var nodes []string
+	for _, f := range []*os.File{l.dir, l.File} {
+		var info syscall.Stat_t
+		if err := syscall.Fstat(int(f.Fd()), &info); err != nil {
+			return "", &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
+		}
+		nodes = append(nodes, fmt.Sprint(info.Ino))
+	}
+	return strings.Join(nodes, " "), nil
+}
+
+// Close releases the lock, that of the directory last. The files of a refused lock may be nil.
+func (l *flock) Close() error { return errors.Join(l.File.Close(), l.dir.Close()) }
 
 // Check compares the locked file with the file that has its name now.
-func (l flock) Check() error { return checkName(l.file(), ErrLockLost) }
+func (l *flock) Check() error { return checkName(l.File, ErrLockLost) }
 
 // CheckName implements changeChecker.
 func (f osFile) CheckName() error { return checkName(f.File, errMoved) }

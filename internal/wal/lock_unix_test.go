@@ -17,8 +17,8 @@ import (
 // TestRefusedOpenLeavesLockFileUnlocked: a server that starts locks the directory, then the
 // file. If a second server locked the file in between, neither would start.
 func TestRefusedOpenLeavesLockFileUnlocked(t *testing.T) {
-	path := lockedDir(t)
-	must(t, os.Chmod(path, 0o700))
+	path := t.TempDir()
+	lockDir(t, path)
 	f, err := os.Create(filepath.Join(path, "lock"))
 	if err != nil {
 		t.Fatal(err)
@@ -52,59 +52,72 @@ func TestRefusedOpenLeavesLockFileUnlocked(t *testing.T) {
 	}
 }
 
-// TestOSDirectoryLockedByAnotherUser: every user who may read the directory can lock it, and
-// runs no server there. A server that was there before starts: its files decide.
+// TestOSDirectoryLockedByAnotherUser: every user who may read the directory can lock it. A server
+// starts if its lock file is the one that the last server locked, because then no server runs.
 func TestOSDirectoryLockedByAnotherUser(t *testing.T) {
-	const ended = "1999999999" // more than the largest process ID
-	for _, tt := range []struct {
-		name, pid string
-		mode      os.FileMode
-		opens     bool
-	}{
-		{"others may read", ended, 0o755, true},
-		{"the group may read", ended, 0o750, true},
-		{"an empty file", "", 0o755, true},
-		{"no other user may read", ended, 0o711, false},
-	} {
-		path := lockedDir(t)
-		must(t, os.Chmod(path, tt.mode))
-		lock, guard := filepath.Join(path, "lock"), filepath.Join(path, ".lock")
-		must(t, os.WriteFile(lock, []byte(tt.pid), 0o644))
-		refused := func(when string) {
-			if _, _, err := wal.Open(wal.OS{}, path, wal.Options{}); !errors.Is(err, wal.ErrLocked) {
-				t.Errorf("%s, %s: %v", tt.name, when, err)
-			}
+	refused := func(path, when string) {
+		t.Helper()
+		if _, _, err := wal.Open(wal.OS{}, path, wal.Options{}); !errors.Is(err, wal.ErrLocked) {
+			t.Errorf("%s: %v", when, err)
 		}
-		_, _, err := wal.Open(wal.OS{}, path, wal.Options{})
-		if !errors.Is(err, wal.ErrLocked) || !strings.Contains(err.Error(), "another user") {
-			t.Errorf("%s: in a new directory: %v", tt.name, err)
-		}
-		must(t, os.WriteFile(guard, nil, 0o644))
+	}
+	replace := func(lock string) {
+		old, err := os.ReadFile(lock)
+		must(t, errors.Join(err, os.WriteFile(lock+".new", old, 0o600), os.Rename(lock+".new", lock)))
+	}
+	for mode, opens := range map[os.FileMode]bool{0o755: true, 0o750: true, 0o711: false} {
+		path := t.TempDir()
+		must(t, os.Chmod(path, mode))
+		lock := filepath.Join(path, "lock")
+		unlock := lockDir(t, path)
+		refused(path, "a new directory")
+		unlock()
+		log, _, _ := openOS(t, path, wal.Options{})
+		must(t, log.Close())
+		must(t, os.Chmod(lock, 0o644))
+		unlock = lockDir(t, path)
 		log, _, err := wal.Open(wal.OS{}, path, wal.Options{})
-		if (err == nil) != tt.opens || err != nil && !strings.Contains(err.Error(), "another user") {
-			t.Errorf("%s: %v", tt.name, err)
+		if (err == nil) != opens {
+			t.Errorf("mode %o: %v", mode, err)
 		}
 		if err != nil {
 			continue
 		}
-		for _, name := range []string{lock, guard} {
-			if info, err := os.Lstat(name); err != nil || info.Mode() != 0o600 {
-				t.Errorf("%s: another user can lock %s: %v, %v", tt.name, name, info, err)
-			}
+		if info, err := os.Lstat(lock); err != nil || info.Mode() != 0o600 {
+			t.Errorf("another user can lock the file: %v, %v", info, err)
 		}
-		refused("a second server")
-		must(t, os.Remove(lock)) // as an operator could
-		refused("a second server without the file")
-		must(t, os.Remove(guard))
-		refused("a second server without both files")
+		refused(path, "a second server")
+		must(t, log.Close())
+		replace(lock)
+		refused(path, "a copy of the lock file")
+		unlock()
+
+		log, _, _ = openOS(t, path, wal.Options{})
+		replace(lock) // as when a backup is restored
+		refused(path, "a second server with a copy of the lock file")
+		must(t, os.Remove(lock))
+		refused(path, "a second server without the file")
 		_ = log.Close() // its lock is lost
 	}
 }
 
-// lockedDir returns a directory that is locked until the test ends.
-func lockedDir(t *testing.T) string {
-	t.Helper()
+// TestErrorOfDirectoryLockedByAnotherUser: no process has the ID in the lock file.
+func TestErrorOfDirectoryLockedByAnotherUser(t *testing.T) {
 	path := t.TempDir()
+	lockDir(t, path)
+	const ended = "1999999999" // more than the largest process ID
+	for _, text := range []string{"", ended, ended + " 1 2"} {
+		must(t, os.WriteFile(filepath.Join(path, "lock"), []byte(text), 0o600))
+		_, _, err := wal.Open(wal.OS{}, path, wal.Options{})
+		if !errors.Is(err, wal.ErrLocked) || !strings.Contains(err.Error(), "another user") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// lockDir locks a directory as another user who may read it could.
+func lockDir(t *testing.T, path string) (unlock func()) {
+	t.Helper()
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		t.Fatal(err)
@@ -115,5 +128,5 @@ func lockedDir(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { lock.Close() })
-	return path
+	return func() { lock.Close() }
 }

@@ -182,8 +182,11 @@ func timesyncdSlew(files fs.FS, _ string) float64 {
 // other clocks than the system clock; this slew counts all the same.
 func phc2sysSlew(files fs.FS, process string) float64 {
 	args, set := linuxptpSettings(files, process)
-	if slices.Contains(args, "ntpshm") || set["clock_servo"] == "ntpshm" {
-		return 0 // chronyd or ntpd corrects the clock
+	for _, servo := range []string{"ntpshm", "refclock_sock"} {
+		named := func(arg string) bool { return arg == servo || arg == "-E"+servo }
+		if slices.ContainsFunc(args, named) || set["clock_servo"] == servo {
+			return 0 // chronyd or ntpd corrects the clock
+		}
 	}
 	ppb, err := strconv.ParseInt(set["max_frequency"], 0, 32)
 	if err != nil || ppb <= 0 {
