@@ -31,13 +31,13 @@ type conn struct {
 
 	mu          sync.Mutex
 	usage       requestUsage // its part of the server's outstanding requests
-	unanswered  int          // requests taken from the inbox and not yet answered
 	out         pieces       // outbox: frames that the writer has not taken yet
 	writing     int          // bytes that the writer or the loop has taken and not yet written
 	closeReason error        // why the connection ended, for the log; nil if the client closed it
 
-	output   outputState
-	readDone bool // the reader has ended: no more input arrives
+	unanswered int32 // requests taken from the inbox and not yet answered
+	output     outputState
+	readDone   bool // the reader has ended: no more input arrives
 
 	// Used only by the loop.
 	phase    connPhase
@@ -216,7 +216,7 @@ func (c *conn) takeInput() {
 	c.next = 0
 	c.mu.Lock()
 	c.work, c.in = c.in, c.work
-	c.unanswered += len(c.work.frames)
+	c.unanswered += int32(len(c.work.frames))
 	c.notFull.Signal()
 	c.mu.Unlock()
 }
@@ -237,7 +237,7 @@ func (c *conn) deliver(later bool) {
 	if o.answered > 0 {
 		c.mu.Lock()
 		requests, bytes := c.usage.take(o.answered, o.answeredBytes)
-		c.unanswered -= o.answered
+		c.unanswered -= int32(o.answered)
 		if c.blockingIO != nil {
 			c.notFull.Signal()
 		}

@@ -228,7 +228,7 @@ func (s *Server) outstanding() (n int) {
 func (c *conn) outstanding() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := c.unanswered
+	n := int(c.unanswered)
 	if c.blockingIO != nil {
 		n += len(c.in.frames)
 	}

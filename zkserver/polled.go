@@ -137,7 +137,7 @@ func (s *Server) readRequests(c *conn) tree.Now {
 	p := &c.polled
 	c.work.reset()
 	c.next = 0
-	p.throttled = c.unanswered >= s.opts.MaxOutstanding || c.usage.requests > 0 && !s.requestLimit.fits(0)
+	p.throttled = int(c.unanswered) >= s.opts.MaxOutstanding || c.usage.requests > 0 && !s.requestLimit.fits(0)
 	if p.throttled {
 		s.count.throttled.Add(1)
 		return s.now()
@@ -218,7 +218,7 @@ func (s *Server) hasWholeFrame(b []byte) bool {
 // MaxOutstanding. The server read them before the time at. It returns the number of bytes
 // taken.
 func (s *Server) takeFrames(c *conn, b []byte, at time.Duration) (taken int) {
-	room, bytes := s.opts.MaxOutstanding-c.unanswered, int64(0)
+	room, bytes := s.opts.MaxOutstanding-int(c.unanswered), int64(0)
 	for len(c.work.frames) < room {
 		size, ok := frameSize(b[taken:])
 		if ok && (size < 4 || size > 4+int64(s.opts.MaxFrame)) {
@@ -237,7 +237,7 @@ func (s *Server) takeFrames(c *conn, b []byte, at time.Duration) (taken int) {
 	}
 	if n := len(c.work.frames); n > 0 {
 		c.mu.Lock()
-		c.unanswered += n
+		c.unanswered += int32(n)
 		c.usage.requests += n
 		c.usage.bytes += bytes
 		c.mu.Unlock()

@@ -203,7 +203,7 @@ func (c *conn) push(frame []byte, more bool) bool {
 // inboxFull reports whether the reader must wait. The caller holds c.mu.
 func (c *conn) inboxFull() bool {
 	return c.output < outputClosing &&
-		(c.unanswered+len(c.in.frames) >= c.srv.opts.MaxOutstanding || len(c.in.buf) >= inboxBytes)
+		(int(c.unanswered)+len(c.in.frames) >= c.srv.opts.MaxOutstanding || len(c.in.buf) >= inboxBytes)
 }
 
 // failRead records why reading ended, unless the client closed its connection.

@@ -10,7 +10,7 @@ func serverMutants() []Mutant {
 				{File: "zkserver/batch.go",
 					Before: `		c.filling, c.inFlight = c.inFlight, c.filling`,
 					After: `		c.filling, c.inFlight = c.inFlight, c.filling
-		c.deliver()`},
+		c.deliver(false)`},
 			},
 			Suite: durability, Test: "TestCrashCycles",
 			Says: `cycle \d+ of seed \d+`,
