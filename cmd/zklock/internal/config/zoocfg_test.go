@@ -243,7 +243,7 @@ func TestParseErrors(t *testing.T) {
 	} {
 		_, err := ParseServerConfig("zoo\x1b.cfg", strings.NewReader(tt.in))
 		if err == nil || !strings.HasPrefix(err.Error(), "zoo.cfg: ") || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%.40q gave %v, want ErrConfig with %q", tt.in, err, tt.want)
+			t.Errorf("%.40q gave %v, want an error with %q", tt.in, err, tt.want)
 		}
 		if err != nil && (strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\x1b")) {
 			t.Errorf("the error has a secret or an escape in it: %q", err)

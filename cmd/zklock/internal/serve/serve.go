@@ -28,7 +28,8 @@ No other user may have write access to the directory. It cannot be the directory
 of a local server, which other commands start when they need it.
 
 Limits: --max-conns-per-address limits the connections from one IP address, as
-maxClientCnxns does; all local programs together count as one address.
+maxClientCnxns does; all local programs together count as one address. On a unix
+socket, each user except root and the server's own counts as one address.
 --max-conns limits all connections, as maxCnxns does. 0 means no limit.
 
 SASL: --jaas names a JAAS file with the users in its section Server. The key
