@@ -81,7 +81,7 @@ func failing(t *testing.T, scenario string) (cfg Config, faults int) {
 	for s := uint64(1); s < 60; s++ {
 		cfg, _ = draw(s)
 		cfg.StandingClock = true
-		cfg.Faults = min(cfg.Faults, 5*time.Minute)
+		cfg.Faults = min(cfg.Faults, time.Minute)
 		scenarios[scenario](&cfg)
 		if w, err := run(cfg); err != nil {
 			return cfg, len(w.script)
