@@ -179,11 +179,20 @@ func TestHookOfInnerWrapperIsLeft(t *testing.T) {
 	// The sleep makes the inner hook newer than the command for the kernel.
 	c, lines, r := leave(t, `PATH=$DIR:$PATH
 		sleep 0.05
-		echo lost | setsid zklock __hook 5m 'trap "echo TERM" TERM; echo up; while :; do sleep 0.01; done' &
+		echo lost | setsid zklock __hook 5m 'trap "echo TERM" TERM; echo up; while :; do sleep 0.01; echo >>$DIR/rounds; done' &
 		exec sleep 1000`, "DIR="+dir)
 	c.Terminate(BootTime() + patience)
 	awaitExit(t, c)
 	c.TerminateLeft(BootTime() + patience)
+	rounds := func() int64 {
+		info, err := os.Stat(filepath.Join(dir, "rounds"))
+		if err != nil {
+			return 0
+		}
+		return info.Size()
+	}
+	before := rounds()
+	await(t, "the inner hook continues", func() bool { return rounds() >= before+2 }) // its trap would have run
 	if !c.Left() {
 		t.Error("the inner hook does not count")
 	}
