@@ -181,7 +181,11 @@ func timesyncdSlew(files fs.FS, _ string) float64 {
 // phc2sysSlew returns the slew of a phc2sys of linuxptp. With some options, phc2sys corrects only
 // other clocks than the system clock; this slew counts all the same.
 func phc2sysSlew(files fs.FS, process string) float64 {
-	args, set := linuxptpSettings(files, process)
+	return linuxptpSlew(linuxptpSettings(files, process))
+}
+
+// linuxptpSlew returns how fast a program of linuxptp with these settings slews its clock.
+func linuxptpSlew(args []string, set map[string]string) float64 {
 	for _, servo := range []string{"ntpshm", "refclock_sock"} {
 		named := func(arg string) bool { return arg == servo || arg == "-E"+servo }
 		if slices.ContainsFunc(args, named) || set["clock_servo"] == servo {
@@ -205,7 +209,7 @@ func ptp4lSlew(files fs.FS, process string) float64 {
 	if !software && set["time_stamping"] != "software" && set["time_stamping"] != "legacy" {
 		return 0
 	}
-	return phc2sysSlew(files, process)
+	return linuxptpSlew(args, set)
 }
 
 // linuxptpSettings returns the arguments of a program of linuxptp, and its settings: those of the
