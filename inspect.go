@@ -204,10 +204,10 @@ const maxListings = 8
 // Then readQueue lists the queue again, and reads the entries that it does not know yet.
 func (c *Client) readQueue(ctx context.Context, p component, children []string, k entryCache,
 	leaveOut func(child string) bool) ([]znodeEntry, error) {
-	for range maxListings {
+	for listed := 0; ; listed++ {
 		entries := queueEntries(p, slices.DeleteFunc(children, leaveOut))
 		found, err := c.readEntries(ctx, entries, k, false)
-		if err != nil || !slices.ContainsFunc(entries, isHolder) ||
+		if err != nil || listed == maxListings || !slices.ContainsFunc(entries, isHolder) ||
 			slices.ContainsFunc(found, func(f znodeEntry) bool { return isHolder(f.Entry) }) {
 			return found, err
 		}
@@ -218,7 +218,6 @@ func (c *Client) readQueue(ctx context.Context, p component, children []string, 
 			return nil, err
 		}
 	}
-	return c.readEntries(ctx, queueEntries(p, slices.DeleteFunc(children, leaveOut)), k, false)
 }
 
 func isHolder(e Entry) bool { return e.Holder }
