@@ -285,7 +285,7 @@ func (c *conn) inputState() (more, end bool) {
 			c.output = outputBlocked
 		}
 	}
-	return c.output != outputBlocked && !c.waitsForItself(), false
+	return c.output != outputBlocked && !c.inputDelayed(), false
 }
 
 // hasInput reports whether c has requests that are not applied yet.
@@ -309,11 +309,11 @@ func (c *conn) hasInputLocked() bool {
 func (c *conn) mustWait() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.output == outputBlocked || c.waitsForItself()
+	return c.output == outputBlocked || c.inputDelayed()
 }
 
-// waitsForItself is mustWait without the wait for the writer.
-func (c *conn) waitsForItself() bool {
+// inputDelayed reports whether c waits for a buffer, or its address guesses passwords.
+func (c *conn) inputDelayed() bool {
 	return c.authDelayed(c.srv.elapsed()) || c.exchange != nil && c.awaitsBuffer
 }
 

@@ -66,8 +66,8 @@ func (s *Server) charge(c *conn, t turn, at time.Duration) {
 // orderByCharge orders connections for a round: first those not charged, then those whose
 // address is charged, then those charged themselves. Within each group it keeps the order,
 // unless the loop orders by age: see orderByAge. It returns how many connections are in the
-// first group, and in the first two.
-func (s *Server) orderByCharge(conns []*conn, now time.Duration) (uncharged, free int) {
+// first two groups.
+func (s *Server) orderByCharge(conns []*conn, now time.Duration) (free int) {
 	l := &s.loop
 	for a, until := range l.charges {
 		if until <= now {
@@ -78,10 +78,11 @@ func (s *Server) orderByCharge(conns []*conn, now time.Duration) (uncharged, fre
 		orderByAge(conns, now)
 	}
 	if len(l.charges) == 0 {
-		return len(conns), len(conns)
+		return len(conns)
 	}
 	// Sorting would compare each of many thousand connections several times.
 	var charged [connCharged + 1][]*conn
+	uncharged := 0
 	for _, c := range conns {
 		if group := s.chargeOf(c); group != notCharged {
 			charged[group] = append(charged[group], c)
@@ -92,7 +93,7 @@ func (s *Server) orderByCharge(conns []*conn, now time.Duration) (uncharged, fre
 	}
 	free = uncharged + copy(conns[uncharged:], charged[addressCharged])
 	copy(conns[free:], charged[connCharged])
-	return uncharged, free
+	return free
 }
 
 // orderByAge puts connections first for which no turn was charged for the longest time, and

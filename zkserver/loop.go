@@ -400,7 +400,6 @@ type roundInput struct {
 	conns    []*conn       // in the order of their turns
 	size     int           // of the requests and their output, in bytes
 	slowTurn bool          // one of the turns took turnTime or longer
-	large    bool          // it ended early because of its size
 }
 
 // takeTurns gives each connection with input its turn until the round is full, and returns
@@ -411,7 +410,7 @@ func (s *Server) takeTurns(r *roundInput, apply func(*conn) int) []func() {
 	if len(s.loop.charges) > 0 || s.loop.byAge {
 		arrived = slices.Clone(conns)
 	}
-	_, free := s.orderByCharge(conns, at)
+	free := s.orderByCharge(conns, at)
 	for i, c := range conns {
 		// One charged connection has its turn in any case, or none might ever have one.
 		if s.roundFull(r, at) || i > free && at-r.began > turnTime {
@@ -427,8 +426,8 @@ func (s *Server) takeTurns(r *roundInput, apply func(*conn) int) []func() {
 		r.slowTurn = r.slowTurn || at-began >= turnTime
 	}
 	// Many clients may send expensive or large requests at once. Other clients need not wait
-	// for all of these. Every second round goes by the order of arrival, so that no connection
-	// waits for all that come later.
+	// for all of these. Of full rounds, every second one goes by the order of arrival, so that
+	// no connection waits for all that come later.
 	s.loop.byAge = full && !s.loop.byAge
 	if r.conns == nil {
 		r.conns = conns
@@ -454,8 +453,7 @@ func (s *Server) requeueExcept(arrived, served []*conn) {
 
 // roundFull reports whether the round, at the time at, has taken as much as it may.
 func (s *Server) roundFull(r *roundInput, at time.Duration) bool {
-	r.large = s.loop.filling.size+r.size > roundBytes
-	return r.slowTurn || r.large || at-r.began > roundTime
+	return r.slowTurn || s.loop.filling.size+r.size > roundBytes || at-r.began > roundTime
 }
 
 // extendRound takes requests that arrived during the round, so that they share the sync

@@ -15,7 +15,6 @@ import (
 
 	"github.com/zklock/zklock/internal/wal/memfs"
 	"github.com/zklock/zklock/internal/wire"
-	"golang.org/x/sys/unix"
 )
 
 // serveTCP makes a server with a port.
@@ -686,26 +685,6 @@ func TestAbortBeforeHandOverIsUnregistered(t *testing.T) {
 	})
 	if n := s.Stats().Connections; polls != 0 || n != 0 {
 		t.Errorf("%d sockets are polled and %d connections open, want none", polls, n)
-	}
-}
-
-// TestLoopbackUsesRenoCongestionControl: a connection within the machine has the simplest
-// congestion control, whatever the machine's default is.
-func TestLoopbackUsesRenoCongestionControl(t *testing.T) {
-	s, addr := serveTCP(t, nil)
-	dialTCP(t, addr)
-	has := make(chan string, 1)
-	s.runOnLoop(func() {
-		for _, c := range s.loop.conns {
-			name, err := unix.GetsockoptString(int(c.polled.fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION)
-			if err != nil {
-				t.Error(err)
-			}
-			has <- name
-		}
-	})
-	if name := <-has; name != plainCongestion {
-		t.Errorf("%s", name)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -29,6 +31,26 @@ func TestKeepAliveOption(t *testing.T) {
 		if got := <-idle; got != want {
 			t.Errorf("KeepAlive %v: the socket has %d s, want %d", set, got, want)
 		}
+	}
+}
+
+// TestLoopbackUsesRenoCongestionControl: a connection within the machine has the simplest
+// congestion control, whatever the machine's default is.
+func TestLoopbackUsesRenoCongestionControl(t *testing.T) {
+	s, addr := serveTCP(t, nil)
+	dialTCP(t, addr)
+	has := make(chan string, 1)
+	s.runOnLoop(func() {
+		for _, c := range s.loop.conns {
+			name, err := unix.GetsockoptString(int(c.polled.fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+			if err != nil {
+				t.Error(err)
+			}
+			has <- name
+		}
+	})
+	if name := <-has; name != plainCongestion {
+		t.Errorf("%s", name)
 	}
 }
 
