@@ -18,7 +18,7 @@ type firing struct {
 
 // newFiring begins the delivery of a change. Each connection is notified once.
 func (t *Tree) newFiring(path string, typ wire.EventType, above *node, acl *aclSet, out *Out) firing {
-	t.watches.changes++
+	t.watches.changes += 2
 	return firing{t: t, event: nodeEvent(typ, path), above: above, acl: acl, out: out}
 }
 
@@ -114,17 +114,23 @@ func (f *firing) deliverRecursive(path string, above []*aclSet) (any bool) {
 // deliver notifies c if it was not notified of this change yet and may read the node.
 // If the watch is on an ancestor, the path contains names that c must be permitted to
 // list: above has the lists of the nodes whose children they are. Watches closer to
-// the node are notified first and have fewer such names. deliver reports whether c may
-// know of the change.
+// the node are notified first and have fewer such names, so if c may not list them, watches
+// further away are not checked. A watch on the path itself still is: the deletion of a node
+// inspects the watches on its children after those on its ancestors. deliver reports whether
+// c may know of the change.
 func (f *firing) deliver(c *conn, above []*aclSet) (seen bool) {
-	if c.lastChange == f.t.watches.changes || c.lastChange == overflow {
+	notified := f.t.watches.changes
+	refused := notified - 1
+	switch {
+	case c.lastChange == notified, c.lastChange == overflow, c.lastChange == refused && above != nil:
 		return f.t.maySee(c, f.acl)
 	}
-	c.lastChange = f.t.watches.changes
+	c.lastChange = refused
 	f.t.steps += eventSteps + len(above) + len(f.event.Path)/textPerStep
 	if !f.t.maySee(c, f.acl) || !f.t.mayListAll(c, above) {
 		return false
 	}
+	c.lastChange = notified
 	if f.frame == nil {
 		f.frame = wire.AppendEvent(nil, f.t.zxid, &f.event)
 	}

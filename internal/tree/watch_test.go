@@ -244,6 +244,21 @@ func TestRecursiveWatchesNeedReadOnAncestors(t *testing.T) {
 	watcher.wantEvents("created /closed/named", "created /closed/named/below", "created /closed/open", "created /closed/open/below")
 }
 
+// A client that watches the children of a node gets the event of the node's deletion, also if
+// it has a recursive watch above that does not report the node.
+func TestUselessRecursiveWatchHidesNoDeletion(t *testing.T) {
+	_, watcher, actor := watchBed(t, Config{})
+	actor.auth("digest", "ann:secret")
+	actor.mkACL("/closed", wire.ACL{Perms: wire.PermAll, Scheme: "auth"})
+	actor.mk("/closed/open", 0)
+	for _, path := range []string{"/", "/closed"} {
+		watcher.lasting(path, wire.AddWatchPersistentRecursive)
+	}
+	watcher.children("/closed/open", true)
+	actor.remove("/closed/open", -1)
+	watcher.wantEvents("deleted /closed/open")
+}
+
 // The table agrees with a simple model, under random changes.
 func TestWatchTableAgreesWithModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
