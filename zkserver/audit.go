@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -24,6 +25,7 @@ const (
 	auditValue  = 1024 // bytes of a path, a list of users, or an ACL
 	auditUser   = 128  // bytes of the name of a user
 	auditUsers  = 16   // users of a line; of more, the first and the last ones
+	auditCreate = "create"
 	auditFailed = "failure"
 	auditDone   = "success"
 )
@@ -164,7 +166,11 @@ func (s *Server) auditRequest(c *conn, by requester, frame []byte, sends int) {
 	case *wire.MultiReadRequest:
 		s.auditMulti(c, &by, m.Ops, answer)
 	default:
-		s.auditOperation(c, &by, h.Op, req, answer.Err)
+		var resp wire.CreateResponse // each answer to a create begins with these fields
+		if auditName(h.Op, req) == auditCreate && answer.Err == wire.ErrOK {
+			resp.Decode(answer.body)
+		}
+		s.auditOperation(c, &by, h.Op, req, answer.Err, resp.Path)
 	}
 }
 
@@ -201,19 +207,33 @@ func (s *Server) auditMulti(c *conn, by *requester, ops []wire.MultiOp, a answer
 		failed = failed || res.Err != wire.ErrOK
 	}
 	for i, op := range ops {
-		code := a.Err
+		code, created := a.Err, ""
 		if i < len(resp.Results) {
-			code = resp.Results[i].Err
+			code, created = resp.Results[i].Err, createdPath(resp.Results[i].Resp)
 		}
 		if failed && code == wire.ErrOK { // it would have succeeded without the failed one
 			code = wire.ErrRuntimeInconsistency
 		}
-		s.auditOperation(c, by, op.Op, op.Req, code)
+		s.auditOperation(c, by, op.Op, op.Req, code, created)
 	}
 }
 
-// auditOperation logs an operation that changes something or was denied.
-func (s *Server) auditOperation(c *conn, by *requester, op wire.OpCode, req wire.Record, code wire.ErrCode) {
+// createdPath returns the path in the result of a create in a multi; "" for other results.
+func createdPath(result wire.Record) string {
+	switch p := result.(type) {
+	case *wire.CreateResponse:
+		return p.Path
+	case *wire.Create2Response:
+		return p.Path
+	}
+	return ""
+}
+
+// auditOperation logs an operation that changes something or was denied. If it created a
+// znode, created is the path: that in the request lacks the number of a sequential znode.
+func (s *Server) auditOperation(
+	c *conn, by *requester, op wire.OpCode, req wire.Record, code wire.ErrCode, created string,
+) {
 	name := auditName(op, req)
 	switch {
 	case name != "":
@@ -225,6 +245,7 @@ func (s *Server) auditOperation(c *conn, by *requester, op wire.OpCode, req wire
 	s.auditLine(func() []slog.Attr {
 		line := s.auditHead(c, by, name)
 		if path, ok := pathOf(req); ok {
+			path = cmp.Or(created, path)
 			line = append(line, slog.Any("znode", auditPath(strings.Clone(path[:min(len(path), auditValue)]))))
 		}
 		line = append(line, auditDetails(op, req)...)
@@ -304,7 +325,7 @@ func auditResult(code wire.ErrCode) []slog.Attr {
 func auditName(op wire.OpCode, req wire.Record) string {
 	switch req.(type) {
 	case *wire.CreateRequest, *wire.CreateTTLRequest:
-		return "create"
+		return auditCreate
 	case *wire.DeleteRequest:
 		return "delete"
 	case *wire.SetDataRequest:

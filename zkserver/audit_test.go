@@ -64,6 +64,13 @@ func TestAuditLogsChangesDenialsAndAuthentications(t *testing.T) {
 			{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: "/e-", ACL: openACL(), Flags: wire.ModeEphemeralSequential}},
 			{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/a", Version: -1}},
 		}})
+		sequential := &wire.CreateRequest{Path: "/e-", ACL: openACL(), Flags: wire.ModeEphemeralSequential}
+		stranger.do(wire.OpCreate, sequential)
+		stranger.do(wire.OpCreate2, sequential)
+		stranger.do(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{
+			{Op: wire.OpCreate, Req: sequential},
+			{Op: wire.OpCreate2, Req: sequential},
+		}})
 		stranger.do(wire.OpAuth, &wire.AuthPacket{Scheme: "nonsense", Auth: []byte("top-secret")}, wire.ErrAuthFailed)
 		c.do(wire.OpCloseSession, nil)
 		s.Close()
@@ -83,6 +90,10 @@ func TestAuditLogsChangesDenialsAndAuthentications(t *testing.T) {
 			`operation=delete znode=`,
 			`operation=create znode=/e- znode_type=ephemeral_sequential result=failure`,
 			`operation=setData znode=/a result=failure error=-102`,
+			`operation=create znode=/e-0000000001 znode_type=ephemeral_sequential result=success`,
+			`operation=create znode=/e-0000000002 znode_type=ephemeral_sequential result=success`,
+			`operation=create znode=/e-0000000003 znode_type=ephemeral_sequential result=success`,
+			`operation=create znode=/e-0000000004 znode_type=ephemeral_sequential result=success`,
 			`operation=auth result=failure error=-115`,
 			`operation=closeSession result=success`,
 			`operation=serverStop result=invoked`,
