@@ -186,7 +186,8 @@ type Options struct {
 	// Audit logs a line for each operation that changes something, for each denied
 	// operation, and for each authentication, as audit.enable: at slog.LevelInfo, with the
 	// message "audit" and ZooKeeper's fields session, user, ip, operation, znode,
-	// znode_type, acl, and result. No line contains a password, a digest, or data. The
+	// znode_type, acl, and result. Unlike ZooKeeper, it logs no line for each znode that the
+	// end of a session deletes. No line contains a password, a digest, or data. The
 	// server logs at most a thousand lines a second; the next line says how many were
 	// omitted. False, ZooKeeper's default, logs none.
 	Audit bool
