@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -258,5 +260,68 @@ func TestRandomHistoriesKeepInvariants(t *testing.T) {
 			}
 			w.check()
 		})
+	}
+}
+
+// TestClosedSubtreeIsHidden: a client gets the same answers and events while other clients change
+// a subtree on which it has no permission. It has no DELETE on the node above: a refused
+// delete tells the version of a node, and whether the node has children.
+func TestClosedSubtreeIsHidden(t *testing.T) {
+	for seed := range uint64(100) {
+		r := &random{rand.New(rand.NewPCG(seed, 5)), nil}
+		var owners, strangers [2]*peer
+		roots := []string{"/a", "/elsewhere"} // in each world, the owner changes one of them
+		for i := range roots {
+			w := newWorld(t, Config{ExtendedTypes: true, EnforceQuota: true})
+			owners[i], strangers[i] = w.dial(), w.dial()
+			owners[i].auth("digest", "ann:secret")
+			for _, root := range roots {
+				for _, path := range []string{root, root + "/a", root + "/a/b"} {
+					owners[i].want(owners[i].mkACL(path, acl(31, "auth", "")), wire.ErrOK, path)
+				}
+			}
+			list := []wire.ACL{acl(wire.PermCreate|wire.PermRead|wire.PermWrite, "world", "anyone")}
+			owners[i].call(wire.OpSetACL, &wire.SetACLRequest{Path: "/", ACL: list, Version: -1})
+		}
+		for range 100 {
+			kind := r.IntN(6)
+			for i, root := range roots {
+				owners[i].changeBelow(root, kind)
+			}
+			op, rec := r.request()
+			if r.IntN(8) == 0 {
+				op, rec = wire.OpSetWatches, &wire.SetWatches{
+					RelativeZxid: r.Int64N(100), DataWatches: []string{r.path()},
+					ExistWatches: []string{r.path()}, ChildWatches: []string{r.path()},
+				}
+			}
+			got, want := strangers[0].call(op, rec), strangers[1].call(op, rec)
+			events, wantEvents := strangers[0].takeEvents(), strangers[1].takeEvents()
+			if !reflect.DeepEqual(got, want) || !slices.Equal(events, wantEvents) {
+				t.Fatalf("seed %d: %s %+v: %v and events %q, without the changes %v and %q",
+					seed, op, rec, got, events, want, wantEvents)
+			}
+		}
+	}
+}
+
+// changeBelow changes closed nodes below root, which p may do.
+func (p *peer) changeBelow(root string, kind int) {
+	p.w.tb.Helper()
+	list := []wire.ACL{acl(31, "auth", "")}
+	switch kind {
+	case 0:
+		p.want(p.set(root, "x", -1), wire.ErrOK, root)
+	case 1:
+		p.want(p.set(root+"/a/b", "x", -1), wire.ErrOK, root)
+	case 2:
+		p.want(p.mkACL(root+"/a/c", list...), wire.ErrOK, root)
+		p.want(p.remove(root+"/a/c", -1), wire.ErrOK, root)
+	case 3: // below a closed node, an open one is hidden too
+		p.mk(root+"/new", wire.ModeEphemeral)
+		p.want(p.remove(root+"/new", -1), wire.ErrOK, root)
+	case 4:
+		req := &wire.SetACLRequest{Path: root + "/a", ACL: list, Version: -1}
+		p.want(p.call(wire.OpSetACL, req).Err, wire.ErrOK, root)
 	}
 }
