@@ -15,6 +15,7 @@ import (
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/internal/inputfile"
+	"github.com/zklock/zklock/internal/ownership"
 	"github.com/zklock/zklock/zkui"
 )
 
@@ -146,7 +147,7 @@ func tokenIn(file, flag string) (string, error) {
 	if err != nil {
 		return "", cli.UsageError("%s: %w", flag, err)
 	}
-	if info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+	if info.Mode().IsRegular() && ownership.Exposed(info) {
 		return "", cli.UsageError("%s: other users of this machine can read %s: chmod 600 it", flag, file)
 	}
 	token := strings.TrimSpace(string(text))
