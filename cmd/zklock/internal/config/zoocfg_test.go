@@ -146,6 +146,7 @@ func TestNotes(t *testing.T) {
 		{"\ninitLimit=5", 2, false, "initLimit has no effect: there are no other servers"},
 		{"maxResponseCacheSize=400", 1, false, "internals of ZooKeeper"},
 		{"zookeeper.maxResponseCacheSize=400", 1, false, "zookeeper.maxResponseCacheSize has no effect"},
+		{"clientTcpKeepAlive=true", 1, false, "this server always does this"},
 		{"peerType=participant", 1, false, "no other servers"},
 		{"quorum.auth.enableSasl=true", 1, false, "no other servers"},
 		{"ssl.quorum.keyStore.location=/x", 1, false, "no other servers"},
