@@ -228,6 +228,8 @@ func TestParseErrors(t *testing.T) {
 		{"DigestAuthenticationProvider.digestAlg=MD5", "SHA1"},
 		{"DigestAuthenticationProvider.enabled=false", "cannot disable"},
 		{"enforce.auth.enabled=true", "names no scheme"},
+		{"ensembleAuthName=", "names no ensemble"},
+		{"ensembleAuthName= , ", "names no ensemble"},
 		{"allowSaslFailedClients=true", "disconnects"},
 		{"secureClientPort=2281", "ssl.keyStore.location"},
 		{"client.portUnification=true", "ssl.keyStore.location"},
