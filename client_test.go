@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"net"
 	"path"
@@ -687,6 +688,25 @@ func TestWatchLimitFailsAcquires(t *testing.T) {
 		}
 		if n := disconnects.Load(); n > 1 {
 			t.Errorf("the connection ended %d times", n)
+		}
+	})
+}
+
+// TestAcquireNamesReadOnlyServer checks that the error of an acquire says that the server is
+// read-only, if the session accepts such a server.
+func TestAcquireNamesReadOnlyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, func(o *zkserver.Options) { o.Logger = slog.New(slog.DiscardHandler) })
+		z := srv.Dial(t, func(o *zk.Options) { o.ReadOnly = true })
+		c := zklock.New(z, nil)
+		defer c.Close()
+		srv.FillDisk(t)
+		_, _, _ = z.Create(t.Context(), "/full", nil, nil, zk.ModePersistent) // now the server notices
+		ctx, cancel := context.WithTimeout(t.Context(), timeout/2)
+		defer cancel()
+		_, err := c.Mutex("a").Acquire(ctx)
+		if err == nil || !strings.HasSuffix(err.Error(), "; the server is read-only)") {
+			t.Error(err)
 		}
 	})
 }

@@ -173,7 +173,7 @@ func TestDelayAndTrickle(t *testing.T) {
 }
 
 func TestProxyRefusesBadTarget(t *testing.T) {
-	for _, target := range [][2]string{{"", "127.0.0.1:2181"}, {"udp", "127.0.0.1:2181"}, {"tcp", ""}, {"tcp", "127.0.0.1"}, {"tcp", "127.0.0.1:"}, {"tcp", "127.0.0.1:99999"}, {"unix", ""}} {
+	for _, target := range [][2]string{{"", "127.0.0.1:2181"}, {"udp", "127.0.0.1:2181"}, {"tcp", ""}, {"tcp", "127.0.0.1"}, {"tcp", "127.0.0.1:"}, {"tcp", "127.0.0.1:99999"}, {"unix", ""}, {"tcp", Start(t).Servers()}} {
 		if failure(t, func(tb testing.TB) { NewProxy(tb, target[0], target[1]) }) == "" {
 			t.Errorf("NewProxy accepted %q", target)
 		}

@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"context"
+	"errors"
 	"net"
 	"testing"
 )
@@ -15,7 +16,7 @@ type Proxy struct{ Relay }
 // NewProxy starts a proxy for the server at target, an address for net.Dial:
 // network is "tcp" or "unix". The proxy ends with the test. It connects to the server
 // only when a client connects to the proxy. The test fails if the network or the form of target
-// is invalid, and in a synctest bubble.
+// is invalid, if target is the address of a [Server] without a TCP port, and in a synctest bubble.
 func NewProxy(t testing.TB, network, target string) *Proxy {
 	t.Helper()
 	if err := checkTarget(network, target); err != nil {
@@ -32,8 +33,12 @@ func NewProxy(t testing.TB, network, target string) *Proxy {
 	return p
 }
 
-// checkTarget returns an error if the network or the form of target is invalid.
+// checkTarget returns an error if the network or the form of target is invalid, or if no server
+// can be reached there.
 func checkTarget(network, target string) error {
+	if target == placeholder {
+		return errors.New("the server has no TCP port: call its ListenTCP first")
+	}
 	switch network {
 	case "tcp", "tcp4", "tcp6":
 		if _, port, err := net.SplitHostPort(target); err != nil {

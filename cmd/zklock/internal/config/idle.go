@@ -53,14 +53,19 @@ func idleKeys() idle {
 			"leaderConnectDelayDuringRetryMs commitLogCount commitLogSize controllerPort " +
 			"forward_learner_requests_to_commit_processor_disabled " +
 			"follower.nodelay leader.nodelay " +
-			"readonlymode.enabled closeSessionTxn.enabled enableEagerACLCheck",
+			"readonlymode.enabled closeSessionTxn.enabled enableEagerACLCheck " +
+			"maxConcurrentSnapSyncs maxConcurrentDiffSyncs maxTimeToWaitForEpoch",
 		otherInside: "preAllocSize fsync.warningthresholdms maxResponseCacheSize maxGetChildrenResponseCacheSize serverCnxnFactory " +
 			"flushDelay maxWriteQueuePollTime maxBatchSize intBufferStartingSizeBytes watchManagerName bitHashCacheSize fastFormat " +
 			"maxInProcessingDeadWatchers snapshotSizeFactor fips-mode throttledOpWaitTime throttled_op_wait_time largeRequestMaxBytes largeRequestThreshold serializeLastProcessedZxid.enabled txnLogSizeLimitInKb " +
-			"clientPortListenBacklog znode.container.maxPerMinute jute.maxbuffer.extrasize",
+			"clientPortListenBacklog znode.container.maxPerMinute jute.maxbuffer.extrasize " +
+			"advancedFlowControlEnabled outstandingHandshake.limit ssl.sslProvider " +
+			"connectionMaxTokens connectionTokenFillTime connectionTokenFillCount connectionFreezeTime " +
+			"connectionDropIncrease connectionDropDecrease connectionDecreaseRatio",
 		noKerberos: "kinit requireKerberosConfig security.auth_to_local",
-		forClients: "client.secure clientCnxnSocket clientTcpKeepAlive disableAutoWatchReset request.timeout server.principal server.realm",
-		notNeeded:  "forceSnapshotSync client.certReload IPAuthenticationProvider.usexforwardedfor",
+		forClients: "client.secure clientCnxnSocket disableAutoWatchReset request.timeout server.principal server.realm",
+		notNeeded: "forceSnapshotSync client.certReload clientTcpKeepAlive " +
+			"IPAuthenticationProvider.usexforwardedfor",
 	} {
 		for key := range strings.FieldsSeq(list) {
 			i.exact[key] = why

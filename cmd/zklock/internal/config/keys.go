@@ -174,7 +174,9 @@ func authKeys() map[string]setter {
 			return err
 		},
 		"ensembleAuthName": func(c *ServerConfig, _ int, value string) error {
-			c.Server.EnsembleNames = words(value)
+			if c.Server.EnsembleNames = words(value); c.Server.EnsembleNames == nil {
+				return errors.New("it names no ensemble: ZooKeeper then refuses every client that names one")
+			}
 			return nil
 		},
 		"letAnySaslUserDoX": func(*ServerConfig, int, string) error {

@@ -64,7 +64,8 @@ func (j *JavaTLS) Set(key, value string) (known bool, err error) {
 	case "ssl.ciphersuites":
 		j.suites, err = cipherSuites(value)
 	case "ssl.crl", "ssl.ocsp":
-		if strings.EqualFold(value, "true") {
+		var on bool
+		if on, err = boolean(value); on {
 			err = errors.New("this server does not check revocation: set it to false, and use short-lived certificates")
 		}
 	case "ssl.context.supplier.class":
@@ -73,8 +74,9 @@ func (j *JavaTLS) Set(key, value string) (known bool, err error) {
 		if value != "" && value != "x509" {
 			err = fmt.Errorf("%+q is not supported: this server checks clients' certificates with the scheme x509", value)
 		}
-	case "ssl.hostnameVerification", "ssl.clientHostnameVerification":
-		if strings.EqualFold(value, "true") {
+	case "ssl.hostnameVerification", "ssl.clientHostnameVerification", "ssl.allowReverseDnsLookup":
+		var on bool
+		if on, err = boolean(value); on {
 			j.warnings = append(j.warnings, key+" has no effect: this server does not look up the names in clients' certificates")
 		}
 	case "ssl.handshakeDetectionTimeoutMillis":
