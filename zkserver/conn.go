@@ -81,6 +81,7 @@ type blockingIO struct {
 	notEmpty   sync.Cond // the writer waits for this while the outbox is empty
 	halfOpen   halfOpen
 	reads      int           // used only by the reader, see Read
+	turnBegan  time.Time     // likewise
 	yields     chan struct{} // the server's
 	clientCert *clientCert   // guarded by the connection's mu; nil unless TLSFiles.CutClients is set
 

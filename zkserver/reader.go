@@ -51,14 +51,22 @@ func (c *conn) read() bool {
 }
 
 // readsPerTurn is how many reads may follow each other before other goroutines run. Over TLS,
-// one takes up to about 10 us, and more if the client changes keys.
-const readsPerTurn = 8
+// one takes up to about 10 us, and more if the client changes keys. If that many take busyTime or
+// longer, they waited for the client.
+const (
+	readsPerTurn = 8
+	busyTime     = 10 * time.Millisecond
+)
 
 // Read reads for the connection's reader. The client may send so fast that no read waits.
 // Go interrupts such a goroutine only after 10 ms, and the loop would wait for all of them.
+// The reader of a client that sends less does not yield: it would wait for all busy ones.
 func (b *blockingIO) Read(p []byte) (int, error) {
 	if b.reads++; b.reads%readsPerTurn == 0 {
-		yield(b.yields)
+		if time.Since(b.turnBegan) < busyTime {
+			yield(b.yields)
+		}
+		b.turnBegan = time.Now()
 	}
 	return b.nc.Read(p)
 }

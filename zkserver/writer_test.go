@@ -162,16 +162,44 @@ func TestBusyConnectionsYield(t *testing.T) {
 	}
 }
 
+// TestOnlyBusyConnectionsYield: a connection whose client sends now and then does not wait for those
+// that take turns to yield.
+func TestOnlyBusyConnectionsYield(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{yields: make(chan struct{}, 1)}
+		s.yields <- struct{}{} // another connection has its turn
+		var all sync.WaitGroup
+		var done [2]atomic.Bool
+		for i, pause := range []time.Duration{0, time.Second} {
+			c := newConn(s, 0, &busyConn{reads: 10 * readsPerTurn, pause: pause}, peer{}, false)
+			all.Go(func() {
+				_, _ = io.Copy(io.Discard, bufio.NewReaderSize(c.blockingIO, 16))
+				done[i].Store(true)
+			})
+		}
+		time.Sleep(time.Minute * readsPerTurn)
+		if done[0].Load() || !done[1].Load() {
+			t.Errorf("the busy one has read all: %v, the other one: %v", done[0].Load(), done[1].Load())
+		}
+		<-s.yields
+		all.Wait()
+	})
+}
+
 // busyConn is a connection that never waits: it has so many bytes to read, one at a time, and
 // takes all that is written.
 type busyConn struct {
 	net.Conn
 	reads int
+	pause time.Duration // before each of them, if it waits all the same
 }
 
 func (c *busyConn) Read(b []byte) (int, error) {
 	if c.reads == 0 {
 		return 0, io.EOF
+	}
+	if c.pause > 0 {
+		time.Sleep(c.pause)
 	}
 	c.reads--
 	return 1, nil
