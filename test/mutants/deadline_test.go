@@ -241,7 +241,7 @@ func deadlineMutants() []Mutant {
 					Before: `if d, proven := c.deadline.At(); proven {`,
 					After:  `if d, proven := c.deadline.At(); proven && false {`},
 			},
-			Suite: property, Test: "TestStorms",
+			Suite: property, Test: "TestRandomHistories",
 			Says: heldWithout,
 		},
 		{

@@ -66,7 +66,7 @@ func grantMutants() []Mutant {
 					After: `	if kind == Changed {
 		delete`},
 			},
-			Suite: property, Test: "TestSoleUse",
+			Suite: property, Test: "TestRandomHistoriesOfSoleUse",
 			Says: `was granted, and .* is ahead|hold /q/a`,
 		},
 		{
@@ -325,7 +325,7 @@ func grantMutants() []Mutant {
 					Before: `	if p.clearance != clearedAlone || !p.waited || p.kind() != Exclusive ||`,
 					After:  `	if !p.waited || p.role == leases ||`},
 			},
-			Suite: property, Test: "TestMarkStorm",
+			Suite: property, Test: "TestRandomHistoriesWithMarks",
 			Says: `hold /q/a`,
 		},
 		{
