@@ -51,7 +51,7 @@ func TestProof(t *testing.T) {
 		name     string
 		identity identity
 		env      map[string]string
-		auth     string // joined by commas
+		auth     string // separated by commas
 		sasl     string
 		err      error
 	}{
