@@ -159,7 +159,7 @@ func grantMutants() []Mutant {
 		case true:
 		case r.Failed < 0 || r.Failed >= len(nodes): // no entry's fault: the next one will tell`},
 			},
-			Suite: bubble, Test: "TestManyLocks",
+			Suite: bubble, Test: "TestOneHeartbeatCoversAllEntries",
 			Says: `hold \d+: <nil>`,
 		},
 		{
