@@ -73,7 +73,7 @@ type fakeProcess struct {
 	mu      sync.Mutex
 	log     []string
 	obeys   bool          // exits on TERM
-	left    int           // processes that outlive the command: 0 for none, or what ends them, below
+	left    int           // what ends the processes that outlive the command; 0 for none
 	lasts   time.Duration // the time that they take to end
 	listErr error         // the error of listing them
 	until   time.Duration // the last time that TERM may take
