@@ -158,8 +158,8 @@ func (m *model) lifetime() {
 	}
 }
 
-// TestModel runs many logs through crashes, disk failures, and restarts.
-func TestModel(t *testing.T) {
+// TestRandomCrashes runs many logs through crashes, disk failures, and restarts.
+func TestRandomCrashes(t *testing.T) {
 	seeds := uint64(1500)
 	if testing.Short() || raced {
 		seeds = 150
@@ -184,8 +184,8 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestModelReplays checks that a seed gives the same disk each time.
-func TestModelReplays(t *testing.T) {
+// TestRandomCrashesReplay checks that a seed gives the same disk each time.
+func TestRandomCrashesReplay(t *testing.T) {
 	run := func() (names []string, ops int) {
 		m := newModel(t, 77)
 		for range 8 {
