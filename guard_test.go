@@ -182,9 +182,9 @@ func TestGuardWhileClosing(t *testing.T) {
 	})
 }
 
-// TestGuardInSilence checks that a guard without an answer ends with the connection,
+// TestGuardWithSilentServers checks that a guard without an answer ends with the connection,
 // and the hold at its deadline.
-func TestGuardInSilence(t *testing.T) {
+func TestGuardWithSilentServers(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t, dial(t, srv).Mutex("a"))
 		srv.Blackhole(true)

@@ -325,10 +325,10 @@ func TestHandOverNextToReader(t *testing.T) {
 	}
 }
 
-// TestSilence checks that, if the servers are silent, the hold reports its loss before the server
-// grants the lock to another client, and that the server does so within the session timeout and
-// 100 ms.
-func TestSilence(t *testing.T) {
+// TestHoldEndsInTimeIfServersAreSilent checks that, if the servers are silent, the hold reports
+// its loss before the server grants the lock to another client, and that the server does so
+// within the session timeout and 100 ms.
+func TestHoldEndsInTimeIfServersAreSilent(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t, dial(t, srv).Mutex("silence"))
 		time.Sleep(10 * timeout) // heartbeats extend the deadline
@@ -356,9 +356,9 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestSuspend checks that the first check after a suspend reports the loss, before any
+// TestSuspendEndsHold checks that the first check after a suspend reports the loss, before any
 // goroutine or timer could have run.
-func TestSuspend(t *testing.T) {
+func TestSuspendEndsHold(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t, dial(t, srv).Mutex("suspend"))
 		if h.Err() != nil {
@@ -458,8 +458,8 @@ func TestReleaseReportsEndedSession(t *testing.T) {
 	})
 }
 
-// TestJeopardy checks that an overdue heartbeat is reported, and its recovery.
-func TestJeopardy(t *testing.T) {
+// TestOverdueHeartbeatIsReported checks that an overdue heartbeat is reported, and its recovery.
+func TestOverdueHeartbeatIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		told := make(chan error, 10)
 		c := dialWith(t, srv, zklock.Options{

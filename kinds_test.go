@@ -108,8 +108,9 @@ func TestPermitsDontDeadlock(t *testing.T) {
 	})
 }
 
-// TestTriesAtTheGate checks that simultaneous tries get their permits if there are enough.
-func TestTriesAtTheGate(t *testing.T) {
+// TestSimultaneousTriesGetPermits checks that simultaneous tries get their permits if there are
+// enough.
+func TestSimultaneousTriesGetPermits(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		clients := []*zklock.Client{dial(t, srv), dial(t, srv), dial(t, srv)}
 		srv.Delay(5 * time.Millisecond)

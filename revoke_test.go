@@ -102,9 +102,9 @@ func TestRevoke(t *testing.T) {
 	})
 }
 
-// TestRevokedBefore checks that a holder that watches late still receives the release
+// TestRevokeBeforeHolderWatches checks that a holder that watches late still receives the release
 // request, and that a waiter receives it only after it is granted.
-func TestRevokedBefore(t *testing.T) {
+func TestRevokeBeforeHolderWatches(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, asker := dial(t, srv), dial(t, srv)
 		h := acquire(t, c.Mutex("a"))
