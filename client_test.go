@@ -22,14 +22,14 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestInvalidOptions checks that options that Dial refuses make the locks of a client
-// on a shared session fail. A drift below zero would put deadlines after the expiry.
+// TestInvalidOptions checks that options that Dial refuses also make the locks of a client on a
+// shared session fail. A negative drift would put deadlines after the expiry.
 func TestInvalidOptions(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		shared := srv.Dial(t)
 		for _, o := range []*zklock.Options{
 			{ClockDrift: -0.01}, {ClockDrift: 0.5}, {ClockDrift: math.NaN()}, {ClockDrift: math.Inf(1)},
-			{ServerTick: shared.SessionTimeout() + 1}, // no heartbeat would prolong a hold
+			{ServerTick: shared.SessionTimeout() + 1}, // no heartbeat would extend a hold
 		} {
 			c := zklock.New(shared, o)
 			if _, err := c.Mutex("options").Acquire(t.Context()); !errors.Is(err, zklock.ErrInvalidOptions) {
@@ -53,8 +53,8 @@ func TestOptionsAreCopied(t *testing.T) {
 	})
 }
 
-// undeletable creates a lock's znode below which only the user "root" may delete, and
-// returns that user's client.
+// undeletable creates the znode of a lock whose entries only the user "root" may delete, and
+// returns a client of that user.
 func undeletable(t *testing.T, srv *zktest.Server, path string) *zk.Client {
 	t.Helper()
 	root := dialZK(t, srv, zk.Auth{Scheme: "digest", Data: []byte("root:secret")})
@@ -63,9 +63,8 @@ func undeletable(t *testing.T, srv *zktest.Server, path string) *zk.Client {
 	return root
 }
 
-// TestCloseRepeatsRefusedDeletes checks that a closing client on a shared session
-// repeats the deletes that the servers refused at first, and returns an error if they
-// fail.
+// TestCloseRepeatsRefusedDeletes checks that Close of a client on a shared session repeats
+// deletes that the servers refuse, and returns an error if they still fail.
 func TestCloseRepeatsRefusedDeletes(t *testing.T) {
 	for _, permitted := range []bool{true, false} {
 		bubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -82,7 +81,7 @@ func TestCloseRepeatsRefusedDeletes(t *testing.T) {
 				t.Fatalf("a release that is refused: %v", err)
 			}
 			if permitted {
-				time.AfterFunc(time.Second, func() { // within the close, on the bubble's clock
+				time.AfterFunc(time.Second, func() { // during Close, on the bubble's clock
 					if _, err := root.SetACL(t.Context(), path, zk.OpenACL(), -1); err != nil {
 						t.Error(err)
 					}
@@ -97,9 +96,9 @@ func TestCloseRepeatsRefusedDeletes(t *testing.T) {
 	}
 }
 
-// TestCloseTwice checks that a second Close returns when the first one has ended, with
-// its outcome.
-func TestCloseTwice(t *testing.T) {
+// TestSecondCloseWaitsForFirst checks that a second Close returns the outcome of the first one,
+// when that has ended.
+func TestSecondCloseWaitsForFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c, l := dial(t, srv), dial(t, srv).Mutex("twice")
 		acquire(t, c.Mutex("twice"))
@@ -123,9 +122,9 @@ func TestCloseTwice(t *testing.T) {
 	})
 }
 
-// TestReconnects checks that connections that break now and then lose no hold and no
-// place in the queue.
-func TestReconnects(t *testing.T) {
+// TestHoldsSurviveBrokenConnections checks that broken connections end no hold, and that waiters
+// keep their place in the queue.
+func TestHoldsSurviveBrokenConnections(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		l, other := dial(t, srv).Mutex("cut"), dial(t, srv).Mutex("cut")
 		last := int64(0)
@@ -151,8 +150,7 @@ func TestReconnects(t *testing.T) {
 	})
 }
 
-// TestAuthFailure checks that wrong credentials end Dial at once, with a permanent
-// error.
+// TestAuthFailure checks that wrong credentials fail Dial at once, with a permanent error.
 func TestAuthFailure(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{
@@ -164,9 +162,9 @@ func TestAuthFailure(t *testing.T) {
 	})
 }
 
-// TestBadOptions checks that bad options are refused with a reason, before the client
-// connects.
-func TestBadOptions(t *testing.T) {
+// TestDialRefusesInvalidOptions checks that invalid options are refused with a reason, before the
+// client connects.
+func TestDialRefusesInvalidOptions(t *testing.T) {
 	never := func(context.Context, string, string) (net.Conn, error) {
 		t.Error("dialled")
 		return nil, errors.New("never")
@@ -323,8 +321,8 @@ func TestSyncHeartbeatReconnects(t *testing.T) {
 	})
 }
 
-// TestSyncHeartbeatRefused checks that the option is refused where its assumption does
-// not hold: if the tick is not known, and in sessions of less than four ticks.
+// TestSyncHeartbeatRefused checks that the option is refused if the tick is unknown, or the
+// session is shorter than four ticks.
 func TestSyncHeartbeatRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		for name, o := range map[string]zklock.Options{
@@ -369,10 +367,9 @@ func TestSyncHeartbeatTooShort(t *testing.T) {
 	})
 }
 
-// TestResumptionIsNoProof checks that a resumed session proves nothing if no write is
-// answered: the server may be a deposed leader that has not noticed. The hold ends at
-// its old deadline, however often the session is resumed, and the first answered write
-// keeps it.
+// TestResumptionIsNoProof checks that a resumed session proves nothing without an answered write:
+// the server may be a deposed leader that has not noticed. The hold ends at its old deadline,
+// however often the session is resumed. The first answered write extends it.
 func TestResumptionIsNoProof(t *testing.T) {
 	for name, o := range map[string]zklock.Options{"quorum writes": {}, "sync": syncHeartbeat()} {
 		t.Run(name, func(t *testing.T) {
@@ -382,7 +379,7 @@ func TestResumptionIsNoProof(t *testing.T) {
 				time.Sleep(2 * timeout)
 				mute := srv.DropRequest(zktest.Match{Op: "multi", Times: -1})
 				srv.CutConnections()
-				synctest.Wait() // an answer of before the cut may still extend the hold
+				synctest.Wait() // an answer from before the cut may still extend the hold
 				begun, left := time.Now(), h.Remaining()
 				for h.Err() == nil && time.Since(begun) < 10*timeout {
 					time.Sleep(timeout / 6)
@@ -404,10 +401,10 @@ func TestResumptionIsNoProof(t *testing.T) {
 	}
 }
 
-// TestCloseOfKinds checks that Close ends holds of every kind and those re-entered
-// under them, fails all waiters, reports the end of each hold once, and leaves no
-// entries, on the client's own session and on a shared one.
-func TestCloseOfKinds(t *testing.T) {
+// TestCloseEndsEveryKindOfHold checks that Close also ends re-entered holds, fails all waiters,
+// reports the end of each hold once, and leaves no entries, on its own session and on a shared
+// one.
+func TestCloseEndsEveryKindOfHold(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {
 			told := &ends{begun: map[string]int{}, ended: map[string]int{}}
@@ -426,13 +423,13 @@ func TestCloseOfKinds(t *testing.T) {
 				holds = append(holds, acquire(t, l))
 			}
 			ctx := under(t, holds[0])
-			holds = append(holds, again(t, holds[0], c.Mutex("a").Reentrant()))
+			holds = append(holds, reenter(t, holds[0], c.Mutex("a").Reentrant()))
 			failed := make(chan error, 10)
 			for _, l := range []*zklock.Lock{
 				c.Mutex("blocked").Reentrant(), zklock.All(c.Mutex("blocked"), c.Mutex("free")), zklock.All(c.Mutex("blocked"), c.Mutex("ahead")).InOrder(),
 				c.Semaphore("s", 3).Permits(3), c.NodeLock("n"), c.RWMutex("b").Writer(), c.Mutex("l").LocalHandoff(5), c.Mutex("l").LocalHandoff(5),
 			} {
-				go func() { // ends with the close
+				go func() { // ends with Close
 					h, err := l.Acquire(context.WithoutCancel(ctx))
 					if h != nil {
 						t.Errorf("%s was granted", l)
@@ -475,22 +472,21 @@ func TestCloseOfKinds(t *testing.T) {
 	}
 }
 
-// TestDiskFails checks that, when the server's disk is full or fails, a hold ends at
-// its deadline, waiters continue to wait, and no other client is granted the lock.
-// After the disk is repaired and the server restarted, the waiter is granted, with a
-// higher token.
-func TestDiskFails(t *testing.T) {
+// TestNoGrantWhileDiskFails checks that, while the disk of the server is full or fails, a hold
+// ends at its deadline, and no client is granted the lock. After a repair and a restart, the
+// waiter is granted with a higher token.
+func TestNoGrantWhileDiskFails(t *testing.T) {
 	for name, fail := range map[string]func(*zktest.Server, testing.TB){
 		"full": (*zktest.Server).FillDisk,
 		"EIO":  func(s *zktest.Server, t testing.TB) { s.FailDisk(t, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) { holdOnSickDisk(t, srv, fail) })
+			bubble(t, func(t *testing.T, srv *zktest.Server) { holdWhileDiskFails(t, srv, fail) })
 		})
 	}
 }
 
-func holdOnSickDisk(t *testing.T, srv *zktest.Server, fail func(*zktest.Server, testing.TB)) {
+func holdWhileDiskFails(t *testing.T, srv *zktest.Server, fail func(*zktest.Server, testing.TB)) {
 	holder, waiter := dial(t, srv), dial(t, srv)
 	held := acquire(t, holder.Mutex("disk"))
 	granted := make(chan *zklock.Hold, 1)
@@ -504,7 +500,7 @@ func holdOnSickDisk(t *testing.T, srv *zktest.Server, fail func(*zktest.Server, 
 	synctest.Wait()
 	fail(srv, t)
 	began := time.Now()
-	// What the clients write next, if only to live, finds the disk.
+	// The next write of a client fails, also that of a heartbeat.
 	select {
 	case <-held.Done():
 	case <-granted:
@@ -548,7 +544,7 @@ func holdOnSickDisk(t *testing.T, srv *zktest.Server, fail func(*zktest.Server, 
 	}
 }
 
-// ends counts for each hold how often hooks reported its begin and its end.
+// ends counts how often hooks reported the begin and the end of each hold.
 type ends struct {
 	mu    sync.Mutex // guards what follows
 	begun map[string]int
@@ -571,15 +567,15 @@ func (e *ends) options(client int) zklock.Options {
 	}
 }
 
-// TestTickIsLearned checks when a client asks for the servers' tick: once it has lived for
-// a session timeout, and again on each later connection. Until it knows the tick, and if
-// the server refuses the connection, it takes a quarter of the timeout for half a tick.
+// TestTickIsLearned checks that a client asks for the servers' tick when it has existed for a
+// session timeout, and again on each later connection. Until it knows the tick, and if the server
+// refuses the connection, it takes a quarter of the timeout for half a tick.
 func TestTickIsLearned(t *testing.T) {
 	const timeout = 20 * time.Second
 	for name, row := range map[string]struct {
 		words    []string
-		attempts int64 // connections to ask once
-		sessions int64 // of those
+		attempts int64 // connections for one question
+		sessions int64 // sessions of these connections
 	}{
 		"conf":    {[]string{"*"}, 1, 0},
 		"session": {[]string{"srvr"}, 2, 1},
@@ -590,7 +586,7 @@ func TestTickIsLearned(t *testing.T) {
 					o.FourLetterWords, o.TickTime, o.MinSessionTimeout, o.MaxSessionTimeout = row.words, 2*time.Second, 0, 0
 				})
 				var dials atomic.Int64
-				var refuse atomic.Bool // every connection but the first
+				var refuse atomic.Bool // refuses all connections except the first
 				c := dialWith(t, srv, zklock.Options{
 					SessionTimeout: timeout,
 					DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -601,8 +597,8 @@ func TestTickIsLearned(t *testing.T) {
 					},
 				})
 				zxid := srv.Server().Stats().Zxid
-				// check checks, over an eighth of the timeout, how long the hold lasts if the
-				// servers fall silent, and counts what the client did before.
+				// check measures the remaining time of the hold if the servers are silent for an
+				// eighth of the timeout, and counts the requests of the client before.
 				check := func(what string, h *zklock.Hold, known bool, connections int64) {
 					t.Helper()
 					if n := dials.Swap(0); n != connections {
@@ -645,9 +641,8 @@ func TestTickIsLearned(t *testing.T) {
 	}
 }
 
-// TestWatchLimitFailsAcquires checks that acquires that need more watches than the servers
-// grant a connection fail with that error, and that the holds of the client keep their
-// connection.
+// TestWatchLimitFailsAcquires checks that an acquire that exceeds the limit of watches of a
+// connection fails with that error, and that the holds of the client keep their connection.
 func TestWatchLimitFailsAcquires(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *zktest.Server) {
 		srv := zktest.Start(t, func(o *zkserver.Options) { o.MaxWatchesPerConn = 4 })
@@ -711,9 +706,9 @@ func TestAcquireNamesReadOnlyServer(t *testing.T) {
 	})
 }
 
-// TestReasonOfNoConnection checks that the error of an acquire and Health say why there is
-// no connection, until there is one again.
-func TestReasonOfNoConnection(t *testing.T) {
+// TestErrorsSayWhyThereIsNoConnection checks the error of an acquire, and Health, until the
+// client connects again.
+func TestErrorsSayWhyThereIsNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		c := dial(t, srv)

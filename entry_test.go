@@ -18,8 +18,8 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// TestOwnerData checks that written data are read again, with and without data that
-// other clients add.
+// TestOwnerData checks that written data can be read, with and without data that other clients
+// add.
 func TestOwnerData(t *testing.T) {
 	want := Owner{Host: "web1", PID: 4711, User: "ann", Command: "report", Since: time.Unix(1700000000, 0).UTC(), Version: "zklock " + Version, Token: 1 << 40}
 	data, err := want.encode()
@@ -57,8 +57,7 @@ func TestOwnerData(t *testing.T) {
 	}
 }
 
-// decodedByEarlierVersion reports whether the versions before values existed take data for
-// their own.
+// decodedByEarlierVersion reports whether versions without values recognize data as theirs.
 func decodedByEarlierVersion(data []byte) bool {
 	var own struct {
 		Owner
@@ -73,9 +72,9 @@ func decodedByEarlierVersion(data []byte) bool {
 	return d.Decode(&own) == nil || json.Unmarshal(data, &own.Owner) == nil && strings.HasPrefix(own.Version, "zklock ")
 }
 
-// TestValueData checks that a value is read as it was written, next to any owner, an id, and
-// a release request, and that earlier versions of this package still know the entry as
-// zklock's. If they did not, their readers would fail next to it.
+// TestValueData checks that a value can be read next to any owner, an ID, and a release request,
+// and that earlier versions of this package recognize the entry as zklock's. Otherwise, their
+// readers would fail next to it.
 func TestValueData(t *testing.T) {
 	request := ReleaseRequest{By: currentProcess(), Reason: "maintenance"}.encode()
 	for _, value := range []string{
@@ -123,15 +122,14 @@ func TestValueData(t *testing.T) {
 	}
 }
 
-// FuzzOwnerData checks that, whatever a znode contains, nothing unprintable is shown,
-// and that a release request adds its mark and keeps the other data, of zklock's
-// entries and of others.
+// FuzzOwnerData checks that no data of a znode are shown unescaped, and that a release request
+// adds its mark and keeps the other data.
 func FuzzOwnerData(f *testing.F) {
 	for _, s := range []string{"", "{}", `{ "host":"a"}`, `{"pid":1}`, "__REVOKE__", `{"revoke":true}`, "\x1b[2J\xff", `{"host":"\u001b"}`, "{} ", "{}}", `{"Version":"zklock 9","x":{}}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > maxOwnerSize { // with a release request it could become too long to be ours
+		if len(data) > maxOwnerSize { // a release request could make it too long for zklock's data
 			return
 		}
 		o, text := parseOwner(data)
@@ -155,36 +153,36 @@ func FuzzOwnerData(f *testing.F) {
 	})
 }
 
-func TestOwnerForm(t *testing.T) {
+func TestOwnerTemplateMatchesEncode(t *testing.T) {
 	for _, o := range []Owner{
 		currentProcess(),
 		{},
 		{Host: `a"since":"1970-01-01T00:00:00Z"`, Command: "<&>\u2028", Version: "v"},
 		{Version: strings.Repeat("x", maxOwnerSize-100)},
 	} {
-		form := newOwnerTemplate(o)
+		template := newOwnerTemplate(o)
 		for _, at := range []time.Time{
 			time.Now(), time.Now().Round(time.Millisecond), time.Unix(1, 0).UTC(), time.Unix(1e9, 120e6).In(time.FixedZone("", -3600*11-1800)),
 			{}, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(1, 0).In(time.FixedZone("", 77)),
 		} {
 			o.Since = at
 			want, _ := o.encode()
-			if got := form.encode(at); got != nil && string(got) != string(want) {
+			if got := template.encode(at); got != nil && string(got) != string(want) {
 				t.Errorf("%s, want %s", got, want)
 			} else if got == nil && at.Year() == time.Now().Year() && len(want) < maxOwnerSize/2 {
-				t.Errorf("no form for %s", want)
+				t.Errorf("no template for %s", want)
 			}
 		}
 	}
-	if form := newOwnerTemplate(Owner{Command: strings.Repeat("x", maxOwnerSize)}); form.encode(time.Now()) != nil {
-		t.Error("what is too large has a form")
+	if template := newOwnerTemplate(Owner{Command: strings.Repeat("x", maxOwnerSize)}); template.encode(time.Now()) != nil {
+		t.Error("too large data have a template")
 	}
 }
 
-// TestLayoutsTellEntriesApart checks that, in any valid layout with any valid names,
-// each lock's entries are read as what they are, and that two locks in one parent never
-// take each other's entries for their own or for damaged ones.
-func TestLayoutsTellEntriesApart(t *testing.T) {
+// TestLayoutsDistinguishEntries checks that, in any valid layout with any valid names, the
+// entries of each lock are recognized, and that two locks in one parent never take the entries of
+// each other for theirs.
+func TestLayoutsDistinguishEntries(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	word := func(most int) string {
 		b := make([]byte, r.IntN(most+1))
@@ -229,12 +227,12 @@ func TestLayoutsTellEntriesApart(t *testing.T) {
 		}
 	}
 	if layouts < 1000 || pairs < 1000 {
-		t.Errorf("%d layouts, %d pairs: this shows nothing", layouts, pairs)
+		t.Errorf("%d layouts, %d pairs: this tests nothing", layouts, pairs)
 	}
 	t.Logf("%d layouts, %d pairs", layouts, pairs)
 }
 
-// readers returns n entries of readers, all found except every third.
+// readers returns n entries of readers. Every third one is missing in found.
 func readers(n int) (entries []queue.Entry, found map[string]Entry) {
 	found = make(map[string]Entry, n)
 	for i := range n {
@@ -247,7 +245,7 @@ func readers(n int) (entries []queue.Entry, found map[string]Entry) {
 	return entries, found
 }
 
-func TestRemoveGone(t *testing.T) {
+func TestRemoveGoneEntries(t *testing.T) {
 	entries, found := readers(12)
 	left, ok := removeGone(entries, 6, found)
 	if !ok || len(left) != 10 || left[0].Name != entries[1].Name || left[4].Name != entries[6].Name {
@@ -265,8 +263,8 @@ func TestRemoveGone(t *testing.T) {
 	}
 }
 
-// TestUnwatchAsksWhetherServersRemoveWatches checks that a client removes watches only after
-// an answer that proves that /zookeeper/config exists. An ACL may forbid to read it.
+// TestUnwatchAsksWhetherServersRemoveWatches checks that a client removes watches only after an
+// answer that proves that /zookeeper/config exists. An ACL may forbid reading it.
 func TestUnwatchAsksWhetherServersRemoveWatches(t *testing.T) {
 	for err, proves := range map[error]bool{nil: true, zk.ErrNoAuth: true, zk.ErrNoNode: false, zk.ErrConnectionLost: false} {
 		f := &pendingRequest{client: new(Client), request: queue.Request{Kind: queue.Unwatch, Path: "/a"}}

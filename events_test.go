@@ -15,26 +15,25 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// journal records what a client's hooks receive, by the names in the contexts of the
-// acquires.
+// journal records the events of hooks, with the names in the contexts of the acquires.
 type journal struct {
 	t       *testing.T
 	mu      sync.Mutex // guards what follows
 	lines   []string
-	events  []zklock.Event // those of lines
+	events  []zklock.Event // the events of lines
 	numbers map[string]uint64
 }
 
 type acquirer struct{}
 
-// as returns a context for an acquire with a name.
-func as(ctx context.Context, name string) context.Context {
+// withName returns a context for an acquire with a name.
+func withName(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, acquirer{}, name)
 }
 
 func newJournal(t *testing.T) *journal { return &journal{t: t, numbers: map[string]uint64{}} }
 
-// hooks returns options whose hooks write.
+// hooks returns options with hooks that record their events.
 func (j *journal) hooks() zklock.Options {
 	return zklock.Options{
 		OnWait: j.note("wait"), OnAcquire: j.note("acquire"), OnFail: j.note("fail"),
@@ -73,15 +72,15 @@ func (j *journal) note(what string) func(zklock.Event) {
 	}
 }
 
-// told waits until all goroutines are blocked, and returns the events since its last call,
-// which must be these.
-func (j *journal) told(want ...string) []zklock.Event {
+// want waits until all goroutines are blocked. It returns the events since the last call, and
+// checks their lines.
+func (j *journal) want(want ...string) []zklock.Event {
 	j.t.Helper()
 	synctest.Wait()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if fmt.Sprintf("%q", j.lines) != fmt.Sprintf("%q", want) {
-		j.t.Errorf("told %q\nwant %q", j.lines, want)
+		j.t.Errorf("events %q\nwant %q", j.lines, want)
 	}
 	events := j.events
 	j.lines, j.events = nil, nil
@@ -91,10 +90,10 @@ func (j *journal) told(want ...string) []zklock.Event {
 	return events
 }
 
-// TestEventsOfLocals checks that the hooks report each acquire of a local handoff like
-// any other: that it waits, also in the queue of its own client, that it holds,
-// although another acquire created the znode, and how it ended.
-func TestEventsOfLocals(t *testing.T) {
+// TestEventsOfLocalHandoff checks that the hooks report each acquire of a local handoff like any
+// other: its wait, also in the queue of its own client; its hold, although another acquire
+// created the znode; and its end.
+func TestEventsOfLocalHandoff(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		j := newJournal(t)
 		o := j.hooks()
@@ -103,45 +102,45 @@ func TestEventsOfLocals(t *testing.T) {
 		l := c.Mutex("local").LocalHandoff(2)
 		strange := acquire(t, dial(t, srv).Mutex("local"))
 
-		// first is in the lock's queue, and the next acquires are after it in the client's.
-		ctx, cancel := context.WithCancel(as(t.Context(), "first"))
+		// first is in the queue of the lock. The next acquires are in the client's own queue.
+		ctx, cancel := context.WithCancel(withName(t.Context(), "first"))
 		defer cancel()
 		waiting(t, ctx, l)
-		e := j.told("wait first after 1")[0]
+		e := j.want("wait first after 1")[0]
 		if e.Blocker.Node != strange.Node() {
 			t.Errorf("first waits for %+v", e.Blocker)
 		}
 		time.Sleep(time.Second)
-		second := waiting(t, as(t.Context(), "second"), l)
-		third := waiting(t, as(t.Context(), "third"), l)
-		for _, e := range j.told("wait second after 2", "wait third after 3") {
+		second := waiting(t, withName(t.Context(), "second"), l)
+		third := waiting(t, withName(t.Context(), "third"), l)
+		for _, e := range j.want("wait second after 2", "wait third after 3") {
 			if b := e.Blocker; b.Path != l.Path() || b.Owner.String() != "mine:7" || b.Owner.Since.IsZero() || b.Node != "" || b.Mode != zklock.Exclusive || e.Duration != 0 || e.Mode != zklock.Exclusive {
-				t.Errorf("in line: %+v", e)
+				t.Errorf("in the queue: %+v", e)
 			}
 		}
 		if h := c.Health(); h.Waiting != 3 || h.Holds != 0 {
 			t.Errorf("three wait: %+v", h)
 		}
 
-		// Its place in the queue goes to second.
+		// second gets the entry of first.
 		cancel()
-		e = j.told("fail first", "wait second after 1")[1]
+		e = j.want("fail first", "wait second after 1")[1]
 		if e.Blocker.Node != strange.Node() || e.Duration != 0 {
 			t.Errorf("second waits for %+v since %v", e.Blocker, e.Duration)
 		}
 		time.Sleep(time.Second)
 		release(t, strange)
 		h := got(t, "second", second)
-		if e := j.told("acquire second")[0]; e.Token != h.Token() || e.Duration != time.Second {
+		if e := j.want("acquire second")[0]; e.Token != h.Token() || e.Duration != time.Second {
 			t.Errorf("second holds: %+v", e)
 		}
 
-		// A try fails, and fourth waits for the hold itself.
-		if _, err := l.TryAcquire(as(t.Context(), "try")); !errors.Is(err, zklock.ErrLocked) {
+		// A try fails, and fourth waits for the hold of its client.
+		if _, err := l.TryAcquire(withName(t.Context(), "try")); !errors.Is(err, zklock.ErrLocked) {
 			t.Error(err)
 		}
-		fourth := waiting(t, as(t.Context(), "fourth"), l)
-		events := j.told("fail try", "wait fourth after 2")
+		fourth := waiting(t, withName(t.Context(), "fourth"), l)
+		events := j.want("fail try", "wait fourth after 2")
 		if !errors.Is(events[0].Err, zklock.ErrLocked) {
 			t.Errorf("the try: %v", events[0].Err)
 		}
@@ -152,12 +151,12 @@ func TestEventsOfLocals(t *testing.T) {
 			t.Errorf("one holds, and two wait: %+v", got)
 		}
 
-		// The hold is passed on, and then the znode given back: two holds share it.
+		// The hold is handed off. Then its znode is deleted, while two holds use it.
 		time.Sleep(2 * time.Second)
 		srv.Delay(10 * time.Millisecond)
 		release(t, h)
 		next := got(t, "third", third)
-		events = j.told("release second held 2s", "acquire third")
+		events = j.want("release second held 2s", "acquire third")
 		if e := events[1]; e.Token != h.Token() || e.Duration != 3*time.Second {
 			t.Errorf("third holds: %+v", e)
 		}
@@ -165,9 +164,9 @@ func TestEventsOfLocals(t *testing.T) {
 		if err := next.ReleaseAsync(); err != nil {
 			t.Error(err)
 		}
-		j.told()
+		j.want()
 		last := <-fourth
-		events = j.told("release third held 3s", "acquire fourth")
+		events = j.want("release third held 3s", "acquire fourth")
 		if e := events[1]; e.Token != last.Token() || e.Token <= next.Token() || e.Duration != 5*time.Second+20*time.Millisecond {
 			t.Errorf("fourth holds: %+v", e)
 		}
@@ -176,15 +175,15 @@ func TestEventsOfLocals(t *testing.T) {
 		}
 		srv.Delay(0)
 
-		// A loss is the holder's, and the line begins anew.
-		last.Revoked() // by a watch, which tells of a deletion at once
-		fifth := waiting(t, as(t.Context(), "fifth"), l)
-		j.told("wait fifth after 1")
+		// A loss ends one hold, and the next acquire creates a new entry.
+		last.Revoked() // the watch reports a deletion at once
+		fifth := waiting(t, withName(t.Context(), "fifth"), l)
+		j.want("wait fifth after 1")
 		time.Sleep(time.Second)
 		remove(t, srv.Dial(t), last.Node())
 		<-last.Done()
 		release(t, <-fifth)
-		events = j.told("lost fourth held 1s", "acquire fifth", "release fifth")
+		events = j.want("lost fourth held 1s", "acquire fifth", "release fifth")
 		if !errors.Is(events[0].Err, zklock.ErrDeleted) {
 			t.Errorf("fourth was lost: %v", events[0].Err)
 		}
@@ -194,26 +193,25 @@ func TestEventsOfLocals(t *testing.T) {
 	})
 }
 
-// TestEventsOfClosedLocals checks that the waiters of a local handoff fail when the
-// client is closed.
-func TestEventsOfClosedLocals(t *testing.T) {
+// TestCloseFailsWaitersOfLocalHandoff checks the events of waiters when the client is closed.
+func TestCloseFailsWaitersOfLocalHandoff(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		j := newJournal(t)
 		o := j.hooks()
 		o.Anonymous = true
 		c := dialWith(t, srv, o)
 		l := c.Mutex("local").LocalHandoff(5)
-		acquireIn(t, as(t.Context(), "holder"), l)
+		acquireIn(t, withName(t.Context(), "holder"), l)
 		var all sync.WaitGroup
 		for i := range 2 {
 			all.Go(func() {
-				if _, err := l.Acquire(as(t.Context(), fmt.Sprint("waiter", i))); !errors.Is(err, zklock.ErrClosed) {
+				if _, err := l.Acquire(withName(t.Context(), fmt.Sprint("waiter", i))); !errors.Is(err, zklock.ErrClosed) {
 					t.Error(err)
 				}
 			})
 			synctest.Wait()
 		}
-		for _, e := range j.told("acquire holder", "wait waiter0 after 1", "wait waiter1 after 2") {
+		for _, e := range j.want("acquire holder", "wait waiter0 after 1", "wait waiter1 after 2") {
 			if e.Blocker.Owner != (zklock.Owner{}) {
 				t.Errorf("an anonymous client says %+v", e.Blocker)
 			}
@@ -223,7 +221,7 @@ func TestEventsOfClosedLocals(t *testing.T) {
 			t.Error(err)
 		}
 		all.Wait()
-		for _, e := range j.told("lost holder held 1s", "fail waiter0", "fail waiter1") {
+		for _, e := range j.want("lost holder held 1s", "fail waiter0", "fail waiter1") {
 			if !errors.Is(e.Err, zklock.ErrClosed) {
 				t.Errorf("closed: %v", e.Err)
 			}
@@ -231,70 +229,69 @@ func TestEventsOfClosedLocals(t *testing.T) {
 	})
 }
 
-// TestEventsOfHandOver checks that a hold that its client hands over in memory begins
-// at once. The hold before it lasted until its ReleaseAsync, and is reported as
-// released when the servers have confirmed it.
+// TestEventsOfHandOver checks that a hold that its client hands over in memory begins at once.
+// The previous hold ends with its ReleaseAsync, and is reported as released when the servers have
+// confirmed it.
 func TestEventsOfHandOver(t *testing.T) {
-	const way = 10 * time.Millisecond
+	const latency = 10 * time.Millisecond
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		j := newJournal(t)
 		c := dialWith(t, srv, j.hooks())
 		l := c.Mutex("memory")
-		first := acquireIn(t, as(t.Context(), "first"), l)
-		second := waiting(t, as(t.Context(), "second"), l)
-		third := waiting(t, as(t.Context(), "third"), l)
-		events := j.told("acquire first", "wait second after 1", "wait third after 2")
+		first := acquireIn(t, withName(t.Context(), "first"), l)
+		second := waiting(t, withName(t.Context(), "second"), l)
+		third := waiting(t, withName(t.Context(), "third"), l)
+		events := j.want("acquire first", "wait second after 1", "wait third after 2")
 		if e := events[1]; e.Blocker.Node != first.Node() || e.Blocker.Owner.PID == 0 {
 			t.Errorf("second waits for %+v", e.Blocker)
 		}
 		time.Sleep(time.Minute)
-		srv.Delay(way)
+		srv.Delay(latency)
 		if err := first.ReleaseAsync(); err != nil {
 			t.Error(err)
 		}
 		h := got(t, "second", second)
-		if e := j.told("acquire second")[0]; e.Token != h.Token() || e.Token <= first.Token() || e.Duration != time.Minute {
+		if e := j.want("acquire second")[0]; e.Token != h.Token() || e.Token <= first.Token() || e.Duration != time.Minute {
 			t.Errorf("second holds: %+v", e)
 		}
-		time.Sleep(2 * way)
-		if e := j.told("release first held 1m0s")[0]; e.Token != first.Token() || e.Duration != time.Minute+2*way {
+		time.Sleep(2 * latency)
+		if e := j.want("release first held 1m0s")[0]; e.Token != first.Token() || e.Duration != time.Minute+2*latency {
 			t.Errorf("first is released: %+v", e)
 		}
 		time.Sleep(time.Second)
 		release(t, h)
-		j.told("acquire third", "release second held 1.02s")
+		j.want("acquire third", "release second held 1.02s")
 		release(t, <-third)
-		j.told("release third held 20ms")
+		j.want("release third held 20ms")
 		srv.Delay(0)
 	})
 }
 
-// TestEventsOfReleaseAsync checks that a release that is sent with the next acquire is
-// reported when that acquire is granted, and that a release without a next acquire is
-// reported as well.
+// TestEventsOfReleaseAsync checks that a release that is sent with the next acquire is reported
+// at its grant, and that a release without a next acquire is reported too.
 func TestEventsOfReleaseAsync(t *testing.T) {
-	const way = 10 * time.Millisecond
+	const latency = 10 * time.Millisecond
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		j := newJournal(t)
 		c := dialWith(t, srv, j.hooks())
 		l := c.Mutex("async")
-		srv.Delay(way)
+		srv.Delay(latency)
 		for i, who := range []string{"a", "b", "c"} {
-			h := acquireIn(t, as(t.Context(), who), l)
+			h := acquireIn(t, withName(t.Context(), who), l)
 			if i > 0 {
 				before := string(rune('a' + i - 1))
-				j.told("release "+before+" held 1s", "acquire "+who)
+				j.want("release "+before+" held 1s", "acquire "+who)
 			} else {
-				j.told("acquire a")
+				j.want("acquire a")
 			}
 			time.Sleep(time.Second)
 			if err := h.ReleaseAsync(); err != nil {
 				t.Error(err)
 			}
 		}
-		j.told()
+		j.want()
 		time.Sleep(time.Minute)
-		if e := j.told("release c held 1s")[0]; e.Duration < time.Second+2*way || e.Duration > time.Second+5*way || e.Err != nil {
+		if e := j.want("release c held 1s")[0]; e.Duration < time.Second+2*latency || e.Duration > time.Second+5*latency || e.Err != nil {
 			t.Errorf("the last one is released: %+v", e)
 		}
 		srv.Delay(0)
@@ -313,8 +310,8 @@ func TestHooksOfAbandonedGrants(t *testing.T) {
 		})
 		l := c.Mutex("abandoned")
 		release(t, acquire(t, l))
-		// The relay's delay puts the grant at the same instant as the context's end:
-		// either may be seen first.
+		// The delay makes the grant and the end of the context simultaneous. The client may see
+		// either first.
 		srv.Delay(10 * time.Millisecond)
 		abandoned := 0
 		for range 200 {
@@ -344,18 +341,18 @@ func TestEventsOfOneAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		j := newJournal(t)
 		c := dialWith(t, srv, j.hooks())
-		first := acquireIn(t, as(t.Context(), "first"), c.RWMutex("a").Reader())
-		if _, err := c.Mutex("a").TryAcquire(as(t.Context(), "second")); !errors.Is(err, zklock.ErrLocked) {
+		first := acquireIn(t, withName(t.Context(), "first"), c.RWMutex("a").Reader())
+		if _, err := c.Mutex("a").TryAcquire(withName(t.Context(), "second")); !errors.Is(err, zklock.ErrLocked) {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)
-		ctx, cancel := context.WithTimeout(as(t.Context(), "third"), time.Second)
+		ctx, cancel := context.WithTimeout(withName(t.Context(), "third"), time.Second)
 		defer cancel()
 		if _, err := c.Mutex("a").Acquire(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		release(t, first)
-		events := j.told("acquire first", "fail second", "wait third after 1", "fail third", "release first held 1m1s")
+		events := j.want("acquire first", "fail second", "wait third after 1", "fail third", "release first held 1m1s")
 		for i, want := range []zklock.Mode{zklock.Shared, zklock.Exclusive, zklock.Exclusive, zklock.Exclusive, zklock.Shared} {
 			if e := events[i]; e.Mode != want {
 				t.Errorf("event %d: %+v, want %s", i, e, want)
@@ -364,8 +361,8 @@ func TestEventsOfOneAttempt(t *testing.T) {
 	})
 }
 
-// TestHooksMayCall checks that a hook may use the client, and close it.
-func TestHooksMayCall(t *testing.T) {
+// TestHooksMayUseClient checks that a hook may use the client, and close it.
+func TestHooksMayUseClient(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		var c *zklock.Client
 		closed := make(chan error)
@@ -395,8 +392,8 @@ func TestHooksMayCall(t *testing.T) {
 	})
 }
 
-// TestHookMayEndItsGoroutine checks that the client calls the other hooks if one ends its
-// goroutine, as t.FailNow does, whether it was the last one that was queued or not.
+// TestHookMayEndItsGoroutine checks that the client calls the other hooks if a hook ends its
+// goroutine, as t.FailNow does, whether it was the last queued one or not.
 func TestHookMayEndItsGoroutine(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		var called atomic.Int32
@@ -417,9 +414,9 @@ func TestHookMayEndItsGoroutine(t *testing.T) {
 	})
 }
 
-// TestOnWaitTellsNewPosition checks that OnWait is called again when a waiter has another
-// predecessor, with its new position.
-func TestOnWaitTellsNewPosition(t *testing.T) {
+// TestOnWaitReportsNewPosition checks that OnWait is called again when a waiter has another
+// predecessor.
+func TestOnWaitReportsNewPosition(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		hold := acquire(t, dial(t, srv).Mutex("a"))
 		ctx, leave := context.WithCancel(t.Context())

@@ -17,8 +17,8 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// embedded starts a server in this process, for examples that run anywhere. A
-// program has a connection string instead: "zk1:2181,zk2:2181,zk3:2181".
+// embedded starts a server in this process, so that examples run anywhere. A program has a
+// connection string instead: "zk1:2181,zk2:2181,zk3:2181".
 func embedded() (servers string, opts *zklock.Options, stop func()) {
 	srv, err := zkserver.New(nil)
 	if err != nil {
@@ -102,8 +102,8 @@ func ExampleLock_TryAcquire() {
 	// <nil>
 }
 
-// A store that refuses tokens lower than the highest it has seen applies no
-// stale write, whatever happened to the process that comes with one.
+// A store that refuses tokens lower than the highest it has seen applies no stale write, even of
+// a process that was paused.
 type store struct {
 	highest int64
 	value   string
@@ -166,7 +166,7 @@ func ExampleLock_Inspect() {
 	// true exclusive web1:4711 report true
 }
 
-func TestExamplesStore(t *testing.T) {
+func TestExampleStoreRefusesOldTokens(t *testing.T) {
 	var s store
 	if s.write(2, "a") != nil || s.write(1, "b") == nil || s.write(2, "c") != nil || s.value != "c" {
 		t.Error("the example's store is wrong")
@@ -215,8 +215,8 @@ func ExampleRWMutex() {
 	// and then holds alone: true
 }
 
-// A writer that goes on reading what it wrote lets other readers in at once, and
-// no writer in between.
+// A writer that continues to read what it wrote lets other readers in at once, and no writer in
+// between.
 func ExampleHold_Downgrade() {
 	c, stop := open(nil)
 	defer stop()
@@ -257,8 +257,8 @@ func ExampleClient_Semaphore() {
 	// now there is: <nil>
 }
 
-// A fleet runs two downloads at a time. To run more, or fewer, a program or an operator
-// changes the size: no client has to be restarted.
+// All machines together run two downloads at a time. A program or an operator can change this
+// size, without a restart of any client.
 func ExampleClient_Resize() {
 	c, stop := open(nil)
 	defer stop()
@@ -290,8 +290,8 @@ func ExampleClient_Resize() {
 	// a fourth of one: true
 }
 
-// A transfer between two accounts takes both, in whatever order they are named:
-// two transfers in opposite directions can't deadlock.
+// A transfer holds the locks of two accounts. In whatever order they are named, two transfers in
+// opposite directions cannot deadlock.
 func ExampleAll() {
 	c, stop := open(nil)
 	defer stop()
@@ -308,8 +308,8 @@ func ExampleAll() {
 	// <nil>
 }
 
-// A function that locks for itself is called by one that has the lock: the context
-// says so.
+// A function that acquires a lock is called by a function that holds it. The context carries the
+// hold.
 func ExampleLock_Reentrant() {
 	c, stop := open(nil)
 	defer stop()
@@ -327,7 +327,7 @@ func ExampleLock_Reentrant() {
 	})
 	fmt.Println(err)
 
-	// Without Reentrant it would wait for itself, and fails instead.
+	// Without Reentrant, the acquire would wait for its own hold, so it fails.
 	err = zklock.Do(ctx, c.Mutex("stock"), func(ctx context.Context, h *zklock.Hold) error {
 		_, err := c.Mutex("stock").Acquire(ctx)
 		return err
@@ -346,7 +346,7 @@ func ExampleHold_Revoked() {
 	ctx := context.Background()
 	hold := must(c.Mutex("gpu").Acquire(ctx))
 	done := make(chan struct{})
-	go func() { // ends when it was asked
+	go func() { // ends with the release
 		defer close(done)
 		select {
 		case <-hold.Revoked():
@@ -356,7 +356,8 @@ func ExampleHold_Revoked() {
 		}
 	}()
 
-	// Another program, with its own client, `zklock revoke gpu`, or Curator.
+	// Another program requests the release: with its own client, with `zklock revoke gpu`, or
+	// with Curator.
 	entries, err := c.Mutex("gpu").Revoke(ctx)
 	fmt.Println("asked", len(entries), "holder:", err)
 	<-done
@@ -365,8 +366,8 @@ func ExampleHold_Revoked() {
 	// asked; finishing and releasing
 }
 
-// The textbook's read-write lock, <host>-R-<sequence> and <host>-W-<sequence>
-// under one parent, shared with programs that implement it themselves.
+// A custom read-write lock with the entries <host>-R-<sequence> and <host>-W-<sequence> under one
+// parent, shared with programs that implement it themselves.
 func ExampleLayout() {
 	c, stop := open(func(o *zklock.Options) {
 		o.Layout = zklock.Layout{Prefix: "web1", Exclusive: "-W-", Shared: "-R-"}
@@ -381,7 +382,7 @@ func ExampleLayout() {
 	// <nil>
 }
 
-// open returns a client of an embedded server, for examples that run anywhere.
+// open returns a client of an embedded server, so that examples run anywhere.
 func open(edit func(*zklock.Options)) (c *zklock.Client, stop func()) {
 	servers, opts, stopServer := embedded()
 	if edit != nil {
@@ -397,7 +398,7 @@ func open(edit func(*zklock.Options)) (c *zklock.Client, stop func()) {
 	}
 }
 
-// must is for examples, which have no better use for an error.
+// must returns v. Examples do not handle the error.
 func must[T any](v T, err error) T {
 	if err != nil {
 		log.Fatal(err)
@@ -405,9 +406,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// A write in ZooKeeper that happens only while the lock is held: the check and
-// the write are one transaction, so that not even a pause of this process can
-// come between them.
+// A write in ZooKeeper that happens only while the lock is held. The check and the write are one
+// transaction, so even a pause of this process cannot come between them.
 func ExampleHold_Guard() {
 	c, stop := open(nil)
 	defer stop()
@@ -417,7 +417,7 @@ func ExampleHold_Guard() {
 	err := hold.Guard(ctx, zk.CreateOp("/current", []byte("version 1"), nil, zk.ModePersistent))
 	fmt.Println("held:", err)
 
-	// Optimistic versions and locks go together: another's write is seen.
+	// Guards also check versions: a write of another client is detected.
 	err = hold.Guard(ctx, zk.SetOp("/current", []byte("version 3"), 2))
 	fmt.Println("another version:", errors.Is(err, zk.ErrBadVersion), "held still:", hold.Err() == nil)
 
@@ -430,16 +430,14 @@ func ExampleHold_Guard() {
 	// not held: true
 }
 
-// fenced is a write that a stale holder of the lock can't do. The row remembers
-// the highest token that wrote it. A holder that was paused between its look at
-// the hold and its write comes with a smaller one than its successor, matches no
-// row, and learns so from the number of rows. Equal is allowed, as one hold may
-// write many times. (The number must be that of the rows that matched, not of those
-// that changed: MySQL's driver has clientFoundRows for it.)
+// fenced is a write that a stale holder of the lock cannot apply. The row has the highest token
+// that wrote it. If a holder is paused between checking the hold and writing, its token is
+// smaller than that of its successor. The statement then matches no row, and the number of rows
+// shows it. An equal token is allowed, because one hold may write many times. The number must be
+// that of matched rows, not of changed rows: MySQL's driver has clientFoundRows for it.
 //
-// A holder that has read something and writes what follows from it should fence
-// its first read too, by `UPDATE jobs SET fence = $1 WHERE id = $2 AND fence <= $1`:
-// then a stale write cannot follow the read.
+// A holder that writes what follows from an earlier read should fence its first read too, by
+// `UPDATE jobs SET fence = $1 WHERE id = $2 AND fence <= $1`. Then no stale write follows the read.
 const fenced = `UPDATE jobs SET state = $3, fence = $1 WHERE id = $2 AND fence <= $1`
 
 // An execer is a *sql.DB, *sql.Conn or *sql.Tx.
@@ -460,7 +458,7 @@ func finish(ctx context.Context, db execer, hold *zklock.Hold, job int, state st
 	return err
 }
 
-// A fenced write in SQL: see the statement fenced above.
+// A fenced write in SQL. See the statement fenced above.
 func ExampleHold_Token_sql() {
 	c, stop := open(nil)
 	defer stop()
@@ -478,7 +476,7 @@ func ExampleHold_Token_sql() {
 	// a later holder has been here
 }
 
-// table does what a database does with the statement fenced.
+// table executes the statement fenced, like a database.
 type table map[int]struct {
 	fence int64
 	state string
@@ -504,7 +502,7 @@ func (r rows) LastInsertId() (int64, error) { return 0, errors.New("none") }
 
 func (r rows) RowsAffected() (int64, error) { return int64(r), nil }
 
-func TestExamplesTable(t *testing.T) {
+func TestExampleTableRefusesOldTokens(t *testing.T) {
 	db := &table{1: {fence: 5}}
 	for token, want := range map[int64]rows{4: 0, 5: 1, 9: 1} {
 		got, err := (&table{1: (*db)[1]}).ExecContext(t.Context(), fenced, token, 1, "x")
@@ -517,21 +515,20 @@ func TestExamplesTable(t *testing.T) {
 	}
 }
 
-// A leader election is a mutex that is held for as long as one leads: whoever
-// holds is the leader, those who wait follow in turn, and Inspect names them. On a
-// path of Curator's LeaderSelector it takes part as it is, on one of its
-// LeaderLatch with LatchLayout.
+// A leader election is a mutex that the leader holds. The waiters follow in order, and Inspect
+// lists them. The default layout interoperates with Curator's LeaderSelector, and LatchLayout
+// with its LeaderLatch.
 func Example_leaderElection() {
 	c, stop := open(func(o *zklock.Options) { o.Owner = &zklock.Owner{Host: "node1", PID: 1} })
 	defer stop()
 	election := c.Mutex("scheduler/leader")
 
-	// lead is what each candidate runs, all its life. It leads until it resigns by
-	// ending lead, or until the hold is lost, and then is a candidate again.
+	// Each candidate runs lead. It leads until it resigns by returning, or until the hold is
+	// lost. Then it is a candidate again.
 	candidate := func(ctx context.Context, lead func(ctx context.Context, term int64) error) error {
 		for {
 			err := zklock.Do(ctx, election, func(ctx context.Context, h *zklock.Hold) error {
-				return lead(ctx, h.Token()) // terms grow: fence what the leader writes
+				return lead(ctx, h.Token()) // tokens increase: fence what the leader writes
 			})
 			if ctx.Err() != nil || !errors.Is(err, zklock.ErrLost) {
 				return err
@@ -564,9 +561,8 @@ func Example_leaderElection() {
 	// leader: nobody
 }
 
-// The clients of a service follow its leader: each candidate publishes its address, and
-// a Watch tells the clients where the leader is, through a change of the address and a
-// fail-over.
+// The clients of a service follow its leader. Each candidate publishes its address. A Watch
+// reports the address of the leader, and its changes.
 func ExampleClient_Watch() {
 	servers, opts, stop := embedded()
 	defer stop()
@@ -585,7 +581,7 @@ func ExampleClient_Watch() {
 		case err != nil:
 			log.Fatal(err)
 		case len(state.Holders) == 0 || state.Holders[0].Value == address:
-			continue // no leader, or another number of candidates
+			continue // no leader, or only the number of candidates changed
 		}
 		address = state.Holders[0].Value
 		fmt.Println("the leader is at", address)
@@ -606,8 +602,8 @@ func ExampleClient_Watch() {
 	// the leader is at 10.0.0.2:9200
 }
 
-// Many goroutines that want one lock often pass it on among themselves, a few holds
-// at a time.
+// Goroutines of one client that often acquire the same lock hand it off to each other, for a few
+// holds at a time.
 func ExampleLock_LocalHandoff() {
 	c, stop := open(nil)
 	defer stop()
@@ -629,8 +625,8 @@ func ExampleLock_LocalHandoff() {
 	// Output: 50
 }
 
-// A program that takes one lock after another need not wait for its releases: each
-// goes out with the next acquire.
+// A program that acquires one lock after another need not wait for its releases. Each is sent
+// with the next acquire.
 func ExampleHold_ReleaseAsync() {
 	c, stop := open(nil)
 	defer stop()
@@ -639,7 +635,7 @@ func ExampleHold_ReleaseAsync() {
 	for _, job := range []string{"first", "second", "third"} {
 		hold := must(c.Mutex("job-" + job).Acquire(ctx))
 		fmt.Println(job, hold.Err() == nil)
-		_ = hold.ReleaseAsync() // an error says that the lock was lost
+		_ = hold.ReleaseAsync() // an error reports that the lock was lost
 	}
 	// Output:
 	// first true

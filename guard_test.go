@@ -16,7 +16,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// ledger makes a znode that guarded writes go to, and returns its data.
+// ledger creates a znode for guarded writes, and returns a function that reads its data.
 func ledger(t *testing.T, op *zk.Client) (read func() string) {
 	t.Helper()
 	if _, _, err := op.Create(t.Context(), "/ledger", []byte("0"), nil, zk.ModePersistent); err != nil {
@@ -34,8 +34,8 @@ func ledger(t *testing.T, op *zk.Client) (read func() string) {
 
 func write(value string) zk.Op { return zk.SetOp("/ledger", []byte(value), -1) }
 
-// TestGuard checks that operations are done while the lock is held, by any kind of
-// hold, and not after.
+// TestGuard checks that operations are applied while the lock is held, by any kind of hold, and
+// not afterwards.
 func TestGuard(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
@@ -58,7 +58,7 @@ func TestGuard(t *testing.T) {
 			release(t, h)
 			wants(t, what+", released", h.Guard(t.Context(), write("late")), zklock.ErrReleased)
 		}
-		for i := range 3 { // whichever znode of an All is gone
+		for i := range 3 { // each znode of an All is deleted once
 			h := acquire(t, zklock.All(c.Mutex("a"), c.Mutex("b"), c.Semaphore("s", 1)))
 			remove(t, op, h.Nodes()[i])
 			wants(t, "a hold without its znode", h.Guard(t.Context(), write("stale")), zklock.ErrLost)
@@ -182,9 +182,9 @@ func TestGuardWhileClosing(t *testing.T) {
 	})
 }
 
-// TestGuardInSilence checks that a guard without an answer ends with the connection,
+// TestGuardWithSilentServers checks that a guard without an answer ends with the connection,
 // and the hold at its deadline.
-func TestGuardInSilence(t *testing.T) {
+func TestGuardWithSilentServers(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t, dial(t, srv).Mutex("a"))
 		srv.Blackhole(true)
@@ -202,7 +202,7 @@ type job struct {
 	runs []string
 }
 
-// once is one machine's round: it runs the job for a minute.
+// once runs the job for a minute, as one machine.
 func (j *job) once(t *testing.T, l *zklock.Lock, who string, fail error) bool {
 	ran, err := zklock.DoOncePer(t.Context(), l, 10*time.Minute, func(context.Context, *zklock.Hold) error {
 		j.mu.Lock()
@@ -226,8 +226,8 @@ func (j *job) mustHave(t *testing.T, want ...string) {
 	}
 }
 
-// TestOncePerRound checks that one machine runs in each round, whether the others wait,
-// come late, or come a little early.
+// TestOncePerRound checks that one machine runs in each round, whether the others wait, come
+// late, or come a little early.
 func TestOncePerRound(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		var j job
@@ -381,7 +381,7 @@ func TestRunOfBrokenHoldIsNotRecorded(t *testing.T) {
 	})
 }
 
-// TestHostileRunRecord checks what a record can do that someone else wrote.
+// TestHostileRunRecord checks records that another client wrote.
 func TestHostileRunRecord(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
@@ -417,7 +417,8 @@ func TestHostileRunRecord(t *testing.T) {
 	})
 }
 
-// TestRunRecordIsAsClosedAsLock checks that a stranger cannot make clients skip runs.
+// TestRunRecordIsAsClosedAsLock checks that a client without permission cannot make other clients
+// skip runs.
 func TestRunRecordIsAsClosedAsLock(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		ann := dialWith(t, srv, identifiedWith("ann", zk.CreatorACL()))
@@ -445,9 +446,9 @@ func TestRunRecordIsAsClosedAsLock(t *testing.T) {
 // forgedRun returns the data of a record of a run that began now.
 func forgedRun() []byte { return fmt.Appendf(nil, `{"began":%d}`, time.Now().UnixMilli()) }
 
-// TestRunRecordOfStrangerIsReplaced checks that a stranger who may create znodes next to the
-// lock, but may not use the lock, can neither write the record first and make clients skip
-// runs, nor read the records that replace it.
+// TestRunRecordOfStrangerIsReplaced: a client may create znodes next to the lock, but may not use
+// the lock. It can neither make clients skip runs by creating the record first, nor read the
+// records that replace it.
 func TestRunRecordOfStrangerIsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		eve := dialZK(t, srv, zk.Auth{Scheme: "digest", Data: []byte("eve:1")})
@@ -490,8 +491,8 @@ func TestRunRecordOfAnotherIdentityCounts(t *testing.T) {
 	})
 }
 
-// TestRunRecordCountsAfterLostACL checks that a lost answer about the users of the lock does
-// not make the record of a run count as that of a stranger.
+// TestRunRecordCountsAfterLostACL checks that the record counts even if the answer with the ACL
+// of the lock is lost.
 func TestRunRecordCountsAfterLostACL(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		ann := dialWith(t, srv, identifiedWith("ann", zk.CreatorACL()))
@@ -511,8 +512,8 @@ func TestRunRecordCountsAfterLostACL(t *testing.T) {
 	})
 }
 
-// TestRunRecordOfSameUserNameIsReplaced checks that a stranger with the name of a user, but
-// another password, cannot write the record, although the servers hide the hash that differs.
+// TestRunRecordOfSameUserNameIsReplaced checks that a user with the same name and another
+// password cannot write the record, although the servers hide the hash that differs.
 func TestRunRecordOfSameUserNameIsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		eve := dialZK(t, srv, zk.Auth{Scheme: "digest", Data: []byte("ann:evil")})
@@ -605,8 +606,8 @@ func TestRunRecordWithCopiedACLCounts(t *testing.T) {
 	})
 }
 
-// TestRunIsRecordedAcrossLostConnections checks that a hold reads and writes the record of a
-// run again if the connection is lost before an answer, and never records its run twice.
+// TestRunIsRecordedAcrossLostConnections checks that a hold reads and writes the record again if
+// the connection is lost before an answer, and never records its run twice.
 func TestRunIsRecordedAcrossLostConnections(t *testing.T) {
 	const job, done = "/zklock/job", "/zklock/job-done"
 	for _, lost := range []zktest.Match{{Op: "exists", Path: job}, {Op: "getData", Path: done}, {Op: "getACL", Path: done}, {Op: "multi", Path: job}} {

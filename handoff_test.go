@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// turnTaken is how often a client held in succession under one token.
+// turnTaken is the number of successive holds of a client with one token.
 type turnTaken struct {
 	client int
 	token  int64
@@ -110,7 +110,7 @@ func TestLocalHandoffInMemory(t *testing.T) {
 		begun := time.Now()
 		release(t, h)
 		all.Wait()
-		// The 101st hold needs a znode of its own, and to give both back.
+		// The 101st hold needs its own znode, and both znodes are deleted.
 		if took := time.Since(begun); took > 60*time.Millisecond {
 			t.Errorf("100 holds took %v", took)
 		}
@@ -118,9 +118,9 @@ func TestLocalHandoffInMemory(t *testing.T) {
 	})
 }
 
-// TestLocalHandoffCancelled checks that a cancelled acquire leaves the client's queue,
-// even if its znode is in the lock's queue, that a try does not wait, and that a lost
-// hold is not handed off.
+// TestLocalHandoffCancelled checks that a canceled acquire leaves the queue of the client, even
+// if its znode is in the queue of the lock. A try does not wait, and a lost hold is not handed
+// off.
 func TestLocalHandoffCancelled(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c, other := dial(t, srv), dial(t, srv)
@@ -128,7 +128,7 @@ func TestLocalHandoffCancelled(t *testing.T) {
 		h := acquire(t, other.Mutex("local"))
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		for range 2 { // the first has the znode
+		for range 2 { // the first one creates the znode
 			all.Go(func() {
 				if _, err := l.Acquire(ctx); !errors.Is(err, context.Canceled) {
 					t.Errorf("given up: %v", err)
@@ -177,14 +177,14 @@ func TestLocalHandoffRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
 		for name, l := range map[string]*zklock.Lock{
-			"none in a row":     c.Mutex("a").LocalHandoff(0),
-			"a reader":          c.RWMutex("a").Reader().LocalHandoff(2),
-			"a semaphore":       c.Semaphore("a", 2).LocalHandoff(2),
-			"a node lock":       c.NodeLock("/a").LocalHandoff(2),
-			"an All":            zklock.All(c.Mutex("a"), c.Mutex("b")).LocalHandoff(2),
-			"a member":          zklock.All(c.Mutex("a").LocalHandoff(2), c.Mutex("b")),
-			"a Reentrant one":   c.Mutex("a").Reentrant().LocalHandoff(2),
-			"Reentrant besides": c.Mutex("a").LocalHandoff(2).Reentrant(),
+			"none in a row":   c.Mutex("a").LocalHandoff(0),
+			"a reader":        c.RWMutex("a").Reader().LocalHandoff(2),
+			"a semaphore":     c.Semaphore("a", 2).LocalHandoff(2),
+			"a node lock":     c.NodeLock("/a").LocalHandoff(2),
+			"an All":          zklock.All(c.Mutex("a"), c.Mutex("b")).LocalHandoff(2),
+			"a member":        zklock.All(c.Mutex("a").LocalHandoff(2), c.Mutex("b")),
+			"a Reentrant one": c.Mutex("a").Reentrant().LocalHandoff(2),
+			"also Reentrant":  c.Mutex("a").LocalHandoff(2).Reentrant(),
 		} {
 			if _, err := l.Acquire(t.Context()); !errors.Is(err, zklock.ErrInvalidLock) {
 				t.Errorf("%s: %v", name, err)
@@ -201,9 +201,9 @@ func TestLocalHandoffRefused(t *testing.T) {
 	})
 }
 
-// TestLocalHandoffRevoked checks that a hold receives a release request, also if it was
-// made before the holder watched for it, and under a hold that was handed off, and that
-// a hold with a release request is not handed off, whether the holder watches or not.
+// TestLocalHandoffRevoked checks that a hold receives a release request from before it watched,
+// also under a hold that was handed off. A hold with a release request is not handed off, whether
+// the holder watches or not.
 func TestLocalHandoffRevoked(t *testing.T) {
 	for _, looks := range []string{"the first", "the second", "neither"} {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {
@@ -262,8 +262,8 @@ func TestLocalHandoffDowngraded(t *testing.T) {
 	})
 }
 
-// again acquires under the context of a hold.
-func again(t *testing.T, h *zklock.Hold, l *zklock.Lock) *zklock.Hold {
+// reenter acquires under the context of a hold.
+func reenter(t *testing.T, h *zklock.Hold, l *zklock.Lock) *zklock.Hold {
 	t.Helper()
 	return acquireIn(t, under(t, h), l)
 }
@@ -275,8 +275,8 @@ func TestReentry(t *testing.T) {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {
 			l, other := dial(t, srv).Mutex("re").Reentrant(), dial(t, srv).Mutex("re")
 			h := acquire(t, l)
-			holds := []*zklock.Hold{h, again(t, h, l)}
-			holds = append(holds, again(t, holds[1], l))
+			holds := []*zklock.Hold{h, reenter(t, h, l)}
+			holds = append(holds, reenter(t, holds[1], l))
 			for _, x := range holds {
 				if x.Err() != nil || x.Token() != h.Token() || x.Node() != h.Node() || x.Session() != h.Session() || x.TokenOf("re") != h.Token() {
 					t.Errorf("%v, token %d, %s; the first has %d, %s", x.Err(), x.Token(), x.Node(), h.Token(), h.Node())
@@ -289,7 +289,7 @@ func TestReentry(t *testing.T) {
 				x := holds[(first+i)%3]
 				locked(t, other)
 				release(t, x)
-				release(t, x) // again: nothing more happens
+				release(t, x) // a second release has no effect
 				if !errors.Is(x.Err(), zklock.ErrReleased) {
 					t.Errorf("after its release: %v", x.Err())
 				}
@@ -305,8 +305,8 @@ func TestReentryLost(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		l, op := dial(t, srv).RWMutex("re").Writer().Reentrant(), srv.Dial(t)
 		h := acquire(t, l)
-		inner := again(t, h, l)
-		released := again(t, h, l)
+		inner := reenter(t, h, l)
+		released := reenter(t, h, l)
 		release(t, released)
 		remove(t, op, h.Node())
 		<-inner.Done()
@@ -318,7 +318,7 @@ func TestReentryLost(t *testing.T) {
 		if err := released.Release(t.Context()); err != nil {
 			t.Errorf("what was released before: %v", err)
 		}
-		// Under a hold that has ended, but in a live context, it is an ordinary acquire.
+		// Under a hold that has ended, in a context that has not, it is an ordinary acquire.
 		release(t, acquireIn(t, context.WithoutCancel(under(t, h)), l))
 	})
 }
@@ -330,7 +330,7 @@ func TestReentryModes(t *testing.T) {
 		c := dial(t, srv)
 		mutex, reader, writer := c.Mutex("m"), c.RWMutex("m").Reader(), c.RWMutex("m").Writer()
 		reenters := errors.New("re-enters")
-		ordinary := errors.New("takes a place of its own")
+		ordinary := errors.New("creates its own entry")
 		for _, row := range []struct {
 			held, asked *zklock.Lock
 			plain, re   error
@@ -377,14 +377,14 @@ func TestReentryModes(t *testing.T) {
 	})
 }
 
-// TestReaderKeepsWriter checks that a reader's hold under a writer's keeps the lock
-// exclusive until both are released.
-func TestReaderKeepsWriter(t *testing.T) {
+// TestReaderUnderWriterKeepsLockExclusive checks that the lock stays exclusive until both holds
+// are released.
+func TestReaderUnderWriterKeepsLockExclusive(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := dial(t, srv).RWMutex("rw"), dial(t, srv).RWMutex("rw")
 		w := acquire(t, a.Writer())
-		r := again(t, w, a.Reader().Reentrant())
-		w2 := again(t, r, a.Writer().Reentrant()) // the lock is still a writer's
+		r := reenter(t, w, a.Reader().Reentrant())
+		w2 := reenter(t, r, a.Writer().Reentrant()) // the lock is still exclusive
 		release(t, w)
 		release(t, w2)
 		locked(t, b.Reader())
@@ -393,9 +393,8 @@ func TestReaderKeepsWriter(t *testing.T) {
 	})
 }
 
-// TestReentryIsTheClientsOwn checks that a hold of another client, or of another path,
-// in the context does not count as a hold of this lock.
-func TestReentryIsTheClientsOwn(t *testing.T) {
+// TestReentryNeedsHoldOfSameClientAndPath checks that other holds in the context do not count.
+func TestReentryNeedsHoldOfSameClientAndPath(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := dial(t, srv), dial(t, srv)
 		outer := acquire(t, a.Mutex("x"))
@@ -422,8 +421,8 @@ func TestReentryIsTheClientsOwn(t *testing.T) {
 	})
 }
 
-// TestReentryOfMembers checks that the context also provides the locks of an All, a
-// node lock, and the permits of a semaphore.
+// TestReentryOfMembers checks that the context of an All carries each of its locks, and also the
+// hold of a node lock and the permits of a semaphore.
 func TestReentryOfMembers(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
@@ -462,12 +461,12 @@ func TestReentryOfMembers(t *testing.T) {
 			t.Errorf("a hold of the All's mutex: token %d, %v", in.Token(), in.Nodes())
 		}
 		release(t, all)
-		locked(t, s.Permits(2)) // the All is kept whole
+		locked(t, s.Permits(2)) // the All keeps all its znodes
 		release(t, in)
 		node := acquire(t, c.NodeLock("n"))
 		_, err = c.NodeLock("n").Acquire(under(t, node))
 		wants(t, "a node lock", err, zklock.ErrReentry)
-		release(t, again(t, node, c.NodeLock("n").Reentrant()))
+		release(t, reenter(t, node, c.NodeLock("n").Reentrant()))
 		release(t, node)
 		if err := c.Resize(t.Context(), "r", 1); err != nil {
 			t.Fatal(err)
@@ -475,15 +474,15 @@ func TestReentryOfMembers(t *testing.T) {
 		resizable := acquire(t, c.ResizableSemaphore("r"))
 		short, stop := context.WithTimeout(under(t, resizable), time.Minute)
 		defer stop()
-		_, err = c.ResizableSemaphore("r").Acquire(short) // its number could grow
+		_, err = c.ResizableSemaphore("r").Acquire(short) // its size could increase
 		wants(t, "a resizable semaphore", err, context.DeadlineExceeded)
 		release(t, resizable)
 		remove(t, srv.Dial(t), "/zklock/r/size")
 	})
 }
 
-// TestDoReenters checks Do within Do, as when a function that locks is called by one
-// that holds the lock.
+// TestDoReenters checks Do within Do, as when a function that locks is called by a function that
+// holds the lock.
 func TestDoReenters(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		l, other := dial(t, srv).Mutex("do").Reentrant(), dial(t, srv).Mutex("do")
@@ -542,7 +541,7 @@ func TestReentryCallsHooksOnce(t *testing.T) {
 		})
 		l := c.Mutex("hooks").Reentrant()
 		h := acquire(t, l)
-		release(t, again(t, h, l))
+		release(t, reenter(t, h, l))
 		release(t, h)
 		time.Sleep(time.Second)
 		if n := len(told); n != 2 {

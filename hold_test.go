@@ -33,8 +33,8 @@ func TestHoldString(t *testing.T) {
 	})
 }
 
-// TestReleaseAsync checks that a release that does not wait ends the hold at once, is
-// carried out, and can be waited for afterwards.
+// TestReleaseAsync checks that a release that does not wait ends the hold at once, is sent, and
+// can be waited for afterwards.
 func TestReleaseAsync(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
@@ -64,8 +64,8 @@ func TestReleaseAsync(t *testing.T) {
 	})
 }
 
-// TestReleaseAsyncLost checks that ReleaseAsync reports a lost hold, and that a release
-// whose reply is lost is carried out.
+// TestReleaseAsyncLost checks that ReleaseAsync reports a lost hold, and that a release whose
+// reply is lost is repeated.
 func TestReleaseAsyncLost(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
@@ -84,15 +84,15 @@ func TestReleaseAsyncLost(t *testing.T) {
 	})
 }
 
-// TestReleaseAndAcquire checks that a release that does not wait and the next acquire
-// take one round trip together, of the same lock and of another, with growing tokens.
+// TestReleaseAndAcquire checks that a release that does not wait and the next acquire take one
+// round trip together, of the same lock and of another, with increasing tokens.
 func TestReleaseAndAcquire(t *testing.T) {
-	const way = 10 * time.Millisecond // there or back
+	const latency = 10 * time.Millisecond // one way
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
-		acquire(t, c.Mutex("other")).Release(t.Context()) // its parent is made
+		acquire(t, c.Mutex("other")).Release(t.Context()) // creates its parent
 		h := acquire(t, c.Mutex("async"))
-		srv.Delay(way)
+		srv.Delay(latency)
 		for i := range 20 {
 			name := "async"
 			if i%4 == 3 {
@@ -103,7 +103,7 @@ func TestReleaseAndAcquire(t *testing.T) {
 				t.Fatal(err)
 			}
 			h = acquire(t, c.Mutex(name))
-			if took := time.Since(begun); took > 2*way {
+			if took := time.Since(begun); took > 2*latency {
 				t.Errorf("round %d took %v", i, took)
 			}
 			if h.Token() <= token {
@@ -115,9 +115,9 @@ func TestReleaseAndAcquire(t *testing.T) {
 	})
 }
 
-// TestSoleUse checks that a client that has used a lock alone acquires it without listing
-// the queue. If the lock's znode is deleted and created again, an entry of another client
-// may be ahead although the numbers follow each other. The client waits for it.
+// TestSoleUse checks that a client that is the only user of a lock acquires it without listing
+// the queue. If the znode of the lock is deleted and created again, an entry of another client
+// may be ahead although the sequence numbers are successive. The client waits for it.
 func TestSoleUse(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c, other, z := dial(t, srv), dial(t, srv), dialZK(t, srv)
@@ -167,8 +167,8 @@ func TestSoleUseOfSharedSession(t *testing.T) {
 	})
 }
 
-// TestSoleUseWatchesAreBounded checks that the number of watches on locks that a client has
-// used is bounded, also over several connections of one session.
+// TestSoleUseWatchesAreBounded checks the number of watches on locks that a client has used, also
+// over several connections of one session.
 func TestSoleUseWatchesAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
@@ -186,11 +186,11 @@ func TestSoleUseWatchesAreBounded(t *testing.T) {
 	})
 }
 
-// TestHandOverInMemory checks that a release grants the lock to the next waiter of the
-// same client before a server knows, in turn and with its own token, and that a waiter
-// of another client between them keeps its turn.
+// TestHandOverInMemory checks that a release grants the lock to the next waiter of the same
+// client before a server knows, in order and with its own token, and that a waiter of another
+// client between them keeps its turn.
 func TestHandOverInMemory(t *testing.T) {
-	const way = 10 * time.Millisecond
+	const latency = 10 * time.Millisecond
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c, other := dial(t, srv), dial(t, srv)
 		h := acquire(t, c.Mutex("memory"))
@@ -210,14 +210,14 @@ func TestHandOverInMemory(t *testing.T) {
 				mu.Unlock()
 				_ = h.ReleaseAsync()
 			})
-			time.Sleep(time.Second) // it stands in the queue
+			time.Sleep(time.Second) // it is in the queue
 		}
 		for i := range 3 {
 			wait(fmt.Sprint("mine", i), c)
 		}
 		wait("other", other)
 		wait("mine3", c)
-		srv.Delay(way)
+		srv.Delay(latency)
 		begun := time.Now()
 		if err := h.ReleaseAsync(); err != nil {
 			t.Error(err)
@@ -258,9 +258,9 @@ func TestHandOverCancelled(t *testing.T) {
 	})
 }
 
-// TestHandOverGuard checks that the lock is not handed over in memory while a guarded
-// write has no answer: the write is done as long as the znode exists, and so could be
-// done after the next holder has begun.
+// TestHandOverGuard checks that the lock is not handed over in memory while a guarded write has
+// no answer. The servers apply the write as long as the znode exists, and so could apply it after
+// the next grant.
 func TestHandOverGuard(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
@@ -279,7 +279,7 @@ func TestHandOverGuard(t *testing.T) {
 				t.Errorf("guard: %v", err)
 			}
 		})
-		time.Sleep(time.Nanosecond) // it is under way
+		time.Sleep(time.Nanosecond) // it is in flight
 		begun := time.Now()
 		if err := h.ReleaseAsync(); err != nil {
 			t.Error(err)
@@ -297,9 +297,9 @@ func TestHandOverGuard(t *testing.T) {
 	})
 }
 
-// TestHandOverNextToReader checks that the release of a reader does not grant a writer
-// of the same client while a downgraded hold is there. That hold may be this client's
-// or another's, and the reader need not know of it.
+// TestHandOverNextToReader checks that the release of a reader does not grant a writer of the
+// same client while a downgraded hold exists. That hold may be of this client or another, and the
+// reader may not know it.
 func TestHandOverNextToReader(t *testing.T) {
 	for _, other := range []bool{false, true} {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {
@@ -325,13 +325,13 @@ func TestHandOverNextToReader(t *testing.T) {
 	}
 }
 
-// TestSilence checks that, when the network falls silent, the hold reports its loss
-// before the server grants the lock to another client, and that the server does so
+// TestHoldEndsInTimeIfServersAreSilent checks that, if the servers are silent, the hold reports
+// its loss before the server grants the lock to another client, and that the server does so
 // within the session timeout and 100 ms.
-func TestSilence(t *testing.T) {
+func TestHoldEndsInTimeIfServersAreSilent(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t, dial(t, srv).Mutex("silence"))
-		time.Sleep(10 * timeout) // heartbeats move the deadline
+		time.Sleep(10 * timeout) // heartbeats extend the deadline
 		if h.Err() != nil || h.Remaining() < timeout/3 {
 			t.Fatalf("after ten timeouts: %v, %v left", h.Err(), h.Remaining())
 		}
@@ -356,9 +356,9 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestSuspend checks that the first check after a suspend reports the loss, before any
+// TestSuspendEndsHold checks that the first check after a suspend reports the loss, before any
 // goroutine or timer could have run.
-func TestSuspend(t *testing.T) {
+func TestSuspendEndsHold(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t, dial(t, srv).Mutex("suspend"))
 		if h.Err() != nil {
@@ -376,8 +376,8 @@ func TestSuspend(t *testing.T) {
 	})
 }
 
-// TestServerRestart checks that a hold survives a restart of the server, even after a
-// loss of power, and that tokens continue to grow.
+// TestServerRestart checks that a hold survives a restart of the server, even after a loss of
+// power, and that tokens continue to increase.
 func TestServerRestart(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		l, other := dial(t, srv).Mutex("restart"), dial(t, srv).Mutex("restart")
@@ -401,9 +401,9 @@ func TestServerRestart(t *testing.T) {
 	})
 }
 
-// TestServerForgets checks that the hold is lost if the server has lost everything,
-// that the client continues, and that tokens continue to grow.
-func TestServerForgets(t *testing.T) {
+// TestHoldIsLostIfServerLosesData checks that the client continues, and that tokens continue to
+// increase.
+func TestHoldIsLostIfServerLosesData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.Volatile)
 		l := dial(t, srv).Mutex("forget")
@@ -458,8 +458,8 @@ func TestReleaseReportsEndedSession(t *testing.T) {
 	})
 }
 
-// TestJeopardy checks that an overdue heartbeat is reported, and its recovery.
-func TestJeopardy(t *testing.T) {
+// TestOverdueHeartbeatIsReported checks that an overdue heartbeat is reported, and its recovery.
+func TestOverdueHeartbeatIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		told := make(chan error, 10)
 		c := dialWith(t, srv, zklock.Options{
@@ -481,8 +481,8 @@ func TestJeopardy(t *testing.T) {
 	})
 }
 
-// TestRefusedReleaseIsRepeated checks that, when the servers permit a delete that they
-// had refused, the waiter is granted within twice the session timeout.
+// TestRefusedReleaseIsRepeated checks that the waiter is granted within twice the session timeout
+// after the servers permit a delete that they had refused.
 func TestRefusedReleaseIsRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		const path = "/stubborn"
@@ -526,8 +526,8 @@ func TestReleaseAndCloseWhileCutOff(t *testing.T) {
 	})
 }
 
-// TestUnreadableEntry checks that an entry that the client may no longer read, because
-// its ACL was changed, ends its own hold and no other.
+// TestUnreadableEntry checks that an entry that the client may no longer read, because of its
+// ACL, ends its own hold and no other.
 func TestUnreadableEntry(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
@@ -548,9 +548,9 @@ func TestUnreadableEntry(t *testing.T) {
 	})
 }
 
-// TestManyDeleted checks that holders whose entries are deleted all at once report the
-// loss within a round trip.
-func TestManyDeleted(t *testing.T) {
+// TestManyDeletedEntriesAreReported checks that holders whose entries are deleted at the same
+// time report the loss within a round trip.
+func TestManyDeletedEntriesAreReported(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
 		var holds []*zklock.Hold
@@ -610,8 +610,8 @@ func TestDeletionIsReportedInTime(t *testing.T) {
 	}
 }
 
-// TestBrokenHoldIsNotHandedOver checks that, after a hold was broken, the next waiter
-// of the same client is granted in memory only if no other client is ahead of it.
+// TestBrokenHoldIsNotHandedOver checks that, after a break, the next waiter of the same client is
+// granted in memory only if no other client is ahead of it.
 func TestBrokenHoldIsNotHandedOver(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b, op := dial(t, srv), dial(t, srv), srv.Dial(t)
@@ -639,7 +639,7 @@ func TestBrokenLocalHandoff(t *testing.T) {
 		h := acquire(t, l)
 		waiter := waiting(t, t.Context(), l)
 		remove(t, op, h.Node())
-		release(t, h) // passes it on, and does not ask the servers
+		release(t, h) // hands it off without a request
 		next := got(t, "the next", waiter)
 		synctest.Wait()
 		if !errors.Is(next.Err(), zklock.ErrDeleted) {
@@ -678,10 +678,10 @@ func TestBrokenHoldsThatChanged(t *testing.T) {
 		broken(writer)
 
 		outer := acquire(t, c.Mutex("changed").Reentrant())
-		release(t, again(t, outer, c.Mutex("changed").Reentrant()))
+		release(t, reenter(t, outer, c.Mutex("changed").Reentrant()))
 		broken(outer)
 
-		// A verification before the release finds it out as well.
+		// A Verify before the release detects it too.
 		h := acquire(t, c.Mutex("changed"))
 		remove(t, op, h.Node())
 		for what, err := range map[string]error{"verified": h.Verify(t.Context()), "released": h.Release(t.Context())} {
@@ -692,8 +692,8 @@ func TestBrokenHoldsThatChanged(t *testing.T) {
 	})
 }
 
-// TestReasonsOfLosses checks that errors.Is finds why a hold ended.
-func TestReasonsOfLosses(t *testing.T) {
+// TestLossHasReason checks that errors.Is finds why a hold ended.
+func TestLossHasReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		lost := make(chan error, 1)
@@ -718,7 +718,7 @@ func TestReasonsOfLosses(t *testing.T) {
 	})
 }
 
-// TestLogLinesEscapePaths checks that a name that looks blank is visible in each handler's lines.
+// TestLogLinesEscapePaths checks that a blank name is visible in the lines of each handler.
 func TestLogLinesEscapePaths(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		var text, object bytes.Buffer
@@ -750,10 +750,10 @@ func closePanics(t *testing.T, c *zklock.Client) {
 	c.Close()
 }
 
-// TestPanicOfLoggerLosesNoDone checks that Done of each hold closes, and that a second Close
+// TestPanicOfLoggerClosesEachDone checks that Done of each hold closes, and that a second Close
 // returns, although the handler of the logger panics at the loss of the first hold, and the
 // caller recovers.
-func TestPanicOfLoggerLosesNoDone(t *testing.T) {
+func TestPanicOfLoggerClosesEachDone(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		session := dialZK(t, srv)
 		c := zklock.New(session, &zklock.Options{Logger: slog.New(panicHandler{})})

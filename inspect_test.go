@@ -15,8 +15,8 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestInspectForeignEntries checks that the entries of every known library are shown in
-// the one order of the queue, with their data as text, and strays last.
+// TestInspectForeignEntries checks that entries of every known library are shown in the order of
+// the queue, with their data as text, and strays last.
 func TestInspectForeignEntries(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
@@ -96,8 +96,7 @@ func TestInspectByName(t *testing.T) {
 	})
 }
 
-// TestInspectAll checks that the entries of each lock of an All are shown with its
-// path.
+// TestInspectAll checks that the entries of each lock of an All have its path.
 func TestInspectAll(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
@@ -201,7 +200,7 @@ func TestInspectCached(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(after, whole) {
 			t.Errorf("what was known and what is read differ: %+v, %+v, %v", after, whole, err)
 		}
-		// What could not be read is no knowledge.
+		// An entry that could not be read is read again.
 		after[0].Since, after[0].Session = time.Time{}, 0
 		if after, err = watcher.InspectCached(t.Context(), "known", after); err != nil || !reflect.DeepEqual(after, whole) {
 			t.Errorf("what was not readable stays so: %+v, %v", after, err)
@@ -275,9 +274,9 @@ func TestInspectWhileLockChangesHands(t *testing.T) {
 	})
 }
 
-// TestInspectCachedOfReusedNames checks that the data of a znode are not taken for
-// those of another znode that reused the name: the next holder of a node lock, or an
-// entry in a queue whose numbers started again.
+// TestInspectCachedOfReusedNames checks that the data of a znode are not used for another znode
+// with the same name: the next holder of a node lock, or an entry in a queue whose sequence
+// numbers started again.
 func TestInspectCachedOfReusedNames(t *testing.T) {
 	for _, parent := range []bool{false, true} {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {
@@ -319,9 +318,9 @@ func TestInspectCachedOfReusedNames(t *testing.T) {
 
 const anyLock = "_c_01234567-89ab-cdef-0123-456789abcdef-lock-"
 
-// TestInspectOddNames checks that locks with the names of a semaphore's znodes are not
-// taken for a semaphore, and that a znode among permits that is none holds nothing.
-func TestInspectOddNames(t *testing.T) {
+// TestInspectLocksNamedLikePartsOfSemaphore checks that they are not taken for a semaphore, and
+// that a znode among permits that is not a permit holds nothing.
+func TestInspectLocksNamedLikePartsOfSemaphore(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
 		app, below := acquire(t, c.Mutex("app")), acquire(t, c.Mutex("app/locks"))
@@ -345,15 +344,15 @@ func TestInspectOddNames(t *testing.T) {
 		if asked, err := c.Semaphore("s", 2).Revoke(t.Context()); err != nil || len(asked) != 1 {
 			t.Errorf("asked %+v, %v", asked, err)
 		}
-		two := acquire(t, c.Semaphore("s", 2)) // because no client counts the odd one
+		two := acquire(t, c.Semaphore("s", 2)) // no client counts the other znode
 		remove(t, op, odd)
 		release(t, permit)
 		release(t, two)
 	})
 }
 
-// TestInspectInParent checks that, next to the queues in one parent, other kinds of
-// locks are found by their names.
+// TestInspectInParent checks that Inspect finds other kinds of locks next to the queues in one
+// parent by their names.
 func TestInspectInParent(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c := dialWith(t, srv, zklock.Options{Layout: zklock.Layout{Exclusive: "_lock_", InParent: true}})
@@ -409,7 +408,7 @@ func TestInspectUnreadable(t *testing.T) {
 		remove(t, op, stray)
 		permit := acquire(t, c.Semaphore("s", 2))
 		const lease = "/zklock/s/leases/_c_01234567-89ab-cdef-0123-456789abcdef-lease-"
-		others := []string{hidden(lease), hidden(lease)} // one more than there may be
+		others := []string{hidden(lease), hidden(lease)} // one more than the size
 		for i, e := range inspect(t, c.Semaphore("s", 2)) {
 			if e.Mode != zklock.Permit || e.Holder != (i < 2) {
 				t.Errorf("%d: %+v", i, e)
@@ -425,9 +424,9 @@ func TestInspectUnreadable(t *testing.T) {
 	})
 }
 
-// TestOwnerOfOthers checks that data that other clients write in place of an owner are
-// neither believed nor shown at full length.
-func TestOwnerOfOthers(t *testing.T) {
+// TestForeignOwnerIsBounded checks that data of other clients in place of an owner are not
+// trusted, and not shown at full length.
+func TestForeignOwnerIsBounded(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
 		free(t, c.Mutex("a"))
@@ -457,8 +456,8 @@ func TestOwnerOfOthers(t *testing.T) {
 	})
 }
 
-// TestOwnersToken checks that options cannot set the token of an owner.
-func TestOwnersToken(t *testing.T) {
+// TestOptionsCannotSetTokenOfOwner checks that options cannot set the token of an owner.
+func TestOptionsCannotSetTokenOfOwner(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c := dialWith(t, srv, zklock.Options{Owner: &zklock.Owner{Host: "here", Token: 7}})
 		h := acquire(t, c.RWMutex("a").Reader())
@@ -480,8 +479,8 @@ func TestOwnerTooLarge(t *testing.T) {
 	}
 }
 
-// TestAnonymous checks that Anonymous leaves out the owner's data.
-func TestAnonymous(t *testing.T) {
+// TestAnonymousClientHidesOwner checks that Anonymous leaves out the owner's data.
+func TestAnonymousClientHidesOwner(t *testing.T) {
 	srv := zktest.Start(t)
 	c := dialWith(t, srv, zklock.Options{Anonymous: true})
 	l := c.Mutex("anonymous")

@@ -19,8 +19,8 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestSemaphore checks that n clients hold, that the next one waits, and that waiters
-// are granted in order of arrival.
+// TestSemaphore checks that n clients hold, that the next one waits, and that waiters are granted
+// in order of arrival.
 func TestSemaphore(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := dial(t, srv).Semaphore("sem", 3), dial(t, srv).Semaphore("sem", 3)
@@ -45,8 +45,8 @@ func TestSemaphore(t *testing.T) {
 	})
 }
 
-// TestPermits checks that several permits are granted together or not at all, without a
-// deadlock between acquires of several.
+// TestPermits checks that several permits are granted together or not at all, and that acquires
+// of several permits do not deadlock.
 func TestPermits(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := dial(t, srv).Semaphore("sem", 5), dial(t, srv).Semaphore("sem", 5)
@@ -108,9 +108,9 @@ func TestPermitsDontDeadlock(t *testing.T) {
 	})
 }
 
-// TestTriesAtTheGate checks that tries that meet others at the gate get their permits,
-// because there are enough.
-func TestTriesAtTheGate(t *testing.T) {
+// TestSimultaneousTriesGetPermits checks that simultaneous tries get their permits if there are
+// enough.
+func TestSimultaneousTriesGetPermits(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		clients := []*zklock.Client{dial(t, srv), dial(t, srv), dial(t, srv)}
 		srv.Delay(5 * time.Millisecond)
@@ -141,9 +141,9 @@ func TestTriesAtTheGate(t *testing.T) {
 	})
 }
 
-// TestPermitsDisagree checks that clients with another n are refused while a permit is
-// held, and that the number changes when none is.
-func TestPermitsDisagree(t *testing.T) {
+// TestOtherNumberOfPermitsIsRefused checks that clients with another n are refused while a permit
+// is held, and that n can change when none is.
+func TestOtherNumberOfPermitsIsRefused(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := dial(t, srv), dial(t, srv)
 		h := acquire(t, a.Semaphore("n", 3))
@@ -156,9 +156,9 @@ func TestPermitsDisagree(t *testing.T) {
 	})
 }
 
-// TestPermitsUnstored checks that clients with another n are not refused if no client may
-// store n, and that a client that may not read the leases is.
-func TestPermitsUnstored(t *testing.T) {
+// TestPermitsWithoutStoredNumber checks that clients with another n are not refused if no client
+// may store n, and that a client that may not read the leases is refused.
+func TestPermitsWithoutStoredNumber(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		op, leases := srv.Dial(t), "/n/leases"
 		allow := func(perms zk.Perm) []zk.ACL { return []zk.ACL{{Perms: perms, Scheme: "world", ID: "anyone"}} }
@@ -176,9 +176,9 @@ func TestPermitsUnstored(t *testing.T) {
 	})
 }
 
-// TestExhaustedSequenceNamesZnode checks that the error of an acquire whose sequence numbers
-// are used up names the znode to delete, which is not always that of the lock: with
-// a resizable semaphore, that would also delete the size.
+// TestExhaustedSequenceNamesZnode checks that the error of an acquire without sequence numbers
+// left names the znode to delete. That is not always the znode of the lock: with a resizable
+// semaphore, this would also delete the size.
 func TestExhaustedSequenceNamesZnode(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		op, c := srv.Dial(t), dial(t, srv)
@@ -247,9 +247,9 @@ func TestSemaphoreErrors(t *testing.T) {
 	})
 }
 
-// TestSemaphoreShown checks that Inspect shows holders as permits, and waiters at the
+// TestInspectSemaphore checks that Inspect shows holders as permits, and waiters at the
 // gate.
-func TestSemaphoreShown(t *testing.T) {
+func TestInspectSemaphore(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := dial(t, srv), dial(t, srv)
 		l := a.Semaphore("shown", 2)
@@ -292,9 +292,9 @@ func TestSemaphoreShown(t *testing.T) {
 	})
 }
 
-// TestPermitsShown: an attempt for several permits that waits for room holds none
-// of them, even if some would fit, and nobody asks it to give back any.
-func TestPermitsShown(t *testing.T) {
+// TestInspectWaitForSeveralPermits checks that an acquire of several permits that waits holds
+// none of them, even if some would fit, and gets no release request.
+func TestInspectWaitForSeveralPermits(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := dial(t, srv), dial(t, srv)
 		one, two := acquire(t, a.Semaphore("shown", 5).Permits(2)), acquire(t, a.Semaphore("shown", 5).Permits(2))
@@ -324,8 +324,8 @@ func TestPermitsShown(t *testing.T) {
 	})
 }
 
-// TestSemaphoreOfCurator: permits that Curator's wrote count, and without a number
-// next to them, are all shown as held.
+// TestSemaphoreOfCurator checks that permits of Curator's semaphore count. If no size is stored,
+// all are shown as held.
 func TestSemaphoreOfCurator(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
@@ -347,7 +347,7 @@ func TestSemaphoreOfCurator(t *testing.T) {
 	})
 }
 
-// TestSemaphoreRepliesLost: the outcome is exact whichever answer is lost.
+// TestSemaphoreRepliesLost checks that the outcome is exact, whichever reply is lost.
 func TestSemaphoreRepliesLost(t *testing.T) {
 	for _, op := range []string{"create2", "multi", "getChildren2", "getData", "setData", "delete"} {
 		for skip := range 3 {
@@ -389,7 +389,7 @@ func TestAll(t *testing.T) {
 			}
 		}
 		q, s := h.TokenOf("q"), h.TokenOf("s")
-		if q <= h.Token() || s <= q { // taken later, in the order of the paths
+		if q <= h.Token() || s <= q { // acquired later, in the order of the paths
 			t.Errorf("the semaphores' tokens are %d and %d, the queues' %d", q, s, h.Token())
 		}
 		if h.TokenOf("x") != 0 || h.TokenOf("a//b") != 0 {
@@ -471,8 +471,8 @@ func TestAllsDontDeadlock(t *testing.T) {
 	})
 }
 
-// TestAllTimeout checks that an All that is in a deadlock with a program that takes its
-// locks one by one gives up, and names a possible cause.
+// TestAllTimeout checks that an All in a deadlock with a program that acquires its locks one by
+// one fails, and names a possible cause.
 func TestAllTimeout(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: time.Minute, 5 * time.Second: 5 * time.Second} {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {
@@ -497,9 +497,9 @@ func TestAllTimeout(t *testing.T) {
 	}
 }
 
-// TestAllTimeoutOff checks that a ctx with a deadline, a negative option, and other
+// TestAllTimeoutDoesNotApply checks that a context with a deadline, a negative option, and other
 // locks have no other limit.
-func TestAllTimeoutOff(t *testing.T) {
+func TestAllTimeoutDoesNotApply(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t, dial(t, srv).Mutex("a"))
 		c, unlimited := dial(t, srv), dialWith(t, srv, zklock.Options{AllTimeout: -1})
@@ -519,8 +519,8 @@ func TestAllTimeoutOff(t *testing.T) {
 	})
 }
 
-// TestInOrder checks that InOrder takes the locks one after another in the order of
-// their paths, so that a program that does the same by itself cannot deadlock with it.
+// TestInOrder checks that InOrder acquires the locks one after another in the order of their
+// paths. A program that does the same by itself cannot deadlock with it.
 func TestInOrder(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, other := dial(t, srv), dial(t, srv)
@@ -530,7 +530,7 @@ func TestInOrder(t *testing.T) {
 		pending(t, "after b", w)
 		free(t, other.Mutex("c")) // not yet
 		free(t, other.Semaphore("a-semaphore", 1))
-		locked(t, other.Mutex("a")) // but this
+		locked(t, other.Mutex("a")) // the first one is held
 		byHand := acquire(t, other.Mutex("c"))
 		release(t, byHand)
 		release(t, b)
@@ -599,9 +599,9 @@ func TestAllErrors(t *testing.T) {
 	})
 }
 
-// TestAllLosesAll checks that the loss of one znode ends the hold, and that the other
+// TestLossOfOneZnodeEndsAll checks that the loss of one znode ends the hold, and that the other
 // znodes are deleted.
-func TestAllLosesAll(t *testing.T) {
+func TestLossOfOneZnodeEndsAll(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
 		h := acquire(t, zklock.All(c.Mutex("a"), c.Mutex("b"), c.Semaphore("s", 2)))
@@ -652,9 +652,9 @@ func TestAllInMissingParents(t *testing.T) {
 	})
 }
 
-// TestTokenOfSemaphoresTogether checks that an All of semaphores has no common token,
-// because its order would say nothing about the other resources.
-func TestTokenOfSemaphoresTogether(t *testing.T) {
+// TestAllOfSemaphoresHasNoCommonToken: the order of such a token would not apply to the other
+// resources.
+func TestAllOfSemaphoresHasNoCommonToken(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		events := make(chan zklock.Event, 10)
 		c := dialWith(t, srv, zklock.Options{OnAcquire: func(e zklock.Event) { events <- e }})
@@ -686,14 +686,14 @@ func resize(t *testing.T, c *zklock.Client, name string, n int) {
 	}
 }
 
-// dialZK returns a ZooKeeper client, as other programs use one.
+// dialZK returns a ZooKeeper client for operations of other programs.
 func dialZK(t *testing.T, srv *zktest.Server, auth ...zk.Auth) *zk.Client {
 	t.Helper()
 	return srv.Dial(t, func(o *zk.Options) { o.Auth = auth })
 }
 
-// TestResize checks that a larger size grants the waiters that it has room for, and that a
-// smaller size revokes no hold and grants no waiter until enough permits are released.
+// TestResize checks that a larger size grants waiters that fit, and that a smaller size revokes
+// no hold and grants no waiter until enough permits are released.
 func TestResize(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, other := dial(t, srv), dial(t, srv)
@@ -742,8 +742,8 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return r.Conn.Write(b)
 }
 
-// TestLateResizeChangesNothing checks that servers that get a request of Resize again, after
-// another client has set the size, do not accept it.
+// TestLateResizeChangesNothing checks that servers refuse a repeated request of Resize after
+// another client has set the size.
 func TestLateResizeChangesNothing(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		var conn *recorder
@@ -781,8 +781,8 @@ func TestLateResizeChangesNothing(t *testing.T) {
 	})
 }
 
-// TestResizeEndsWaitForMorePermits checks that an acquire fails if the size, when it is set or
-// later, is smaller than what it wants, and names both numbers.
+// TestResizeEndsWaitForMorePermits checks that an acquire fails if the size is smaller than its
+// number of permits, at once or later, and names both numbers.
 func TestResizeEndsWaitForMorePermits(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
@@ -811,12 +811,12 @@ func TestResizeEndsWaitForMorePermits(t *testing.T) {
 	})
 }
 
-// TestResizeTellsOtherNumbers checks that a client with a number of its own fails if it
+// TestResizeFailsClientsWithOtherNumber checks that a client with its own number fails if that
 // differs from the stored size while other clients hold permits by that size.
-func TestResizeTellsOtherNumbers(t *testing.T) {
+func TestResizeFailsClientsWithOtherNumber(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, old := dial(t, srv), dial(t, srv)
-		h := acquire(t, old.Semaphore("sem", 5)) // its number is noted
+		h := acquire(t, old.Semaphore("sem", 5)) // its number is stored
 		resize(t, c, "sem", 2)
 		_, err := old.Semaphore("sem", 5).Acquire(t.Context())
 		wants(t, "the old number after a Resize", err, zklock.ErrPermits)
@@ -828,7 +828,7 @@ func TestResizeTellsOtherNumbers(t *testing.T) {
 		wants(t, "the old number", err, zklock.ErrPermits)
 		release(t, next)
 
-		// The stored size counts, also after a client with another number was alone.
+		// The stored size applies even after a client with another number was the only one.
 		h = acquire(t, old.Semaphore("sem", 5))
 		next = acquire(t, c.ResizableSemaphore("sem"))
 		_, err = old.Semaphore("sem", 5).Acquire(t.Context())
@@ -839,7 +839,7 @@ func TestResizeTellsOtherNumbers(t *testing.T) {
 	})
 }
 
-// TestResizeErrors checks invalid sizes, a name that is none, and data of other programs.
+// TestResizeErrors checks invalid sizes, an invalid name, and data of other programs.
 func TestResizeErrors(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
@@ -869,8 +869,8 @@ func TestResizeErrors(t *testing.T) {
 
 func second(_ *zklock.Hold, err error) error { return err }
 
-// TestDeletedSizeEndsWait checks that a waiter fails if the size is deleted, and that a new
-// one counts.
+// TestDeletedSizeEndsWait checks that a waiter fails if the size is deleted, and that a new size
+// applies.
 func TestDeletedSizeEndsWait(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
@@ -892,7 +892,7 @@ func TestDeletedSizeEndsWait(t *testing.T) {
 }
 
 // TestInspectResizedSemaphore checks that all permits are shown as held after the size became
-// smaller, except those of the acquire that waits for room.
+// smaller, except those of a waiting acquire.
 func TestInspectResizedSemaphore(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, other := dial(t, srv), dial(t, srv)
@@ -932,8 +932,7 @@ func TestInspectResizedSemaphore(t *testing.T) {
 }
 
 // TestSizeKeepsAccess checks that the znode of the size, and those that Resize creates above it,
-// are as closed as the znode above them, so that only clients that may use the semaphore can
-// resize it.
+// have the access of the znode above. Only clients that may use the semaphore can resize it.
 func TestSizeKeepsAccess(t *testing.T) {
 	for name, acl := range map[string][]zk.ACL{"the parent's ACL": nil, "Options.ACL": zk.CreatorACL()} {
 		t.Run(name, func(t *testing.T) {

@@ -63,8 +63,8 @@ func entries(t *testing.T, l *zklock.Lock) int {
 	return len(found)
 }
 
-// TestRepliesLost checks that the outcome is exact, whichever reply of an acquire or a
-// release is lost with the connection: one entry while held, and none after.
+// TestRepliesLost checks that the outcome is exact, whichever reply of an acquire or a release is
+// lost with the connection: one entry while held, and none afterwards.
 func TestRepliesLost(t *testing.T) {
 	for _, op := range []string{"create2", "createContainer", "getChildren", "getChildren2", "delete", "multi", "connect"} {
 		for _, reply := range []bool{true, false} {
@@ -88,7 +88,7 @@ func TestRepliesLost(t *testing.T) {
 					t.Errorf("%s lost (reply %v): %v", op, reply, err)
 				}
 				release(t, again)
-				time.Sleep(2 * timeout) // on the bubble's clock: all that goes on in the background is over
+				time.Sleep(2 * timeout) // until background work has ended
 				if n := entries(t, l); n != 0 {
 					t.Errorf("%s lost (reply %v): %d entries are left", op, reply, n)
 				}
@@ -97,8 +97,8 @@ func TestRepliesLost(t *testing.T) {
 	}
 }
 
-// TestCancelWithReplyLost checks that a cancelled acquire whose create had no reply
-// leaves no entry.
+// TestCancelWithReplyLost checks that a canceled acquire whose create had no reply leaves no
+// entry.
 func TestCancelWithReplyLost(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		l, other := dial(t, srv).Mutex("orphan"), dial(t, srv).Mutex("orphan")
@@ -119,9 +119,9 @@ func TestCancelWithReplyLost(t *testing.T) {
 	})
 }
 
-// TestOverwrittenWithReplyLost checks that a client whose create had no reply finds its own znode
-// in a layout without GUIDs if another client then overwrote its data, as Curator's Revoker does,
-// and does not take the znode of another hold of the client for it.
+// TestOverwrittenWithReplyLost checks a layout without GUIDs. A client whose create had no reply
+// finds its own znode even if another client overwrites its data, as Curator's Revoker does. It
+// does not confuse it with the znode of another hold of the client.
 func TestOverwrittenWithReplyLost(t *testing.T) {
 	custom := zklock.Layout{Exclusive: "-W-"}
 	for _, layout := range []zklock.Layout{{}, custom} {
@@ -132,7 +132,7 @@ func TestOverwrittenWithReplyLost(t *testing.T) {
 			if layout == (zklock.Layout{}) {
 				l = c.NodeLock("a/b")
 			}
-			release(t, acquire(t, l)) // which creates the parents
+			release(t, acquire(t, l)) // creates the parents
 			way.Delay(50 * time.Millisecond)
 			f := way.DropReply(zktest.Match{Op: "create2"})
 			first := waiting(t, t.Context(), l)
@@ -165,8 +165,8 @@ func TestOverwrittenWithReplyLost(t *testing.T) {
 	}
 }
 
-// TestManyLocks checks that one heartbeat covers all of a session's entries.
-func TestManyLocks(t *testing.T) {
+// TestOneHeartbeatCoversAllEntries checks the heartbeats of a session with many entries.
+func TestOneHeartbeatCoversAllEntries(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
 		var holds []*zklock.Hold
@@ -191,8 +191,8 @@ func TestManyLocks(t *testing.T) {
 }
 
 // TestHoldOutlivesListingAboveLimit checks that a client keeps its connection and its holds while
-// it tries to acquire another lock, whose znode has children whose listing exceeds MaxReply. Any
-// client that may create entries there can create them.
+// it acquires another lock whose listing exceeds MaxReply. Any client that may create entries
+// there can cause this.
 func TestHoldOutlivesListingAboveLimit(t *testing.T) {
 	for _, size := range []int{5 << 10, 100 << 10} { // of the listing, in bytes
 		bubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -228,15 +228,15 @@ func TestHoldOutlivesListingAboveLimit(t *testing.T) {
 			if err := h.Err(); err != nil {
 				t.Error(err)
 			}
-			if err := c.Close(); err != nil { // which deletes all entries
+			if err := c.Close(); err != nil { // deletes all entries
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// TestHeartbeatOfLongChroot checks that holds outlive the session timeout although their paths
-// are so long that one request for all of them would be larger than servers accept.
+// TestHeartbeatOfLongChroot checks that holds survive the session timeout although one request
+// for all their long paths would exceed the limit of servers.
 func TestHeartbeatOfLongChroot(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		op, chroot := srv.Dial(t), ""
@@ -262,9 +262,9 @@ func TestHeartbeatOfLongChroot(t *testing.T) {
 	})
 }
 
-// TestMaxRequest checks that a client of servers with a small jute.maxbuffer keeps its holds:
-// its heartbeats fit, and so do its watches after a lost connection. An acquire that does not
-// fit fails at once, and ends no connection.
+// TestMaxRequest checks a client of servers with a small jute.maxbuffer. Its heartbeats fit, and
+// so do its watches after a lost connection. An acquire that does not fit fails at once, and ends
+// no connection.
 func TestMaxRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 16 << 10
@@ -306,8 +306,8 @@ func TestMaxRequest(t *testing.T) {
 	})
 }
 
-// tidy runs f in a bubble with a server. f releases what it acquires: at its end, only
-// parents may be left on the server.
+// tidy runs f in a bubble with a server. At the end of f, only parents of locks may be left on
+// the server.
 func tidy(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
 	t.Helper()
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -365,7 +365,7 @@ func onlyParentsNow(t *testing.T, srv *zktest.Server) {
 	}
 }
 
-// dialWith is dial with other options.
+// dialWith is dial with options.
 func dialWith(t *testing.T, srv *zktest.Server, o zklock.Options) *zklock.Client {
 	t.Helper()
 	if o.SessionTimeout == 0 {
@@ -411,7 +411,7 @@ func pending(t *testing.T, what string, waiters ...<-chan *zklock.Hold) {
 	}
 }
 
-// got returns the hold of a waiter that must be granted by now.
+// got returns the hold of a waiter, which must be granted by now.
 func got(t *testing.T, what string, w <-chan *zklock.Hold) *zklock.Hold {
 	t.Helper()
 	synctest.Wait()
@@ -427,7 +427,7 @@ func got(t *testing.T, what string, w <-chan *zklock.Hold) *zklock.Hold {
 	}
 }
 
-// wants fails unless err is of this kind and an Error.
+// wants fails unless err is an Error of this kind.
 func wants(t *testing.T, what string, err, kind error) {
 	t.Helper()
 	var e *zklock.Error
@@ -444,7 +444,7 @@ func locked(t *testing.T, l *zklock.Lock) {
 	}
 }
 
-// free fails unless a try gets the lock.
+// free fails unless a try acquires the lock.
 func free(t *testing.T, l *zklock.Lock) {
 	t.Helper()
 	h, err := l.TryAcquire(t.Context())
@@ -513,9 +513,9 @@ func drop(srv *zktest.Server, reply bool, m zktest.Match) *zktest.Fault {
 	return srv.DropRequest(m)
 }
 
-// TestZeroLocks checks that locks that no client made fail with an error, and so do
-// locks made from them.
-func TestZeroLocks(t *testing.T) {
+// TestLocksWithoutClientFail checks that locks that were not created by a client fail with an
+// error, and so do locks derived from them.
+func TestLocksWithoutClientFail(t *testing.T) {
 	var none *zklock.Lock
 	for what, l := range map[string]*zklock.Lock{
 		"nil":           none,
@@ -568,8 +568,8 @@ func TestNodeLock(t *testing.T) {
 	})
 }
 
-// TestNodeLockSharedWithOtherPrograms checks that a node lock waits for a program that
-// locks with the same znode, and that the program waits for it.
+// TestNodeLockSharedWithOtherPrograms checks that a node lock and a program that locks with the
+// same znode wait for each other.
 func TestNodeLockSharedWithOtherPrograms(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		l, op := dial(t, srv).NodeLock("/theirs"), srv.Dial(t)
@@ -617,8 +617,8 @@ func TestNodeLockRepliesLost(t *testing.T) {
 	}
 }
 
-// TestNodeLockDeleted checks that a holder whose znode is deleted reports the loss,
-// even if another client has created the znode again, and does not delete that znode.
+// TestNodeLockDeleted checks that a holder whose znode is deleted reports the loss, even if
+// another client has created the znode again, and does not delete the new znode.
 func TestNodeLockDeleted(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		a, b, op := dial(t, srv).NodeLock("away"), dial(t, srv).NodeLock("away"), srv.Dial(t)
@@ -637,8 +637,8 @@ func TestNodeLockDeleted(t *testing.T) {
 	})
 }
 
-// TestNodeLockRefusesGuards checks that Verify and Guard are refused, because no check
-// tells which client created the znode.
+// TestNodeLockRefusesGuards checks that Verify and Guard are refused, because no check shows
+// which client created the znode.
 func TestNodeLockRefusesGuards(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		l, op := dial(t, srv).NodeLock("guard"), srv.Dial(t)
@@ -657,8 +657,8 @@ func TestNodeLockRefusesGuards(t *testing.T) {
 	})
 }
 
-// TestNodeLockBlockedByPersistentNode checks that a znode that is not ephemeral blocks
-// the lock and is shown as a stray.
+// TestNodeLockBlockedByPersistentNode checks that a persistent znode blocks the lock and is shown
+// as a stray.
 func TestNodeLockBlockedByPersistentNode(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		l, op := dial(t, srv).NodeLock("/way"), srv.Dial(t)
@@ -672,9 +672,8 @@ func TestNodeLockBlockedByPersistentNode(t *testing.T) {
 	})
 }
 
-// TestNodeLockOfUnreadableZnodeLeavesNothing checks that acquires that fail because the client
-// may not read another client's znode leave no requests that the client repeats, and do not
-// make Close wait.
+// TestNodeLockOfUnreadableZnodeLeavesNothing checks that acquires that fail because the znode of
+// another client is unreadable leave no repeated requests, and do not make Close wait.
 func TestNodeLockOfUnreadableZnodeLeavesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		root, shared := dialZK(t, srv, zk.Auth{Scheme: "digest", Data: []byte("root:secret")}), dialZK(t, srv)
@@ -723,14 +722,14 @@ func TestTryWithReplyLost(t *testing.T) {
 	}
 }
 
-// TestFailedTryNamesTheHolder checks that the error of a TryAcquire names the holder,
-// of every kind of exclusive lock, and the age of its entry, and is ErrLocked.
+// TestFailedTryNamesTheHolder checks that the error of a TryAcquire of every kind of exclusive
+// lock is ErrLocked, and names the holder and the age of its entry.
 func TestFailedTryNamesTheHolder(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		holder := dialWith(t, srv, zklock.Options{Owner: &zklock.Owner{Host: "web-3", PID: 4711}})
 		other := dial(t, srv)
 		op := srv.Dial(t)
-		release(t, acquire(t, other.Mutex("foreign"))) // makes the parent
+		release(t, acquire(t, other.Mutex("foreign"))) // creates the parent
 		foreign(t, op, "/zklock/foreign/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", "batch-7")
 		acquire(t, holder.Mutex("mutex"))
 		acquire(t, holder.RWMutex("writer").Writer())
@@ -756,15 +755,15 @@ func TestFailedTryNamesTheHolder(t *testing.T) {
 	})
 }
 
-// errorList is an error of a type that Go does not compare.
+// errorList is an error of a type that is not comparable.
 type errorList []string
 
 func (e errorList) Error() string { return strings.Join(e, ", ") }
 
-// wrappedErrors is an error of a type that Go compares, but not with this error inside.
+// wrappedErrors is an error of a comparable type with an error that is not comparable.
 type wrappedErrors struct{ error }
 
-// ownContext is a context of the caller's, with an error of its own.
+// ownContext is a context of the caller with its own error.
 type ownContext struct {
 	context.Context
 	err error
@@ -780,7 +779,7 @@ func (c ownContext) Err() error {
 func (c ownContext) Value(any) any { return nil } // hides the context inside
 
 // TestContextMayHaveAnyError checks that an acquire ends with the error of the caller's own
-// context, whatever its type, and leaves nothing behind.
+// context, whatever its type, and leaves no entry.
 func TestContextMayHaveAnyError(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		held, c := acquire(t, dial(t, srv).Mutex("a")), dial(t, srv)
@@ -807,10 +806,10 @@ func TestContextMayHaveAnyError(t *testing.T) {
 	})
 }
 
-// TestEndedWaitSaysForWhat checks that the error of an acquire whose context ends says what
-// it waited for: the holder if half of the time or a second had passed, otherwise how many
-// entries are ahead.
-func TestEndedWaitSaysForWhat(t *testing.T) {
+// TestErrorOfEndedWaitNamesBlocker checks the error of an acquire whose context ends. It names
+// the holder if half of the time or a second had passed, and otherwise the number of entries
+// ahead.
+func TestErrorOfEndedWaitNamesBlocker(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		holder := dialWith(t, srv, zklock.Options{Owner: &zklock.Owner{Host: "web-3", PID: 4711}})
 		acquire(t, holder.Mutex("a"))

@@ -16,8 +16,8 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestNames checks that invalid names are refused before any I/O.
-func TestNames(t *testing.T) {
+// TestInvalidNamesAreRefused checks that invalid names are refused before any I/O.
+func TestInvalidNamesAreRefused(t *testing.T) {
 	srv := zktest.Start(t)
 	c := dial(t, srv)
 	srv.Refuse(true)
@@ -66,8 +66,8 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// TestLongestNames checks that a lock's path is also its name, so that tokens are found
-// by it and a re-entered hold has its own.
+// TestLongestNames checks that the path of a lock is also a valid name, for tokens by name and
+// for re-entered holds.
 func TestLongestNames(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
@@ -78,7 +78,7 @@ func TestLongestNames(t *testing.T) {
 					t.Errorf("%.20s: tokens %d, %d, not %d", name, h.TokenOf(l.Path()), h.TokenOf(name), h.Token())
 				}
 				if i == 0 {
-					in := again(t, h, l.Reentrant())
+					in := reenter(t, h, l.Reentrant())
 					if in.Token() != h.Token() {
 						t.Errorf("%.20s: token %d, after re-entering %d", name, h.Token(), in.Token())
 					}
@@ -120,7 +120,7 @@ func TestErrorsOfBadNames(t *testing.T) {
 	})
 }
 
-// inOneLine fails unless an error is fit for a terminal and a log.
+// inOneLine fails unless the error is one line without control characters.
 func inOneLine(t *testing.T, err error) {
 	t.Helper()
 	text := err.Error()
@@ -199,8 +199,8 @@ func TestLayoutNames(t *testing.T) {
 	}
 }
 
-// TestLayoutsTogether checks that zklock waits for the entries of all known layouts.
-func TestLayoutsTogether(t *testing.T) {
+// TestKnownLayoutsExcludeEachOther checks that zklock waits for the entries of all known layouts.
+func TestKnownLayoutsExcludeEachOther(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		layouts := []zklock.Layout{{}, zklock.KazooLayout(), zklock.MixedLayout(), zklock.LatchLayout(), zklock.WriteLockLayout()}
 		var clients []*zklock.Client
@@ -226,7 +226,7 @@ func TestParentsForKazoo(t *testing.T) {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {
 			l := dialWith(t, srv, zklock.Options{Layout: layout}).Mutex("/kazoos/lock")
 			free(t, l)
-			time.Sleep(5 * time.Minute) // on the bubble's clock: containers are gone by then
+			time.Sleep(5 * time.Minute) // the servers have deleted containers by now
 			if _, _, err := srv.Dial(t).Get(t.Context(), l.Path()); err != nil {
 				t.Errorf("%s: %v", layout, err)
 			}
@@ -234,8 +234,8 @@ func TestParentsForKazoo(t *testing.T) {
 	}
 }
 
-// TestInParent checks that locks in one parent differ by their names, also if
-// one name is a prefix of another.
+// TestInParent checks that locks in one parent are distinguished by their names, even if one name
+// is a prefix of another.
 func TestInParent(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c := dialWith(t, srv, zklock.Options{Layout: zklock.Layout{Exclusive: "_lock_", InParent: true}})
@@ -247,7 +247,7 @@ func TestInParent(t *testing.T) {
 			locked(t, c.Mutex(name))
 			holds = append(holds, h)
 		}
-		other := foreign(t, op, "/office/scanner_lock_", "") // a lock of theirs
+		other := foreign(t, op, "/office/scanner_lock_", "") // a lock of another program
 		for i, name := range names {
 			found, err := c.Inspect(t.Context(), name)
 			if err != nil || len(found) != 1 || found[0].Node != holds[i].Node() || !found[0].Holder || found[0].Path != name {
@@ -256,7 +256,7 @@ func TestInParent(t *testing.T) {
 		}
 		_, err := c.Mutex(names[0]).Acquire(under(t, holds[0]))
 		wants(t, "one's own lock", err, zklock.ErrReentry)
-		release(t, again(t, holds[0], c.Mutex(names[0]).Reentrant()))
+		release(t, reenter(t, holds[0], c.Mutex(names[0]).Reentrant()))
 		if _, err := c.Mutex(names[1]).TryAcquire(under(t, holds[0])); errors.Is(err, zklock.ErrReentry) || !errors.Is(err, zklock.ErrLocked) {
 			t.Errorf("the neighbour's lock: %v", err)
 		}
@@ -304,8 +304,8 @@ func TestCustomLayoutIgnoresOtherLayouts(t *testing.T) {
 	})
 }
 
-// TestCustomLayoutRefusesGuards checks that Verify and Guard are refused: after the
-// whole lock is deleted, another client's znode can get the same name.
+// TestCustomLayoutRefusesGuards checks that Verify and Guard are refused: after a delete of the
+// whole lock, the znode of another client can have the same name.
 func TestCustomLayoutRefusesGuards(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		o := zklock.Options{Layout: zklock.Layout{Prefix: "same", Exclusive: "-W-", Shared: "-R-"}}
@@ -361,9 +361,9 @@ func TestCustomLayoutRepliesLost(t *testing.T) {
 	}
 }
 
-// TestBadLayouts checks that bad layouts are refused with a reason, before the client
-// connects.
-func TestBadLayouts(t *testing.T) {
+// TestInvalidLayoutsAreRefused checks that invalid layouts are refused with a reason, before the
+// client connects.
+func TestInvalidLayoutsAreRefused(t *testing.T) {
 	broken := zklock.KazooLayout()
 	broken.Prefix = "x"
 	for what, o := range map[string]zklock.Options{
@@ -398,10 +398,9 @@ func TestBadLayouts(t *testing.T) {
 	}
 }
 
-// TestWriteLock checks that every known layout waits for the entries of ZooKeeper's
-// WriteLock recipe, and that a lock for which that recipe would not wait is refused
-// next to them.
-func TestWriteLock(t *testing.T) {
+// TestWriteLockRecipe checks that every known layout waits for the entries of ZooKeeper's
+// WriteLock recipe, and that a lock for which that recipe would not wait is refused next to them.
+func TestWriteLockRecipe(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
 		kazoo := dialWith(t, srv, zklock.Options{Layout: zklock.KazooLayout()})
@@ -431,7 +430,7 @@ func TestWriteLock(t *testing.T) {
 				release(t, got(t, "the next one", w))
 			}
 		}
-		// Ours in that layout wait for readers and writers, which are let in.
+		// Locks of zklock in that layout wait for readers and writers, which are granted.
 		own := dialWith(t, srv, zklock.Options{Layout: zklock.WriteLockLayout()})
 		h := acquire(t, own.Mutex("next-to"))
 		w := waiting(t, t.Context(), c.RWMutex("next-to").Reader())
@@ -443,8 +442,8 @@ func TestWriteLock(t *testing.T) {
 	})
 }
 
-// TestLeaderLatch checks that the holder in this layout is the leader that Curator's
-// LeaderLatch sees: the first of its entries.
+// TestLeaderLatch checks that the holder in this layout is the leader of Curator's LeaderLatch,
+// which is the first entry.
 func TestLeaderLatch(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dialWith(t, srv, zklock.Options{Layout: zklock.LatchLayout()}), srv.Dial(t)
@@ -461,9 +460,9 @@ func TestLeaderLatch(t *testing.T) {
 	})
 }
 
-// TestEntriesReadAsWhatTheyAre checks that names are refused if entries would be taken
-// for something else, for every kind of lock.
-func TestEntriesReadAsWhatTheyAre(t *testing.T) {
+// TestAmbiguousNamesAreRefused checks that a name is refused if its entries would be taken for
+// something else, for every kind of lock.
+func TestAmbiguousNamesAreRefused(t *testing.T) {
 	_, err := zklock.Dial(t.Context(), "127.0.0.1:1", &zklock.Options{Layout: zklock.Layout{Prefix: "a_lock", Exclusive: "_lockX", Shared: "X-"}})
 	wants(t, "a reader that looks like a damaged writer", err, zklock.ErrInvalidOptions)
 	tidy(t, func(t *testing.T, srv *zktest.Server) {

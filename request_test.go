@@ -185,7 +185,7 @@ func TestRecreatedParentKeepsACL(t *testing.T) {
 				ops := []zk.Op{zk.DeleteOp(first.Node(), -1)}
 				var next *zklock.Hold
 				var err error
-				done := make(chan struct{}) // closed when next is there
+				done := make(chan struct{}) // closed after next is granted
 				take := func() { next, err = c.Mutex(m).Acquire(t.Context()); close(done) }
 				if waits {
 					go take()
@@ -194,8 +194,8 @@ func TestRecreatedParentKeepsACL(t *testing.T) {
 					if err != nil || len(queue) != 2 {
 						t.Fatal(queue, err)
 					}
-					// The waiter's entry is deleted first. A waiter that reads the end of the holder
-					// before its own acquires for a moment.
+					// The entry of the waiter is deleted first. A waiter that receives the
+					// deletion of the holder before its own is granted for a moment.
 					own, holder := m+"/"+queue[0], first.Node()
 					if own == holder {
 						own = m + "/" + queue[1]
@@ -244,7 +244,7 @@ func TestACLOfFirstClientKeepsSharedParentOpen(t *testing.T) {
 }
 
 // TestClosedChrootKeepsSharedParentClosed checks that the first client below a closed chroot
-// lets other clients create nothing in /zklock there.
+// creates a /zklock in which other clients can create nothing.
 func TestClosedChrootKeepsSharedParentClosed(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		auth := zk.Auth{Scheme: "digest", Data: []byte("ann:secret")}
@@ -280,9 +280,9 @@ func TestLockZnodeOfStrangerKeepsItsACL(t *testing.T) {
 	})
 }
 
-// sharedParents checks what the first client leaves open above its lock: a second client,
-// with credentials of its own, has locks next to it, and cannot touch it. Below a znode that
-// an operator closed, nothing is opened.
+// sharedParents checks the znodes that the first client creates above its lock. A second client
+// with other credentials can create locks next to it, and cannot change it. Below a znode that an
+// operator closed, no znode is open.
 func sharedParents(t *testing.T, srv *zktest.Server, ann *zklock.Client) {
 	t.Helper()
 	bob := dialWith(t, srv, identifiedWith("bob", zk.CreatorACL()))

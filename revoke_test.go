@@ -28,8 +28,7 @@ func asked(h *zklock.Hold) bool {
 	}
 }
 
-// TestRevokeToken checks that, of several holders, only the one with the token receives
-// the release request.
+// TestRevokeToken checks that only the holder with the token receives the release request.
 func TestRevokeToken(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, asker := dial(t, srv), dial(t, srv)
@@ -55,8 +54,8 @@ func TestRevokeToken(t *testing.T) {
 	})
 }
 
-// TestRevoke checks that each holder receives the release request, of every kind of
-// lock, that nothing else happens, and that the owner's data stay readable.
+// TestRevoke checks that each holder of every kind of lock receives the release request, keeps
+// its hold, and keeps readable owner data.
 func TestRevoke(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, asker := dialWith(t, srv, zklock.Options{Owner: &zklock.Owner{Host: "here", PID: 7}}), dial(t, srv)
@@ -79,7 +78,7 @@ func TestRevoke(t *testing.T) {
 				}
 				holds = append(holds, h)
 			}
-			for range 2 { // asking again changes nothing
+			for range 2 { // a second request changes nothing
 				told, err := kind.asks.Revoke(t.Context())
 				if err != nil || len(told) != kind.znodes {
 					t.Fatalf("%s: asked %+v, %v", kind.asks, told, err)
@@ -103,9 +102,9 @@ func TestRevoke(t *testing.T) {
 	})
 }
 
-// TestRevokedBefore checks that a holder that watches late still receives the release
+// TestRevokeBeforeHolderWatches checks that a holder that watches late still receives the release
 // request, and that a waiter receives it only after it is granted.
-func TestRevokedBefore(t *testing.T) {
+func TestRevokeBeforeHolderWatches(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, asker := dial(t, srv), dial(t, srv)
 		h := acquire(t, c.Mutex("a"))
@@ -118,7 +117,7 @@ func TestRevokedBefore(t *testing.T) {
 			t.Error("not told of what had been asked before")
 		}
 		second := c.Mutex("a").Reentrant()
-		inner := again(t, h, second)
+		inner := reenter(t, h, second)
 		if !asked(inner) {
 			t.Error("a hold that re-entered is not told")
 		}
@@ -138,9 +137,9 @@ func TestRevokedBefore(t *testing.T) {
 	})
 }
 
-// TestRevokeWords checks that the marks of Curator and of the recipe are understood, on
-// any connection, and that other changes of the data are not taken for them.
-func TestRevokeWords(t *testing.T) {
+// TestMarksOfCuratorAndRecipe checks that the marks of Curator and of the recipe count as release
+// requests, on any connection, and that other changes of the data do not.
+func TestMarksOfCuratorAndRecipe(t *testing.T) {
 	for word, means := range map[string]bool{
 		"__REVOKE__": true, "unlock": true, `{"revoke":true}`: true, `{"revoke":true,"host":"x"}`: true,
 		"": false, "revoke": false, "unlock it": false, `{"revoke":false}`: false, `{"host":"x","revoke":true}`: false,
@@ -169,11 +168,11 @@ func TestRevokeWords(t *testing.T) {
 	}
 }
 
-// TestRevokeOthers checks that another library's holder gets Curator's mark, and that a
-// zklock holder keeps its data after the mark.
-func TestRevokeOthers(t *testing.T) {
+// TestRevokeHolderOfOtherLibrary checks that a holder of another library gets Curator's mark, and
+// that a zklock holder keeps its data after the mark.
+func TestRevokeHolderOfOtherLibrary(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
-		c, op := dialWith(t, srv, zklock.Options{Anonymous: true}), srv.Dial(t) // its requests do not name it
+		c, op := dialWith(t, srv, zklock.Options{Anonymous: true}), srv.Dial(t) // its requests are anonymous
 		l := c.Mutex("a")
 		free(t, l)
 		for data, want := range map[string]string{
@@ -317,8 +316,8 @@ func TestDowngradeKeepsReleaseRequest(t *testing.T) {
 	}
 }
 
-// TestRevokeRaces checks that simultaneous release requests all succeed, and that a
-// request that meets a release reaches no holder.
+// TestRevokeRaces checks that simultaneous release requests all succeed, and that a request
+// during a release reaches no holder.
 func TestRevokeRaces(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		l, askers := dial(t, srv).Mutex("a"), []*zklock.Lock{dial(t, srv).Mutex("a"), dial(t, srv).Mutex("a"), dial(t, srv).Mutex("a")}
@@ -357,7 +356,7 @@ func TestRevokeRaces(t *testing.T) {
 	})
 }
 
-// TestRevokeRepliesLost checks that a release request whose reply is lost is made once.
+// TestRevokeRepliesLost checks that a release request whose reply is lost is applied once.
 func TestRevokeRepliesLost(t *testing.T) {
 	for _, reply := range []bool{true, false} {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {
@@ -380,8 +379,8 @@ func TestRevokeRepliesLost(t *testing.T) {
 // writes: Revoke asks the other holders first, and this one as soon as it pauses.
 func TestRevokeWhileValuesChange(t *testing.T) {
 	for _, row := range []struct {
-		changes, limit time.Duration // 0 means no limit of the context
-		ends           time.Duration // when Revoke returns at the latest
+		changes, limit time.Duration // 0 means a context without a limit
+		ends           time.Duration // the latest time at which Revoke returns
 		want           error
 		asked          int
 	}{
@@ -424,9 +423,10 @@ func TestRevokeWhileValuesChange(t *testing.T) {
 	}
 }
 
-// TestReleaseRequestSaysWhoAndWhy checks that the holder and other clients read which client
-// asked and why, that the first request stays, and that unreadable text is escaped.
-func TestReleaseRequestSaysWhoAndWhy(t *testing.T) {
+// TestReleaseRequestNamesClientAndReason checks that the holder and other clients can read which
+// client requested the release and why, that the first request is kept, and that its text is
+// escaped.
+func TestReleaseRequestNamesClientAndReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		holder, asker := dial(t, srv), dial(t, srv)

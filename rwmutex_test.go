@@ -13,8 +13,8 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestReadersShare checks that readers of several clients hold together, and that a
-// writer holds alone.
+// TestReadersShare checks that readers of several clients hold together, and that a writer is the
+// only holder.
 func TestReadersShare(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := dial(t, srv).RWMutex("rw"), dial(t, srv).RWMutex("rw")
@@ -37,8 +37,8 @@ func TestReadersShare(t *testing.T) {
 	})
 }
 
-// TestReadersQueue checks that a waiting writer stops later readers, and that they are
-// granted together after it.
+// TestReadersQueue checks that later readers wait for a waiting writer, and are granted together
+// after it.
 func TestReadersQueue(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := dial(t, srv).RWMutex("rw"), dial(t, srv).RWMutex("rw")
@@ -102,9 +102,8 @@ func TestOnePathIsOneQueue(t *testing.T) {
 	})
 }
 
-// TestForeignMutex checks that a reader fails before or after a mutex of Curator or
-// kazoo, which does not wait for readers, and not next to their read-write locks, which
-// do.
+// TestForeignMutex checks that a reader fails next to a mutex of Curator or kazoo, which does not
+// wait for readers. It does not fail next to their read-write locks.
 func TestForeignMutex(t *testing.T) {
 	const hex = "0123456789abcdef0123456789abcdef"
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
@@ -113,7 +112,7 @@ func TestForeignMutex(t *testing.T) {
 		dir := l.Reader().Path() + "/"
 		free(t, l.Reader())
 		for _, prefix := range []string{"_c_01234567-89ab-cdef-0123-456789abcdef-lock-", hex + "__lock__"} {
-			// JSON is not zklock's, even with the names of zklock's fields.
+			// Other JSON is not zklock's, even with the field names of zklock.
 			for _, data := range []string{`{"host":"web1","pid":4711}`, `{"leader":"app-7"}`} {
 				node := foreign(t, op, dir+prefix, data)
 				_, err := l.Reader().Acquire(t.Context())
@@ -140,8 +139,8 @@ func TestForeignMutex(t *testing.T) {
 	})
 }
 
-// TestReaderRepliesLost checks that one entry exists while a writer or a reader holds,
-// and none after, whichever reply is lost.
+// TestReaderRepliesLost checks that one entry exists while a writer or a reader holds, and none
+// afterwards, whichever reply is lost.
 func TestReaderRepliesLost(t *testing.T) {
 	for _, op := range []string{"create2", "getChildren2", "delete", "multi"} {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {
@@ -200,8 +199,8 @@ func TestDowngrade(t *testing.T) {
 	}
 }
 
-// TestDowngradeRepliesLost checks that the outcome is exact, whichever reply is lost, and that
-// a waiting writer of any client, which may list the queue meanwhile, continues to wait.
+// TestDowngradeRepliesLost checks that the outcome is exact, whichever reply is lost. A waiting
+// writer, which may list the queue meanwhile, continues to wait.
 func TestDowngradeRepliesLost(t *testing.T) {
 	for _, reply := range []bool{true, false} {
 		for _, same := range []bool{true, false} {
@@ -230,8 +229,8 @@ func TestDowngradeRepliesLost(t *testing.T) {
 	}
 }
 
-// TestDowngradeWithoutLock checks that a downgrade that was not carried out, of a lock
-// that was deleted meanwhile, ends with the loss of the hold.
+// TestDowngradeWithoutLock checks that a downgrade that was not applied ends with the loss of the
+// hold if the lock was deleted meanwhile.
 func TestDowngradeWithoutLock(t *testing.T) {
 	for _, layout := range []zklock.Layout{{}, zklock.MixedLayout(), {Prefix: "host", Exclusive: "-W-", Shared: "-R-"}} {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {
@@ -316,8 +315,8 @@ func TestDowngradeLost(t *testing.T) {
 	})
 }
 
-// TestDowngradeContinuesAfterContextEnds checks that a downgrade whose context ends is
-// carried out. Until then, no exclusive lock re-enters, and Guard waits for it.
+// TestDowngradeContinuesAfterContextEnds checks that a downgrade is applied although its context
+// ends. Until then, no exclusive lock re-enters, and Guard waits for it.
 func TestDowngradeContinuesAfterContextEnds(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
@@ -346,8 +345,8 @@ func TestDowngradeContinuesAfterContextEnds(t *testing.T) {
 	})
 }
 
-// TestReleaseDuringDowngrade checks that a release during a downgrade leaves no
-// entries, whichever comes first.
+// TestReleaseDuringDowngrade checks that a release during a downgrade leaves no entries, in
+// whatever order they arrive.
 func TestReleaseDuringDowngrade(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		l := dial(t, srv).RWMutex("race")
@@ -368,8 +367,8 @@ func TestReleaseDuringDowngrade(t *testing.T) {
 	})
 }
 
-// TestDowngradeRefused checks that a downgrade that the servers refuse leaves a
-// writer's hold as it was, and also the holds that re-entered meanwhile.
+// TestDowngradeRefused checks that a refused downgrade changes neither the writer's hold nor the
+// holds that re-entered meanwhile.
 func TestDowngradeRefused(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
@@ -382,10 +381,10 @@ func TestDowngradeRefused(t *testing.T) {
 		refused := make(chan error)
 		go func() { refused <- h.Downgrade(t.Context()) }()
 		time.Sleep(time.Millisecond)
-		reader := again(t, h, lock.Reader().Reentrant())
+		reader := reenter(t, h, lock.Reader().Reentrant())
 		wants(t, "without the right to create", <-refused, zk.ErrNoAuth)
 		srv.Delay(0)
-		writer := again(t, h, lock.Writer().Reentrant())
+		writer := reenter(t, h, lock.Writer().Reentrant())
 		if h.Err() != nil || h.Node() != writer.Node() || h.Token() != reader.Token() || inspect(t, lock.Reader())[0].Mode != zklock.Exclusive {
 			t.Errorf("%v, %s", h.Err(), h.Node())
 		}
@@ -397,7 +396,7 @@ func TestDowngradeRefused(t *testing.T) {
 		if _, err := op.SetACL(t.Context(), "/zklock/down", zk.OpenACL(), -1); err != nil {
 			t.Fatal(err)
 		}
-		// The last of its holds may be a reader's, and can do what the writer's could.
+		// The last of its holds may be a reader's, with the rights of the writer's.
 		if err := reader.Downgrade(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -412,8 +411,8 @@ func TestDowngradeRefused(t *testing.T) {
 	})
 }
 
-// TestDowngradeOfReplacedEntry checks that a writer whose entry another client deleted and
-// created again reports the loss in its downgrade: another writer may hold the lock by then.
+// TestDowngradeOfReplacedEntry checks that a writer whose entry was deleted and created again
+// reports the loss in its downgrade: another writer may hold the lock by then.
 func TestDowngradeOfReplacedEntry(t *testing.T) {
 	tests := []struct {
 		age    time.Duration

@@ -139,7 +139,7 @@ func TestSetValueFails(t *testing.T) {
 		srv.Delay(0)
 		checkValues(t, c.Mutex("a"), "z")
 
-		// A release ends a SetValue in progress, and so does the loss of the session.
+		// A release, or the loss of the session, ends a SetValue in progress.
 		for _, end := range []func(){
 			func() { _ = h.ReleaseAsync() },
 			func() {
@@ -170,9 +170,9 @@ func TestSetValueFails(t *testing.T) {
 	})
 }
 
-// TestSetValueTakesOneRequest checks what a value costs: nothing at the acquire but its
-// bytes, and one write for each change. A lock without a value sends what it sent before
-// values existed.
+// TestSetValueTakesOneRequest checks the requests for a value: the acquire sends no additional
+// one, and each change is one write. A lock without a value sends the same bytes as versions
+// without values.
 func TestSetValueTakesOneRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dialWith(t, srv, zklock.Options{Owner: &zklock.Owner{Host: "here", Since: time.Unix(1, 0).UTC()}})
@@ -233,7 +233,7 @@ func TestSetValueKeepsReleaseRequest(t *testing.T) {
 			setValue(t, h, "z")
 			check(t, l, h, "z", pid)
 			release(t, h)
-			// Both are under way, in any order.
+			// Both are in flight, in any order.
 			for after := range 12 {
 				h := acquire(t, l.WithValue("x"))
 				srv.Delay(10 * time.Millisecond)
@@ -260,8 +260,8 @@ func TestSetValueKeepsReleaseRequest(t *testing.T) {
 	})
 }
 
-// TestSetValueRepliesLost checks that a change whose answer is lost is made once, and that a
-// request that arrives meanwhile is kept.
+// TestSetValueRepliesLost checks that a change whose answer is lost is applied once, and that a
+// release request that arrives meanwhile is kept.
 func TestSetValueRepliesLost(t *testing.T) {
 	for _, reply := range []bool{true, false} {
 		for _, revoked := range []bool{true, false} {
@@ -288,8 +288,8 @@ func TestSetValueRepliesLost(t *testing.T) {
 	}
 }
 
-// TestDowngradeKeepsValue checks that the value is in the new znode of a downgraded hold,
-// and that the two do not overtake each other.
+// TestDowngradeKeepsValue checks that the new znode of a downgraded hold has the value, in
+// whatever order the downgrade and the change are sent.
 func TestDowngradeKeepsValue(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		m := dial(t, srv).RWMutex("a")
@@ -320,7 +320,7 @@ func TestReentrantHoldsShareTheirValue(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		l := dial(t, srv).Mutex("a").Reentrant()
 		h := acquire(t, l.WithValue("x"))
-		inner := again(t, h, l.WithValue("inner"))
+		inner := reenter(t, h, l.WithValue("inner"))
 		checkValues(t, l, "x")
 		setValue(t, inner, "y")
 		release(t, h)

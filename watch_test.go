@@ -27,7 +27,7 @@ type observer struct {
 	mu     sync.Mutex
 	states []zklock.LockState
 	err    error
-	busy   time.Duration // how long each state is handled
+	busy   time.Duration // the time for which each state is handled
 }
 
 // observe starts a Watch, and checks that its tokens never decrease.
@@ -116,8 +116,8 @@ func (o *observer) fails(t *testing.T, when string, kind error) {
 	}
 }
 
-// TestWatch checks that the present state comes first, and then each change, of every kind
-// of lock and in every layout.
+// TestWatch checks that the current state comes first, and then each change, of every kind of
+// lock and in every layout.
 func TestWatch(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		for name, layout := range map[string]zklock.Layout{
@@ -183,7 +183,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestWatchReadsReplacedEntry checks that a Watch shows no holder that is gone if another client
+// TestWatchReadsReplacedEntry checks that a Watch does not show a former holder if another client
 // creates a znode with the name of its entry before the Watch lists the queue.
 func TestWatchReadsReplacedEntry(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -261,15 +261,15 @@ func TestWatchEnds(t *testing.T) {
 	})
 }
 
-// An interceptor is a connection that calls on before it sends a request. If on returns true,
-// the client gets ErrThrottled as the answer, as from a busy server.
+// An interceptor is a connection that calls on before it sends a request. If on returns true, the
+// client gets the answer ErrThrottled, as from a busy server.
 type interceptor struct {
 	net.Conn
 	on func(op uint32) (throttle bool)
 
 	mu      sync.Mutex // guards what follows
 	refused int32      // the xid of the request whose answer is replaced
-	pending []byte     // of an answer
+	pending []byte     // an incomplete answer
 }
 
 func (c *interceptor) Write(p []byte) (int, error) {
@@ -306,8 +306,8 @@ func (c *interceptor) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestWatchRefusedRead checks that a Watch yields no value from before a change if the servers
-// refuse to let it read the change, which comes while it lists the queue.
+// TestWatchRefusedRead checks that a Watch yields no outdated value if the servers refuse to let
+// it read a change that happens while it lists the queue.
 func TestWatchRefusedRead(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		const getData, getChildren2 = 4, 12
@@ -367,8 +367,8 @@ func TestWatchRefusedRead(t *testing.T) {
 	})
 }
 
-// TestWatchContinues checks that a Watch continues over lost connections, lost answers,
-// expired sessions, and a deleted parent, and misses no last state.
+// TestWatchContinues checks that a Watch continues after lost connections, lost answers, expired
+// sessions, and a deleted parent, and yields each last state.
 func TestWatchContinues(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		z := srv.Dial(t)
@@ -419,9 +419,9 @@ func TestWatchContinues(t *testing.T) {
 	})
 }
 
-// TestWatchMergesAndDelivers has clients that acquire a lock in quick succession, with
-// connections that are cut, while watchers of different speed observe it: tokens never
-// decrease, some states are seen, and the last one is the present one.
+// TestWatchMergesAndDelivers has clients that acquire a lock in quick succession, with broken
+// connections, and watchers of different speed. Tokens never decrease, watchers see some states,
+// and the last one is the current state.
 func TestWatchMergesAndDelivers(t *testing.T) {
 	for _, kind := range []string{"mutex", "read-write", "node"} {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {
@@ -495,8 +495,8 @@ func TestWatchMergesAndDelivers(t *testing.T) {
 	}
 }
 
-// TestWatchTakesTwoWatches checks what a Watch costs the servers: two watches, no request
-// while nothing changes, a listing for a waiter, and one more read for a new holder or value.
+// TestWatchTakesTwoWatches checks the cost of a Watch for the servers: two watches, no request
+// without changes, a listing for a waiter, and one more read for a new holder or value.
 func TestWatchTakesTwoWatches(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		op, z := srv.Dial(t), srv.Dial(t)
@@ -539,11 +539,11 @@ func TestWatchTakesTwoWatches(t *testing.T) {
 	})
 }
 
-// TestWatchNeverGoesBack has a client that can reach only a server that lags behind, with
-// the session and without it: the Watch yields nothing there, and then the latest state.
+// TestWatchNeverGoesBack has a client that can reach only a server that lags behind, with the
+// session and without it. The Watch yields nothing there, and later the current state.
 func TestWatchNeverGoesBack(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		old := zktest.Start(t) // it has applied fewer transactions
+		old := zktest.Start(t) // has applied fewer transactions
 		holder := dial(t, old)
 		stale := acquire(t, holder.Mutex("a").WithValue("old"))
 		var mu sync.Mutex
@@ -594,9 +594,9 @@ func TestWatchNeverGoesBack(t *testing.T) {
 	})
 }
 
-// TestWatchChangesAtAnyMoment changes the value at each moment of a read, and in two of three
-// runs also ends the session or the connection of the watcher at each moment: the last state
-// is never missed.
+// TestWatchChangesAtAnyMoment changes the value at each moment of a read. In two of three runs,
+// it also ends the session or the connection of the watcher at each moment. The Watch always
+// yields the last state.
 func TestWatchChangesAtAnyMoment(t *testing.T) {
 	for _, trouble := range []string{"none", "cut", "expire"} {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {
@@ -606,7 +606,7 @@ func TestWatchChangesAtAnyMoment(t *testing.T) {
 			h := acquire(t, c.Mutex("a").WithValue("first"))
 			for at := range 20 {
 				srv.Delay(10 * time.Millisecond)
-				w := waiting(t, t.Context(), c.Mutex("a").WithValue(fmt.Sprint("next ", at))) // which begins a read
+				w := waiting(t, t.Context(), c.Mutex("a").WithValue(fmt.Sprint("next ", at))) // begins a read
 				time.Sleep(time.Duration(at) * 3 * time.Millisecond)
 				done := make(chan error, 1)
 				go func() { done <- h.SetValue(t.Context(), fmt.Sprint("changed ", at)) }() // ends with the answer
@@ -638,8 +638,8 @@ func TestWatchChangesAtAnyMoment(t *testing.T) {
 	}
 }
 
-// TestWatchEndsAtAnyMoment ends the context at each moment of a read of a lock, which has no
-// znode in one of the runs.
+// TestWatchEndsAtAnyMoment ends the context at each moment of a read of a lock. In one of the
+// runs, the lock has no znode.
 func TestWatchEndsAtAnyMoment(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)

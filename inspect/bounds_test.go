@@ -1,4 +1,4 @@
 package inspect
 
-// Bound makes the bounds of looks at one lock small enough for tests.
+// Bound lowers the limits of children and strays of one lock.
 func (r *Reader) Bound(wide, strays int) { r.maxChildren, r.maxStrayNodes = wide, strays }

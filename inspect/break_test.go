@@ -14,33 +14,33 @@ import (
 
 const guid = "0f8fad5b-d9cb-469f-a165-70867728950e"
 
-// scene is a server with one who holds and one who takes away.
-type scene struct {
-	t      *testing.T
-	holder *zklock.Client
-	z      *zk.Client
-	look   *zklock.Client
+// breakTest is a server with a client that holds locks and one that breaks them.
+type breakTest struct {
+	t         *testing.T
+	holder    *zklock.Client
+	z         *zk.Client
+	inspector *zklock.Client
 }
 
-func newScene(t *testing.T) *scene {
+func newBreakTest(t *testing.T) *breakTest {
 	srv := zktest.Start(t)
-	s := &scene{t: t, z: srv.Dial(t), holder: zklock.New(srv.Dial(t), nil)}
-	s.look = zklock.New(s.z, &zklock.Options{Anonymous: true})
-	t.Cleanup(func() { _ = s.holder.Close(); _ = s.look.Close() })
+	s := &breakTest{t: t, z: srv.Dial(t), holder: zklock.New(srv.Dial(t), nil)}
+	s.inspector = zklock.New(s.z, &zklock.Options{Anonymous: true})
+	t.Cleanup(func() { _ = s.holder.Close(); _ = s.inspector.Close() })
 	return s
 }
 
-func (s *scene) entries(path string) []zklock.Entry {
+func (s *breakTest) entries(path string) []zklock.Entry {
 	s.t.Helper()
-	found, err := s.look.Inspect(s.t.Context(), path)
+	found, err := s.inspector.Inspect(s.t.Context(), path)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return found
 }
 
-// create makes a znode, and its parents, in a session of the taker's own.
-func (s *scene) create(path, data string, mode zk.CreateMode) (string, zk.Stat) {
+// create creates a znode and its parents in the session of s.z.
+func (s *breakTest) create(path, data string, mode zk.CreateMode) (string, zk.Stat) {
 	s.t.Helper()
 	for i := 1; i < len(path); i++ {
 		if path[i] == '/' {
@@ -56,10 +56,10 @@ func (s *scene) create(path, data string, mode zk.CreateMode) (string, zk.Stat) 
 	return node, stat
 }
 
-// TestBreakKinds: every kind of lock is taken away by its token, all of its znodes,
-// and nothing of it is left; by another token nothing is.
-func TestBreakKinds(t *testing.T) {
-	s := newScene(t)
+// TestBreakDeletesEveryKindOfHold checks that Break deletes all znodes of a hold, of every kind
+// of lock, and nothing if the token is another one.
+func TestBreakDeletesEveryKindOfHold(t *testing.T) {
+	s := newBreakTest(t)
 	for name, l := range map[string]*zklock.Lock{
 		"/mutex":  s.holder.Mutex("/mutex"),
 		"/reader": s.holder.RWMutex("/reader").Reader(),
@@ -94,11 +94,11 @@ func TestBreakKinds(t *testing.T) {
 	}
 }
 
-// TestBreakHolderAtTheGate: a client of this module that has just acquired its permits holds
+// TestBreakHolderWithEntryAtGate: a client of this module that has just acquired its permits holds
 // them, although its entry at the gate is still there, and the size of the semaphore is not
 // stored yet.
-func TestBreakHolderAtTheGate(t *testing.T) {
-	s := newScene(t)
+func TestBreakHolderWithEntryAtGate(t *testing.T) {
+	s := newBreakTest(t)
 	guids := []string{guid, "1" + guid[1:], "2" + guid[1:]}
 	var ops []zk.Op
 	for _, name := range []string{"/s", "/s/leases", "/s/locks"} {
@@ -118,14 +118,15 @@ func TestBreakHolderAtTheGate(t *testing.T) {
 	}
 }
 
-// TestBreakOneOfSeveral leaves other holders and those who wait alone.
-func TestBreakOneOfSeveral(t *testing.T) {
-	s := newScene(t)
+// TestBreakKeepsOtherHoldersAndWaiters checks that Break deletes only the hold with the token,
+// and no waiter.
+func TestBreakKeepsOtherHoldersAndWaiters(t *testing.T) {
+	s := newBreakTest(t)
 	_, first := s.create("/rw/_c_"+guid+"-__READ__", "a", zk.ModeEphemeralSequential)
 	s.create("/rw/_c_1"+guid[1:]+"-__READ__", "b", zk.ModeEphemeralSequential)
 	_, waits := s.create("/rw/_c_2"+guid[1:]+"-__WRIT__", "c", zk.ModeEphemeralSequential)
 	if _, err := Break(t.Context(), s.z, s.entries("/rw"), waits.Czxid); !errors.Is(err, ErrNotHeld) {
-		t.Errorf("who waits is broken: %v", err)
+		t.Errorf("a waiter is broken: %v", err)
 	}
 	if _, err := Break(t.Context(), s.z, s.entries("/rw"), first.Czxid); err != nil {
 		t.Fatal(err)
@@ -136,10 +137,10 @@ func TestBreakOneOfSeveral(t *testing.T) {
 	}
 }
 
-// TestBreakDowngraded goes by the token that the writer had, and by the znode's own
-// czxid where another one's data claim it.
-func TestBreakDowngraded(t *testing.T) {
-	s := newScene(t)
+// TestBreakFindsDowngradedHold checks that Break finds a downgraded hold by the token of its
+// writer, and that the czxid of a znode counts more than a token in the data of another.
+func TestBreakFindsDowngradedHold(t *testing.T) {
+	s := newBreakTest(t)
 	hold, err := s.holder.RWMutex("/rw").Writer().Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +162,7 @@ func TestBreakDowngraded(t *testing.T) {
 // TestBreakNamesEntryWithoutSession checks that Break does not delete the znode of a holder
 // that belongs to no session, as of kazoo's Lock.acquire(ephemeral=False), and names it.
 func TestBreakNamesEntryWithoutSession(t *testing.T) {
-	s := newScene(t)
+	s := newBreakTest(t)
 	node, stat := s.create("/x/0123456789abcdef0123456789abcdef__lock__", "worker-3", zk.ModePersistentSequential)
 	_, err := Break(t.Context(), s.z, s.entries("/x"), stat.Czxid)
 	if !errors.Is(err, ErrNotHeld) || !strings.Contains(err.Error(), node+" belongs to no session") {
@@ -172,10 +173,10 @@ func TestBreakNamesEntryWithoutSession(t *testing.T) {
 	}
 }
 
-// TestBreakLate: what was looked at a while ago is compared again. A znode that was
-// made anew under the same name is another's, and stays as it is.
-func TestBreakLate(t *testing.T) {
-	s := newScene(t)
+// TestBreakKeepsReplacedEntry checks that Break compares the entries with the servers again, and
+// keeps a znode that another client has created under the same name.
+func TestBreakKeepsReplacedEntry(t *testing.T) {
+	s := newBreakTest(t)
 	for _, data := range []string{"", "theirs", strings.Repeat("x", largeData+1)} {
 		node, stat := s.create("/one", data, zk.ModeEphemeral)
 		before := s.entries("/one")
@@ -187,11 +188,11 @@ func TestBreakLate(t *testing.T) {
 		}
 		_, again := s.create("/one", "new", zk.ModeEphemeral)
 		if _, err := Break(t.Context(), s.z, before, stat.Czxid); !errors.Is(err, ErrNotHeld) {
-			t.Errorf("made anew: %v", err)
+			t.Errorf("replaced: %v", err)
 		}
 		got, now, err := s.z.Get(t.Context(), node)
 		if err != nil || string(got) != "new" || now.Czxid != again.Czxid {
-			t.Errorf("the other's znode is %q of %d, %v", got, now.Czxid, err)
+			t.Errorf("the other client's znode is %q of %d, %v", got, now.Czxid, err)
 		}
 		if _, err := Break(t.Context(), s.z, s.entries("/one"), again.Czxid); err != nil {
 			t.Error(err)
@@ -199,11 +200,11 @@ func TestBreakLate(t *testing.T) {
 	}
 }
 
-// TestBreakBetween: the znode is made anew between the last look and the delete,
-// which the version tells: others' first version is 0, and this one's is not. The
-// name of a lock that is one znode may look like an id, and is every holder's.
-func TestBreakBetween(t *testing.T) {
-	s := newScene(t)
+// TestDeleteFailsIfEntryIsReplaced: another client replaces the znode between the last read and
+// the delete. The version shows it: a new znode has version 0. Holders of a node lock have the
+// same name, even if it looks like a GUID.
+func TestDeleteFailsIfEntryIsReplaced(t *testing.T) {
+	s := newBreakTest(t)
 	for _, name := range []string{"/one", "/jobs/" + guid} {
 		node, stat := s.create(name, "x", zk.ModeEphemeral)
 		e := s.entries(name)[0]
@@ -221,10 +222,10 @@ func TestBreakBetween(t *testing.T) {
 	}
 }
 
-// TestBreakWritten: if another client writes to the znode after it was read, the delete is not
-// prepared, because the version may belong to a new znode by then.
-func TestBreakWritten(t *testing.T) {
-	s := newScene(t)
+// TestDeleteIsNotPreparedAfterWrite: if another client writes to the znode after it was read, the
+// version may belong to a new znode.
+func TestDeleteIsNotPreparedAfterWrite(t *testing.T) {
+	s := newBreakTest(t)
 	node, stat := s.create("/one", "x", zk.ModeEphemeral)
 	e := s.entries("/one")[0]
 	if _, err := s.z.Set(t.Context(), node, []byte("__REVOKE__"), -1); err != nil {
@@ -235,9 +236,10 @@ func TestBreakWritten(t *testing.T) {
 	}
 }
 
-// TestBreakReadOnly: where the znode must not be written, its version is compared.
-func TestBreakReadOnly(t *testing.T) {
-	s := newScene(t)
+// TestBreakReadOnlyEntry checks that Break deletes a znode that it may not write to, after it has
+// compared the version.
+func TestBreakReadOnlyEntry(t *testing.T) {
+	s := newBreakTest(t)
 	acl := []zk.ACL{{Perms: zk.PermRead, Scheme: "world", ID: "anyone"}}
 	_, stat, err := s.z.Create(t.Context(), "/one", nil, acl, zk.ModeEphemeral)
 	if err != nil {
@@ -248,10 +250,10 @@ func TestBreakReadOnly(t *testing.T) {
 	}
 }
 
-// TestBreakChanging: that others write to the znode, as who asks for the lock back
-// does, keeps nobody from it.
-func TestBreakChanging(t *testing.T) {
-	s := newScene(t)
+// TestBreakAfterReleaseRequest checks that Break succeeds although another client has written to
+// the znode, as a release request does.
+func TestBreakAfterReleaseRequest(t *testing.T) {
+	s := newBreakTest(t)
 	_, stat := s.create("/one", "x", zk.ModeEphemeral)
 	entries := s.entries("/one")
 	if _, err := s.z.Set(t.Context(), "/one", []byte("__REVOKE__"), -1); err != nil {
@@ -262,7 +264,7 @@ func TestBreakChanging(t *testing.T) {
 	}
 }
 
-func TestUnique(t *testing.T) {
+func TestHasID(t *testing.T) {
 	for name, want := range map[string]bool{
 		"_c_" + guid + "-lock-0000000000":                        true,
 		strings.ReplaceAll(guid, "-", "") + "__lock__0000000000": true,
@@ -274,11 +276,11 @@ func TestUnique(t *testing.T) {
 	}
 }
 
-// TestThere: an entry is there as long as its own znode is, and not another's of the same
-// name, as that of a node lock's next holder.
-func TestThere(t *testing.T) {
+// TestExistReportsReplacedEntryAsGone checks that Exist reports an entry until its znode is
+// deleted, even if the next holder creates a znode with the same name.
+func TestExistReportsReplacedEntryAsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t)
+		s := newBreakTest(t)
 		other := zklock.New(s.z, &zklock.Options{Layout: zklock.Layout{Prefix: "host", Exclusive: "-W-"}})
 		defer other.Close()
 		for _, l := range []*zklock.Lock{s.holder.NodeLock("one"), s.holder.Semaphore("sem", 3).Permits(2), s.holder.Mutex("queue"), other.Mutex("own")} {
@@ -299,7 +301,7 @@ func TestThere(t *testing.T) {
 			if there, err := Exist(t.Context(), s.z, before); there || err != nil {
 				t.Errorf("%s: after the release: %v, %v", l, there, err)
 			}
-			// The numbers begin anew with the parent.
+			// A new parent starts the sequence numbers again.
 			if err := s.z.Delete(t.Context(), l.Path(), -1); err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNotEmpty) {
 				t.Fatal(err)
 			}

@@ -19,15 +19,15 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// collected is a server with a tree.
-type collected struct {
+// collectTest is a server whose empty parents a Collector removes.
+type collectTest struct {
 	t   *testing.T
 	srv *zktest.Server
 	z   *zk.Client
 }
 
-// make makes persistent znodes, the parents first.
-func (p collected) make(paths ...string) {
+// create creates persistent znodes, with their parents. A path can have "=data".
+func (p collectTest) create(paths ...string) {
 	p.t.Helper()
 	for _, name := range paths {
 		name, data, _ := strings.Cut(name, "=")
@@ -46,8 +46,8 @@ func (p collected) make(paths ...string) {
 	}
 }
 
-// use makes an entry below each path and removes it.
-func (p collected) use(paths ...string) {
+// use creates an entry below each path and deletes it.
+func (p collectTest) use(paths ...string) {
 	p.t.Helper()
 	for _, name := range paths {
 		entry, _, err := p.z.Create(p.t.Context(), name+"/x-lock-", nil, zk.OpenACL(), zk.ModeEphemeralSequential)
@@ -60,12 +60,12 @@ func (p collected) use(paths ...string) {
 	}
 }
 
-func (p collected) collection(unused time.Duration) Collector {
+func (p collectTest) collection(unused time.Duration) Collector {
 	return Collector{Client: p.z, Prefix: "/zklock", MinUnused: unused, Now: time.Now()}
 }
 
-// found lists what a collection finds, with the states other than unused.
-func (p collected) found(s Collector) string {
+// found returns the parents that s finds, with the states other than unused.
+func (p collectTest) found(s Collector) string {
 	p.t.Helper()
 	all, err := s.Find(p.t.Context())
 	if err != nil {
@@ -74,8 +74,8 @@ func (p collected) found(s Collector) string {
 	return states(all)
 }
 
-// find finds what was used at any time.
-func (p collected) find() (Collector, []EmptyParent) {
+// find returns the empty parents, whenever they were used, and their collector.
+func (p collectTest) find() (Collector, []EmptyParent) {
 	p.t.Helper()
 	s := p.collection(0)
 	all, err := s.Find(p.t.Context())
@@ -85,7 +85,7 @@ func (p collected) find() (Collector, []EmptyParent) {
 	return s, all
 }
 
-func (p collected) remove(s Collector, all []EmptyParent) {
+func (p collectTest) remove(s Collector, all []EmptyParent) {
 	p.t.Helper()
 	if err := s.Remove(p.t.Context(), all); err != nil {
 		p.t.Fatal(err)
@@ -104,18 +104,19 @@ func states(all []EmptyParent) string {
 	return strings.Join(out, " ")
 }
 
-func inCollectBubble(t *testing.T, f func(p collected)) {
+func testCollect(t *testing.T, f func(p collectTest)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		f(collected{t, srv, srv.Dial(t)})
+		f(collectTest{t, srv, srv.Dial(t)})
 	})
 }
 
-// TestFind: empty parents that were used are found, and nothing else is.
-func TestFind(t *testing.T) {
-	inCollectBubble(t, func(p collected) {
-		p.make("/zklock/used", "/zklock/never", "/zklock/written=x", "/zklock/busy", "/zklock/team/a", "/zklock/team/b",
-			"/zklock/sem/locks", "/zklock/sem/leases=3", "/zklock/leases=settings of somebody", "/zklock/half/a", "/zklock/half/keep=x", "/elsewhere")
+// TestFindReturnsUsedEmptyParents checks that Find returns empty parents that were used, and no
+// other znodes.
+func TestFindReturnsUsedEmptyParents(t *testing.T) {
+	testCollect(t, func(p collectTest) {
+		p.create("/zklock/used", "/zklock/never", "/zklock/written=x", "/zklock/busy", "/zklock/team/a", "/zklock/team/b",
+			"/zklock/sem/locks", "/zklock/sem/leases=3", "/zklock/leases=settings of another program", "/zklock/half/a", "/zklock/half/keep=x", "/elsewhere")
 		p.use("/zklock/used", "/zklock/written", "/zklock/team/a", "/zklock/team/b", "/zklock/sem/locks", "/zklock/sem/leases", "/zklock/leases", "/zklock/half/a", "/elsewhere")
 		if _, _, err := p.z.Create(p.t.Context(), "/zklock/busy/x-lock-", nil, nil, zk.ModeEphemeralSequential); err != nil {
 			t.Fatal(err)
@@ -138,8 +139,8 @@ func TestFind(t *testing.T) {
 // TestParentWithWrappedCversionIsFound uses a parent with so many creates and deletes that
 // its cversion is negative.
 func TestParentWithWrappedCversionIsFound(t *testing.T) {
-	inCollectBubble(t, func(p collected) {
-		p.make("/zklock/worn")
+	testCollect(t, func(p collectTest) {
+		p.create("/zklock/worn")
 		if err := p.srv.JumpSequence("/zklock/worn", 1<<30+1); err != nil {
 			t.Fatal(err)
 		}
@@ -154,11 +155,11 @@ func TestParentWithWrappedCversionIsFound(t *testing.T) {
 	})
 }
 
-// TestTime: only what is known to be unused for so long is, and the mark makes it
-// known.
-func TestTime(t *testing.T) {
-	inCollectBubble(t, func(p collected) {
-		p.make("/zklock/old", "/zklock/new")
+// TestMarkProvesTimeUnused checks that a parent counts as unused for a time only if the mark, or
+// another later znode, proves it.
+func TestMarkProvesTimeUnused(t *testing.T) {
+	testCollect(t, func(p collectTest) {
+		p.create("/zklock/old", "/zklock/new")
 		p.use("/zklock/old", "/zklock/new")
 		if got := p.found(p.collection(time.Hour)); got != "new:recent old:recent" {
 			t.Errorf("at once: %s", got)
@@ -186,20 +187,20 @@ func TestTime(t *testing.T) {
 		if err != nil || time.Since(all[1].UnusedSince) != 61*time.Minute {
 			t.Errorf("unused since %v, %v", all[1].UnusedSince, err)
 		}
-		// Another znode that somebody made serves as well.
-		p.make("/zklock/other")
+		// A znode of another client has the same effect.
+		p.create("/zklock/other")
 		time.Sleep(time.Hour)
 		if got := p.found(p.collection(time.Hour)); got != "new old" {
-			t.Errorf("another znode is a mark as well: %s", got)
+			t.Errorf("with another znode: %s", got)
 		}
 	})
 }
 
-// TestServersTime: what counts is the servers' clock. Where it is not told, no age is
-// taken for more than it is, and a mark stays.
-func TestServersTime(t *testing.T) {
-	inCollectBubble(t, func(p collected) {
-		p.make("/zklock/old", "/zklock/new")
+// TestFindUsesServersClock checks that ages count by the servers' clock. If their time is unknown,
+// no age is overestimated, and the mark is kept.
+func TestFindUsesServersClock(t *testing.T) {
+	testCollect(t, func(p collectTest) {
+		p.create("/zklock/old", "/zklock/new")
 		p.use("/zklock/old")
 		if err := p.collection(time.Hour).LeaveMark(p.t.Context()); err != nil {
 			t.Fatal(err)
@@ -208,20 +209,20 @@ func TestServersTime(t *testing.T) {
 		p.use("/zklock/new")
 		s := Collector{Client: p.z, Prefix: "/zklock", MinUnused: time.Hour}
 		if got := p.found(s); got != "new:recent old:recent" {
-			t.Errorf("nothing was written since the mark, which tells no time: %s", got)
+			t.Errorf("without a write since the mark: %s", got)
 		}
 		if err := s.LeaveMark(p.t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if stat, _, err := p.z.Exists(p.t.Context(), MarkPath); err != nil || stat.Version != 0 {
-			t.Errorf("a mark of unknown age was made anew: %+v, %v", stat, err)
+			t.Errorf("a mark of unknown age was replaced: %+v, %v", stat, err)
 		}
-		p.make("/zklock/another")
+		p.create("/zklock/another")
 		if got := p.found(s); got != "new:recent old" {
-			t.Errorf("something that was made tells the time: %s", got)
+			t.Errorf("after a create: %s", got)
 		}
 		if err := s.ReadTime(p.t.Context()); err != nil || time.Since(s.Now).Abs() > time.Minute {
-			t.Errorf("asked, it is %v, %v", s.Now, err)
+			t.Errorf("the servers' time is %v, %v", s.Now, err)
 		}
 		all, err := s.Find(p.t.Context())
 		if err != nil || states(all) != "new:recent old" || all[1].UnusedFor.Round(time.Minute) != 2*time.Hour {
@@ -230,11 +231,11 @@ func TestServersTime(t *testing.T) {
 	})
 }
 
-// TestAskElsewhere: where nothing may be written beside the mark the prefix serves, and
-// where that is closed too nobody knows the time.
-func TestAskElsewhere(t *testing.T) {
-	inCollectBubble(t, func(p collected) {
-		p.make("/zklock")
+// TestReadTimeFallsBackToPrefix checks that ReadTime writes below the prefix if it may not write
+// next to the mark. If both are closed, the time is unknown.
+func TestReadTimeFallsBackToPrefix(t *testing.T) {
+	testCollect(t, func(p collectTest) {
+		p.create("/zklock")
 		read := []zk.ACL{{Perms: zk.PermRead | zk.PermAdmin, Scheme: "world", ID: "anyone"}}
 		for _, closed := range []string{"/", "/zklock"} {
 			if _, err := p.z.SetACL(p.t.Context(), closed, read, -1); err != nil {
@@ -248,9 +249,10 @@ func TestAskElsewhere(t *testing.T) {
 	})
 }
 
-// TestLeave: a mark stays until it has served.
-func TestLeave(t *testing.T) {
-	inCollectBubble(t, func(p collected) {
+// TestMarkIsKeptUntilUsed checks that LeaveMark replaces a mark only when it is older than the
+// time.
+func TestMarkIsKeptUntilUsed(t *testing.T) {
+	testCollect(t, func(p collectTest) {
 		mark := func() time.Duration {
 			if err := p.collection(time.Hour).LeaveMark(p.t.Context()); err != nil {
 				t.Fatal(err)
@@ -266,11 +268,11 @@ func TestLeave(t *testing.T) {
 		}
 		time.Sleep(40 * time.Minute)
 		if got := mark(); got != 40*time.Minute {
-			t.Errorf("the mark is %v old, and had not served", got)
+			t.Errorf("a mark that is younger than the time is %v old", got)
 		}
 		time.Sleep(40 * time.Minute)
 		if got := mark(); got != 0 {
-			t.Errorf("the mark is %v old, and had served", got)
+			t.Errorf("a mark that was older than the time is %v old", got)
 		}
 	})
 }
@@ -289,7 +291,7 @@ func TestMarkKeepsAccess(t *testing.T) {
 		"reads":   {above: zk.ReadACL(), want: zk.ReadACL(), own: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inCollectBubble(t, func(p collected) {
+			testCollect(t, func(p collectTest) {
 				p.z = p.srv.Dial(p.t, func(o *zk.Options) { o.Auth = []zk.Auth{{Scheme: "digest", Data: []byte("ann:secret")}} })
 				above := slices.Clone(tt.above)
 				if tt.own {
@@ -315,11 +317,11 @@ func TestMarkKeepsAccess(t *testing.T) {
 	}
 }
 
-// TestRemove: what was found is removed, children first, and what somebody uses
-// meanwhile stays with what is above it.
-func TestRemove(t *testing.T) {
-	inCollectBubble(t, func(p collected) {
-		p.make("/zklock/a", "/zklock/team/b", "/zklock/team/c", "/zklock/used", "/zklock/written", "/zklock/gone")
+// TestRemoveKeepsParentsInUse checks that Remove deletes children first, and keeps parents that
+// clients use meanwhile, with the znodes above them.
+func TestRemoveKeepsParentsInUse(t *testing.T) {
+	testCollect(t, func(p collectTest) {
+		p.create("/zklock/a", "/zklock/team/b", "/zklock/team/c", "/zklock/used", "/zklock/written", "/zklock/gone")
 		for _, name := range []string{"a", "team/b", "team/c", "used", "written", "gone"} {
 			p.use("/zklock/" + name)
 		}
@@ -341,11 +343,11 @@ func TestRemove(t *testing.T) {
 	})
 }
 
-// TestUsedAbove: a parent with empty children may be a lock's as well, which
-// somebody takes and gives back after they were found.
-func TestUsedAbove(t *testing.T) {
-	inCollectBubble(t, func(p collected) {
-		p.make("/zklock/team/b", "/zklock/team/c", "/zklock/idle/b")
+// TestRemoveKeepsUsedParentOfEmptyParents: a parent with empty children is also a lock that a
+// client acquires and releases after Find.
+func TestRemoveKeepsUsedParentOfEmptyParents(t *testing.T) {
+	testCollect(t, func(p collectTest) {
+		p.create("/zklock/team/b", "/zklock/team/c", "/zklock/idle/b")
 		p.use("/zklock/team/b", "/zklock/team/c", "/zklock/idle/b")
 		s, all := p.find()
 		p.use("/zklock/team")
@@ -356,10 +358,11 @@ func TestUsedAbove(t *testing.T) {
 	})
 }
 
-// TestRefused: what the servers protect stays, and the others go.
-func TestRefused(t *testing.T) {
-	inCollectBubble(t, func(p collected) {
-		p.make("/zklock/closed/a", "/zklock/open")
+// TestRemoveContinuesAfterRefusedDelete checks that Remove keeps a znode that it may not delete,
+// and deletes the others.
+func TestRemoveContinuesAfterRefusedDelete(t *testing.T) {
+	testCollect(t, func(p collectTest) {
+		p.create("/zklock/closed/a", "/zklock/open")
 		p.use("/zklock/closed/a", "/zklock/open")
 		acl := []zk.ACL{{Perms: zk.PermRead, Scheme: "world", ID: "anyone"}}
 		if _, err := p.z.SetACL(p.t.Context(), "/zklock/closed", acl, -1); err != nil {
@@ -376,10 +379,10 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestWhileLocksAreTaken collects without end while locks are taken and given back:
-// every acquire succeeds, and no lock has two holders.
-func TestWhileLocksAreTaken(t *testing.T) {
-	inCollectBubble(t, func(p collected) {
+// TestCollectorDoesNotDisturbLocks collects while clients acquire and release locks: every acquire
+// succeeds, and no lock has two holders.
+func TestCollectorDoesNotDisturbLocks(t *testing.T) {
+	testCollect(t, func(p collectTest) {
 		ctx, cancel := context.WithCancel(p.t.Context())
 		defer cancel()
 		removed := 0
@@ -439,13 +442,13 @@ func TestWhileLocksAreTaken(t *testing.T) {
 	})
 }
 
-// TestBounds: a collection reads no more than it may, and tells what it has found; one that
-// was not read is never taken for empty.
-func TestBounds(t *testing.T) {
-	inCollectBubble(t, func(p collected) {
+// TestFindIsBounded checks that Find reads at most MaxReads znodes, returns what it has found, and
+// does not return a parent that it did not read.
+func TestFindIsBounded(t *testing.T) {
+	testCollect(t, func(p collectTest) {
 		for n := range 5 {
 			name := "/zklock/" + string(rune('a'+n))
-			p.make(name)
+			p.create(name)
 			p.use(name)
 		}
 		for reads, want := range map[int]int{1: 0, 3: 2, 6: 5} {
@@ -462,11 +465,11 @@ func TestBounds(t *testing.T) {
 // TestParentWithTooLargeListIsSkipped checks that a client cannot keep a collection from the other
 // parents by many or long names in one.
 func TestParentWithTooLargeListIsSkipped(t *testing.T) {
-	inCollectBubble(t, func(p collected) {
-		p.make("/zklock/open", "/zklock/wide")
+	testCollect(t, func(p collectTest) {
+		p.create("/zklock/open", "/zklock/wide")
 		p.use("/zklock/open", "/zklock/wide")
 		for i := range 9 {
-			p.make(fmt.Sprintf("/zklock/wide/%s%d", strings.Repeat("x", 1<<10), i))
+			p.create(fmt.Sprintf("/zklock/wide/%s%d", strings.Repeat("x", 1<<10), i))
 		}
 		s := p.collection(0)
 		s.Client = p.srv.Dial(p.t, func(o *zk.Options) { o.MaxReply = 8 << 10 })
@@ -477,8 +480,8 @@ func TestParentWithTooLargeListIsSkipped(t *testing.T) {
 	})
 }
 
-// TestClock: a later transaction with an earlier time tells.
-func TestClock(t *testing.T) {
+// TestZxidClock checks that a later transaction with an earlier time bounds the time.
+func TestZxidClock(t *testing.T) {
 	var c zxidClock
 	c.observe(zk.Stat{Czxid: 10, Ctime: 1000, Mzxid: 30, Mtime: 2500})
 	c.observe(zk.Stat{Czxid: 20, Ctime: 3000, Mzxid: 20, Mtime: 3000})
@@ -497,8 +500,8 @@ func TestClock(t *testing.T) {
 // TestFindReportsUnreadableZnodes: Find returns what it could read, and an error that names the
 // first znode that it could not read.
 func TestFindReportsUnreadableZnodes(t *testing.T) {
-	inCollectBubble(t, func(p collected) {
-		p.make("/zklock/open", "/zklock/b/closed/below", "/zklock/a")
+	testCollect(t, func(p collectTest) {
+		p.create("/zklock/open", "/zklock/b/closed/below", "/zklock/a")
 		p.use("/zklock/open", "/zklock/b/closed/below", "/zklock/a")
 		acl := []zk.ACL{{Perms: zk.PermAdmin, Scheme: "world", ID: "anyone"}}
 		for _, path := range []string{"/zklock/b/closed", "/zklock/a", "/zklock"} {
@@ -514,9 +517,9 @@ func TestFindReportsUnreadableZnodes(t *testing.T) {
 	})
 }
 
-// TestNamesThatNoZnodeHasAreSkipped: a hostile server lists names that lead out of the
-// prefix, or that no path can have.
-func TestNamesThatNoZnodeHasAreSkipped(t *testing.T) {
+// TestFindReportsInvalidNames: a hostile server lists names that lead out of the prefix, or that no
+// path can have.
+func TestFindReportsInvalidNames(t *testing.T) {
 	w := &collectRun{Collector: Collector{Prefix: "/locks"}}
 	n := &node{path: "/locks"}
 	w.add(n, []string{"..", "b", "", "a", ".", "a/../../x"}, zk.Stat{})
@@ -534,9 +537,9 @@ func TestNamesThatNoZnodeHasAreSkipped(t *testing.T) {
 	}
 }
 
-// TestCollectionOfALiarIsBounded: a hostile server lists more names than are ever read, below
-// each of them, and names that no znode can have.
-func TestCollectionOfALiarIsBounded(t *testing.T) {
+// TestFindOnHostileServerIsBounded: a hostile server lists more names than the limit below each
+// name, and names that no znode can have.
+func TestFindOnHostileServerIsBounded(t *testing.T) {
 	w := &collectRun{Collector: Collector{Prefix: "/locks", MaxReads: 10}}
 	var names []string
 	for i := range 5000 {

@@ -20,9 +20,9 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// liar is a server that says of every znode that it has a few children, and lists
-// those that children returns.
-func liar(t *testing.T, children func(path string) []string) *zk.Client {
+// hostileServer starts a server that reports a few children for every znode, and lists the names
+// that children returns. It returns a client of the server.
+func hostileServer(t *testing.T, children func(path string) []string) *zk.Client {
 	var network memnet.Network
 	ln, err := network.Listen("tcp", "127.0.0.1:2181")
 	if err != nil {
@@ -35,7 +35,7 @@ func liar(t *testing.T, children func(path string) []string) *zk.Client {
 			if err != nil {
 				return
 			}
-			go lie(nc, children) // ends with the connection
+			go serveHostile(nc, children) // ends with the connection
 		}
 	}()
 	z, err := zk.Dial(t.Context(), "127.0.0.1", &zk.Options{DialContext: network.DialContext})
@@ -46,8 +46,8 @@ func liar(t *testing.T, children func(path string) []string) *zk.Client {
 	return z
 }
 
-// lie answers the requests of one connection.
-func lie(nc net.Conn, children func(path string) []string) {
+// serveHostile answers the requests of one connection.
+func serveHostile(nc net.Conn, children func(path string) []string) {
 	defer nc.Close()
 	br := bufio.NewReader(nc)
 	if _, err := wire.ReadFrame(br, nil, 1<<20); err != nil {
@@ -87,15 +87,15 @@ func lie(nc net.Conn, children func(path string) []string) {
 	}
 }
 
-// TestWalkOfALiarIsBounded: a server that lists ever more names below each of them makes
-// a walk take no more than a bounded amount of memory, and the walk says that it was cut.
-func TestWalkOfALiarIsBounded(t *testing.T) {
+// TestListFromHostileServerIsBounded: a server lists names below each name without end. List uses a
+// bounded amount of memory, and reports that it is incomplete.
+func TestListFromHostileServerIsBounded(t *testing.T) {
 	names := make([]string, 5000)
 	for i := range names {
 		names[i] = fmt.Sprintf("%s%d", strings.Repeat("x", 100), i)
 	}
-	z := liar(t, func(string) []string { return names })
-	// What is in use counts, and little of what the collector has not found yet.
+	z := hostileServer(t, func(string) []string { return names })
+	// Frequent collections keep the heap close to the memory in use.
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	runtime.GC()
 	var before runtime.MemStats
@@ -116,36 +116,36 @@ func TestWalkOfALiarIsBounded(t *testing.T) {
 			}
 		}
 	}()
-	walked, err := reader(t, z, zklock.Layout{}).List(t.Context(), "/zklock", inspect.ListOptions{MaxReads: 300})
+	listed, err := reader(t, z, zklock.Layout{}).List(t.Context(), "/zklock", inspect.ListOptions{MaxReads: 300})
 	close(done)
 	<-sampled
-	if !errors.Is(err, inspect.ErrTooMany) || len(walked.Locks) != 0 {
-		t.Errorf("%d locks, %v, want a walk that was cut", len(walked.Locks), err)
+	if !errors.Is(err, inspect.ErrTooMany) || len(listed.Locks) != 0 {
+		t.Errorf("%d locks, %v, want an incomplete listing", len(listed.Locks), err)
 	}
 	if n := int64(most.Load()) - int64(before.HeapAlloc); n > 100<<20 {
-		t.Errorf("the walk took %d MiB", n>>20)
+		t.Errorf("the listing took %d MiB", n>>20)
 	} else {
-		t.Logf("the walk took %d MiB", n>>20)
+		t.Logf("the listing took %d MiB", n>>20)
 	}
 }
 
-// TestCollectionOfALiarReportsItsEnd: a list that is longer than the limit of reads is not
-// read, and the collection says that it is incomplete.
-func TestCollectionOfALiarReportsItsEnd(t *testing.T) {
+// TestFindReportsTooLongList checks that Find reads no list that is longer than its limit, and
+// reports that it is incomplete.
+func TestFindReportsTooLongList(t *testing.T) {
 	names := make([]string, 5000)
 	for i := range names {
 		names[i] = fmt.Sprintf("x/%d", i)
 	}
-	z := liar(t, func(string) []string { return names })
+	z := hostileServer(t, func(string) []string { return names })
 	found, err := inspect.Collector{Client: z, Prefix: "/zklock"}.Find(t.Context())
 	if !errors.Is(err, inspect.ErrTooMany) || len(found) > 1000 {
 		t.Errorf("found %d parents, %v", len(found), err)
 	}
 }
 
-// TestBreakErrorShowsNamesLegibly: the name of a znode can have any characters.
-func TestBreakErrorShowsNamesLegibly(t *testing.T) {
-	z := liar(t, nil)
+// TestBreakErrorEscapesNames: the name of a znode can have any characters.
+func TestBreakErrorEscapesNames(t *testing.T) {
+	z := hostileServer(t, nil)
 	entries := []zklock.Entry{{Node: "/zklock/a\u202eb", Holder: true, Token: 7, Session: 5}}
 	_, err := inspect.Break(t.Context(), z, entries, 7)
 	if !errors.Is(err, zk.ErrBadVersion) || !strings.Contains(err.Error(), `keep writing to "/zklock/a\u202eb"`) {
@@ -153,10 +153,10 @@ func TestBreakErrorShowsNamesLegibly(t *testing.T) {
 	}
 }
 
-// TestWalkLeavesOutInvalidNames: a name that no znode can have costs neither the locks
-// next to it nor the walk, which reports it.
-func TestWalkLeavesOutInvalidNames(t *testing.T) {
-	z := liar(t, func(path string) []string {
+// TestListSkipsInvalidNames checks that List reports names that no znode can have, and lists the
+// other locks.
+func TestListSkipsInvalidNames(t *testing.T) {
+	z := hostileServer(t, func(path string) []string {
 		switch path {
 		case "/zklock":
 			return []string{"good", "bad\x1b[2J", ".."}
@@ -165,8 +165,8 @@ func TestWalkLeavesOutInvalidNames(t *testing.T) {
 		}
 		return []string{}
 	})
-	walked, err := reader(t, z, zklock.Layout{}).List(t.Context(), "/zklock", inspect.ListOptions{})
-	if got := outlines(walked.Locks); len(got) != 1 || got[0] != "/zklock/good queue 1+0" {
+	listed, err := reader(t, z, zklock.Layout{}).List(t.Context(), "/zklock", inspect.ListOptions{})
+	if got := outlines(listed.Locks); len(got) != 1 || got[0] != "/zklock/good queue 1+0" {
 		t.Errorf("found %q, want the good lock", got)
 	}
 	if !errors.Is(err, inspect.ErrInvalidNames) || strings.ContainsAny(err.Error(), "\x1b\x00") {

@@ -15,10 +15,9 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestOwnersTellTheirLayout: whoever was not told of a custom layout sees its holders
-// and waiters as their owners' data say, finds the lock, and can act on it only with the
-// layout.
-func TestOwnersTellTheirLayout(t *testing.T) {
+// TestReaderLearnsLayoutFromOwners checks that a reader without the custom layout finds the lock,
+// its holders, and its waiters by the data of their owners. It can revoke only with the layout.
+func TestReaderLearnsLayoutFromOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		layout := zklock.Layout{Prefix: "host", Exclusive: "-W-", Shared: "-R-"}
@@ -51,14 +50,14 @@ func TestOwnersTellTheirLayout(t *testing.T) {
 		if asked, err := r.Revoke(t.Context(), l, 0); !errors.Is(err, inspect.ErrLayoutUnknown) || len(asked) > 0 {
 			t.Errorf("asked %v, %v", asked, err)
 		}
-		informed := reader(t, z, layout)
-		if l, err = informed.Read(t.Context(), "/legacy/catalog"); err != nil || l.CheckLayout() != nil {
+		configured := reader(t, z, layout)
+		if l, err = configured.Read(t.Context(), "/legacy/catalog"); err != nil || l.CheckLayout() != nil {
 			t.Fatalf("%+v, %v", l, err)
 		}
-		if asked, err := informed.Revoke(t.Context(), l, 0); err != nil || len(asked) != 1 {
+		if asked, err := configured.Revoke(t.Context(), l, 0); err != nil || len(asked) != 1 {
 			t.Errorf("asked %v, %v", asked, err)
 		}
-		// Beside a lock in another layout they have no place in the order.
+		// Next to entries in another layout, they have no position.
 		other := zklock.New(srv.Dial(t), nil)
 		defer other.Close()
 		if _, err := other.Mutex("/legacy/catalog").Acquire(t.Context()); err != nil {
@@ -75,9 +74,9 @@ func TestOwnersTellTheirLayout(t *testing.T) {
 	})
 }
 
-// TestOwnersTellTheirLayoutInParent: the same for a lock of several in one parent, which only a
-// reader of that one lock finds.
-func TestOwnersTellTheirLayoutInParent(t *testing.T) {
+// TestReaderLearnsLayoutFromOwnersInParent does the same for one of several locks in one parent,
+// which only a reader of that lock finds.
+func TestReaderLearnsLayoutFromOwnersInParent(t *testing.T) {
 	srv := zktest.Start(t)
 	layout := zklock.Layout{Prefix: "x-", Exclusive: "_lock_", Shared: "_read_", InParent: true}
 	owner := zklock.New(srv.Dial(t), &zklock.Options{Layout: layout})
@@ -155,8 +154,8 @@ func TestReadInParentWhileLockChangesHands(t *testing.T) {
 // TestWatcherReadsStrayWithChildAgain: the znode of a lock below another lock is a stray only until
 // it has an entry.
 func TestWatcherReadsStrayWithChildAgain(t *testing.T) {
-	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
-		sc.take(sc.locks.Mutex("a"))
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
+		sc.acquire(sc.locks.Mutex("a"))
 		recipe := func() string {
 			for _, l := range sc.s.Snapshot().Locks {
 				for _, e := range l.Entries {
@@ -171,15 +170,15 @@ func TestWatcherReadsStrayWithChildAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		sc.await("the znode is a stray", func() bool { return recipe() == "-" })
-		sc.take(sc.locks.Mutex("a/b"))
+		sc.acquire(sc.locks.Mutex("a/b"))
 		sc.await("the znode is that of a lock", func() bool { return recipe() == "parent" })
 	})
 }
 
-// TestWatcherFindsCustomLayout checks that a watcher that was not told of a custom layout
+// TestWatcherFindsCustomLayout checks that a watcher without the custom layout
 // shows a lock that is acquired after its listing, and follows its queue.
 func TestWatcherFindsCustomLayout(t *testing.T) {
-	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
 		owner := zklock.New(sc.srv.Dial(t), &zklock.Options{Layout: zklock.Layout{Exclusive: "-W-", Shared: "-R-"}})
 		defer owner.Close()
 		shows := func(want ...string) {
@@ -188,9 +187,9 @@ func TestWatcherFindsCustomLayout(t *testing.T) {
 		}
 		lock := owner.Mutex("catalog")
 		for range 2 {
-			hold := sc.take(lock)
+			hold := sc.acquire(lock)
 			shows("/zklock/catalog queue 1+0")
-			waits := sc.queue(lock)
+			waits := sc.enqueue(lock)
 			shows("/zklock/catalog queue 1+1")
 			sc.release(hold)
 			shows("/zklock/catalog queue 1+0")
@@ -203,7 +202,7 @@ func TestWatcherFindsCustomLayout(t *testing.T) {
 // TestParentOfLocksIsNoLock checks that an entry in a custom layout directly below /zklock
 // neither makes /zklock a lock nor makes the watcher read all znodes there.
 func TestParentOfLocksIsNoLock(t *testing.T) {
-	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
 		z := sc.srv.Dial(t)
 		create := func(path, data string, mode zk.CreateMode) {
 			t.Helper()
@@ -229,9 +228,9 @@ func TestParentOfLocksIsNoLock(t *testing.T) {
 	})
 }
 
-// TestFalseLayouts: what strangers write into a znode as its layout makes neither a lock
-// of another znode nor a layout that can't be.
-func TestFalseLayouts(t *testing.T) {
+// TestFalseLayoutsAreIgnored checks that a layout in an entry's data is ignored if it does not
+// match the entry, or is invalid.
+func TestFalseLayoutsAreIgnored(t *testing.T) {
 	z := zktest.Start(t).Dial(t)
 	if _, _, err := z.Create(t.Context(), "/false", nil, nil, zk.ModePersistent); err != nil {
 		t.Fatal(err)
@@ -281,9 +280,9 @@ func TestReadInParentIsBounded(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 	layout := zklock.Layout{Exclusive: "_lock_", InParent: true}
-	liar := zklock.New(stranger, &zklock.Options{Layout: layout})
-	defer liar.Close()
-	if _, err := liar.Mutex("/jobs/locked").Acquire(t.Context()); err != nil {
+	attacker := zklock.New(stranger, &zklock.Options{Layout: layout})
+	defer attacker.Close()
+	if _, err := attacker.Mutex("/jobs/locked").Acquire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if l, err := r.ReadDetail(t.Context(), "/jobs/locked"); err != nil || len(l.Entries) > 0 {

@@ -17,19 +17,18 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// Ids of entries that others made.
+// GUIDs of entries of other clients.
 const (
 	id36 = "0f8fad5b-d9cb-469f-a165-70867728950e"
 	id32 = "0f8fad5bd9cb469fa16570867728950e"
-	// The names of znodes with them, without the sequence number.
+	// The names of their znodes, without the sequence number.
 	mutexName = "_c_" + id36 + "-lock-"
 	readName  = "_c_" + id36 + "-__READ__"
 	leaseName = "_c_" + id36 + "-lease-"
 )
 
-// plant makes znodes, with their parents. Those whose names begin with "!" are
-// ephemeral.
-func plant(t testing.TB, z *zk.Client, names ...string) {
+// createZnodes creates znodes with their parents. Those whose names begin with "!" are ephemeral.
+func createZnodes(t testing.TB, z *zk.Client, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		name, ephemeral := strings.CutPrefix(name, "!")
@@ -51,7 +50,7 @@ func plant(t testing.TB, z *zk.Client, names ...string) {
 	}
 }
 
-// reader is one in z's session.
+// reader returns a Reader in the session of z.
 func reader(t testing.TB, z *zk.Client, layout zklock.Layout) *inspect.Reader {
 	t.Helper()
 	r := inspect.NewReader(z, layout)
@@ -59,7 +58,7 @@ func reader(t testing.TB, z *zk.Client, layout zklock.Layout) *inspect.Reader {
 	return r
 }
 
-// outline is what a lock is in a few words.
+// outline returns the path, the kind, and the numbers of holders and waiters of a lock.
 func outline(l *inspect.Lock) string {
 	return fmt.Sprintf("%s %s %d+%d", l.Path, l.Kind, len(l.Holders()), l.Waiting())
 }
@@ -72,8 +71,8 @@ func outlines(locks []*inspect.Lock) []string {
 	return all
 }
 
-// same fails unless the outlines of the locks are these.
-func same(t *testing.T, locks []*inspect.Lock, want ...string) {
+// wantLocks checks the outlines of the locks.
+func wantLocks(t *testing.T, locks []*inspect.Lock, want ...string) {
 	t.Helper()
 	if got := outlines(locks); !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
@@ -92,7 +91,7 @@ func countReads(way *zktest.Route) *atomic.Int64 {
 	return &reads
 }
 
-func TestWalk(t *testing.T) {
+func TestListFindsLocks(t *testing.T) {
 	tests := []struct {
 		name       string
 		layout     zklock.Layout
@@ -134,7 +133,7 @@ func TestWalk(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			z := zktest.Start(t).Dial(t)
-			plant(t, z, tt.tree...)
+			createZnodes(t, z, tt.tree...)
 			got, err := reader(t, z, tt.layout).List(t.Context(), tt.from, inspect.ListOptions{})
 			if err != nil || !slices.Equal(outlines(got.Locks), tt.want) {
 				t.Errorf("found %q, %v, want %q", outlines(got.Locks), err, tt.want)
@@ -143,52 +142,53 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// A tree of any size takes a bounded number of reads, those places come first that
-// have little beside, and what was found before the end is told.
-func TestWalkIsBounded(t *testing.T) {
+// TestListIsBounded checks that a listing takes at most MaxReads, reads parents with few children
+// first, and reports the locks that it found before the limit.
+func TestListIsBounded(t *testing.T) {
 	srv := zktest.Start(t)
 	z := srv.Dial(t)
 	names := []string{"!/apps/billing/locks/nightly/" + mutexName + "0000000001"}
 	for i := range 400 {
 		names = append(names, fmt.Sprintf("/big/%d/%d", i%4, i))
 	}
-	plant(t, z, names...)
+	createZnodes(t, z, names...)
 	way := srv.Route(t)
 	reads := countReads(way)
 	r := reader(t, way.Dial(t), zklock.Layout{})
-	told := make(chan string, 10)
-	got, err := r.List(t.Context(), "/", inspect.ListOptions{MaxReads: 300, OnLock: func(l *inspect.Lock) { told <- l.Path }})
+	reported := make(chan string, 10)
+	got, err := r.List(t.Context(), "/", inspect.ListOptions{MaxReads: 300, OnLock: func(l *inspect.Lock) { reported <- l.Path }})
 	if !errors.Is(err, inspect.ErrTooMany) || !strings.Contains(err.Error(), "prefix") {
-		t.Errorf("the walk ended with %v", err)
+		t.Errorf("the listing ended with %v", err)
 	}
-	same(t, got.Locks, "/apps/billing/locks/nightly queue 1+0")
-	if close(told); <-told != "/apps/billing/locks/nightly" || len(told) != 0 {
-		t.Errorf("told of another lock, or of %d others", len(told))
+	wantLocks(t, got.Locks, "/apps/billing/locks/nightly queue 1+0")
+	if close(reported); <-reported != "/apps/billing/locks/nightly" || len(reported) != 0 {
+		t.Errorf("OnLock got another lock, or %d more", len(reported))
 	}
 	if n := reads.Load(); n > 300+5 || n < 290 || got.Reads < n-5 {
 		t.Errorf("%d reads, of which it counted %d; 300 and a lock's are allowed", n, got.Reads)
 	}
 }
 
-// Strays beside an entry are not read one by one where there are too many.
-func TestWalkCountsStrays(t *testing.T) {
+// TestListOmitsLockWithManyStrays checks that List does not read too many strays one by one.
+func TestListOmitsLockWithManyStrays(t *testing.T) {
 	z := zktest.Start(t).Dial(t)
 	names := []string{"!/a/" + mutexName + "0000000001"}
 	for i := range 50 {
 		names = append(names, fmt.Sprintf("/a/%d", i))
 	}
-	plant(t, z, names...)
+	createZnodes(t, z, names...)
 	got, err := reader(t, z, zklock.Layout{}).List(t.Context(), "/", inspect.ListOptions{MaxLockReads: 40})
 	if !errors.Is(err, inspect.ErrTooMany) || len(got.Locks) != 0 {
 		t.Errorf("found %q, %v", outlines(got.Locks), err)
 	}
 }
 
-// A place that may not be read hides nothing but itself.
-func TestWalkPastWhatMayNotBeRead(t *testing.T) {
+// TestListSkipsUnreadableZnodes checks that List reports an unreadable znode, and lists the other
+// locks.
+func TestListSkipsUnreadableZnodes(t *testing.T) {
 	z := zktest.Start(t).Dial(t)
 	mutex := mutexName + "0000000001"
-	plant(t, z, "!/a/"+mutex, "!/b/"+mutex, "!/c/d/"+mutex, "!/e/"+mutex)
+	createZnodes(t, z, "!/a/"+mutex, "!/b/"+mutex, "!/c/d/"+mutex, "!/e/"+mutex)
 	for _, name := range []string{"/b/" + mutex, "/c"} {
 		if _, err := z.SetACL(t.Context(), name, []zk.ACL{{Perms: zk.PermWrite, Scheme: "world", ID: "anyone"}}, -1); err != nil {
 			t.Fatal(err)
@@ -196,73 +196,74 @@ func TestWalkPastWhatMayNotBeRead(t *testing.T) {
 	}
 	got, err := reader(t, z, zklock.Layout{}).List(t.Context(), "/", inspect.ListOptions{})
 	if !errors.Is(err, inspect.ErrUnreadable) || !strings.Contains(err.Error(), "1 path, first /c;") {
-		t.Errorf("the walk ended with %v", err)
+		t.Errorf("the listing ended with %v", err)
 	}
-	same(t, got.Locks, "/a queue 1+0", "/b queue 1+0", "/e queue 1+0")
+	wantLocks(t, got.Locks, "/a queue 1+0", "/b queue 1+0", "/e queue 1+0")
 }
 
 // TestLargeGateHidesOnlyItsSemaphore checks that a client cannot end a listing, or keep a former
 // holder in a watcher's list, with many entries at a gate of kazoo's Semaphore.
 func TestLargeGateHidesOnlyItsSemaphore(t *testing.T) {
-	scenes(t, inspect.WatchOptions{Prefix: "/"}, func(t *testing.T, sc *scene) {
-		plant(t, sc.z, "!/a/"+mutexName+"0000000001", "!/s/"+id32, "!/z/"+mutexName+"0000000001")
+	testWatcher(t, inspect.WatchOptions{Prefix: "/"}, func(t *testing.T, sc *watcherTest) {
+		createZnodes(t, sc.z, "!/a/"+mutexName+"0000000001", "!/s/"+id32, "!/z/"+mutexName+"0000000001")
 		sc.shows("/a queue 1+0", "/s semaphore 1+0", "/z queue 1+0")
 		r := reader(t, sc.z, zklock.Layout{})
 		r.Bound(5, 5)
 		sc.s.Bound(5, 5)
 		for i := range 6 {
-			plant(t, sc.z, fmt.Sprintf("!/s-__lock__/%s__lock__000000000%d", id32, i))
+			createZnodes(t, sc.z, fmt.Sprintf("!/s-__lock__/%s__lock__000000000%d", id32, i))
 		}
 		sc.shows("/a queue 1+0", "/z queue 1+0")
 		got, err := r.List(t.Context(), "/", inspect.ListOptions{})
 		if !errors.Is(err, inspect.ErrTooMany) || !strings.Contains(err.Error(), "/s") {
 			t.Errorf("the listing ended with %v", err)
 		}
-		same(t, got.Locks, "/a queue 1+0", "/z queue 1+0")
+		wantLocks(t, got.Locks, "/a queue 1+0", "/z queue 1+0")
 	})
 }
 
-// Znodes whose lists of children are too large hide nothing but themselves, and are counted.
-func TestWalkPastListTooLarge(t *testing.T) {
+// TestListSkipsTooLargeListsOfChildren checks that List counts znodes whose lists of children are
+// too large, and lists the other locks.
+func TestListSkipsTooLargeListsOfChildren(t *testing.T) {
 	srv := zktest.Start(t)
 	names := []string{"!/a/" + mutexName + "0000000001", "!/c/" + mutexName + "0000000001"}
 	for i := range 9 {
 		names = append(names, fmt.Sprintf("/b/%s%d", strings.Repeat("x", 1<<10), i), fmt.Sprintf("/d/%s%d", strings.Repeat("x", 1<<10), i))
 	}
-	plant(t, srv.Dial(t), names...)
+	createZnodes(t, srv.Dial(t), names...)
 	z := srv.Dial(t, func(o *zk.Options) { o.MaxReply = 8 << 10 })
 	got, err := reader(t, z, zklock.Layout{}).List(t.Context(), "/", inspect.ListOptions{})
 	if !errors.Is(err, inspect.ErrTooMany) || !strings.Contains(err.Error(), "2 paths") || !strings.Contains(err.Error(), "first /b;") {
-		t.Errorf("the walk ended with %v", err)
+		t.Errorf("the listing ended with %v", err)
 	}
-	same(t, got.Locks, "/a queue 1+0", "/c queue 1+0")
+	wantLocks(t, got.Locks, "/a queue 1+0", "/c queue 1+0")
 }
 
-func TestWalkEndsWithItsContext(t *testing.T) {
+func TestListEndsWithContext(t *testing.T) {
 	z := zktest.Start(t).Dial(t)
-	plant(t, z, "/a/b")
+	createZnodes(t, z, "/a/b")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := reader(t, z, zklock.Layout{}).List(ctx, "/", inspect.ListOptions{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("the walk ended with %v", err)
+		t.Errorf("the listing ended with %v", err)
 	}
 }
 
-// Servers that fall silent do not hang it.
-func TestWalkOfSilentServers(t *testing.T) {
+// TestListOfSilentServersTimesOut checks that a listing ends if the servers do not answer.
+func TestListOfSilentServersTimesOut(t *testing.T) {
 	srv := zktest.Start(t)
 	z := srv.Dial(t)
-	plant(t, z, "/a/b")
+	createZnodes(t, z, "/a/b")
 	r := reader(t, z, zklock.Layout{})
 	srv.Stop()
 	if _, err := r.List(t.Context(), "/", inspect.ListOptions{Timeout: 50 * time.Millisecond}); err == nil {
-		t.Error("the walk came to an end")
+		t.Error("the listing succeeded")
 	}
 }
 
-// TestLeasesOfOthers: another program's znodes below one that is called as a
-// semaphore's are not read one by one; nor do they hide the locks beside.
-func TestLeasesOfOthers(t *testing.T) {
+// TestManyZnodesNamedLeasesAreNotRead: another program uses the name of a semaphore's znode. List
+// does not read its children one by one, and lists the locks next to it.
+func TestManyZnodesNamedLeasesAreNotRead(t *testing.T) {
 	srv := zktest.Start(t, zktest.Volatile)
 	way := srv.Route(t)
 	reads := countReads(way)
@@ -271,7 +272,7 @@ func TestLeasesOfOthers(t *testing.T) {
 	for i := range 3000 {
 		names = append(names, fmt.Sprintf("/dhcp/leases/10.0.%d.%d", i/256, i%256))
 	}
-	plant(t, op, names...)
+	createZnodes(t, op, names...)
 	found, err := reader(t, way.Dial(t), zklock.Layout{}).List(t.Context(), "/", inspect.ListOptions{MaxReads: 100, MaxLockReads: 100})
 	if n := reads.Load(); n > 200 {
 		t.Errorf("%d reads, want at most 200", n)

@@ -21,9 +21,9 @@ func run(t *testing.T, s *Watcher) {
 	})
 }
 
-// TestOldServers checks that the watcher polls servers without recursive watches, as before
-// ZooKeeper 3.6, and that it adds the watch after an upgrade.
-func TestOldServers(t *testing.T) {
+// TestWatcherPollsOldServers checks that the watcher polls servers without recursive watches, as
+// before ZooKeeper 3.6, and that it adds the watch after an upgrade.
+func TestWatcherPollsOldServers(t *testing.T) {
 	for _, release := range []zktest.Release{zktest.Release34, zktest.Release35} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t)
@@ -114,16 +114,16 @@ func TestOldServerIsAskedOnceAfterReconnecting(t *testing.T) {
 	})
 }
 
-// TestFailingWalks: walks that come to no end are begun anew, but ever less often. Here
-// they fail as the prefix is no path.
-func TestFailingWalks(t *testing.T) {
+// TestFailedListingsBackOff checks that the watcher repeats failed listings at growing intervals.
+// Here they fail because the prefix is no path.
+func TestFailedListingsBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewWatcher(zktest.Start(t).Dial(t), &WatchOptions{Prefix: "none", RelistInterval: 30 * time.Second})
 		run(t, s)
 		time.Sleep(2*time.Minute + 500*time.Millisecond)
 		// After 0, 1, 3, 7, 15, 31, 61 and 91 seconds.
 		if n := s.Status().Reads; n < 6 || n > 9 {
-			t.Errorf("%d walks of one read", n)
+			t.Errorf("%d listings of one read", n)
 		}
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/zklock/zklock/internal/queue"
 )
 
-// TestTally: quantiles are right to a tenth, and what is removed was never there.
-func TestTally(t *testing.T) {
+// TestDurationCounts checks that quantiles are accurate to 10%, and that remove undoes add.
+func TestDurationCounts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var all []time.Duration
 	var tl durationCounts
@@ -27,7 +27,7 @@ func TestTally(t *testing.T) {
 	for _, d := range extra {
 		tl.remove(d)
 	}
-	tl.remove(3000 * time.Hour) // never there
+	tl.remove(3000 * time.Hour) // was not added
 	slices.Sort(all)
 	got := tl.times()
 	for _, q := range []struct{ got, want float64 }{{got.P50, all[2499].Seconds()}, {got.P99, all[4949].Seconds()}} {
@@ -43,9 +43,9 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// TestBudget: whatever is spent at once, no more than the rate is spent on the
-// average of ten seconds.
-func TestBudget(t *testing.T) {
+// TestBudgetLimitsRate checks that the average does not exceed the rate, however much is spent at
+// once.
+func TestBudgetLimitsRate(t *testing.T) {
 	b := budget{rate: 50}
 	now := time.Unix(1000, 0)
 	rnd := rand.New(rand.NewPCG(3, 4))
@@ -66,16 +66,16 @@ func TestBudget(t *testing.T) {
 	}
 	now = now.Add(time.Hour)
 	if b.wait(now) != 0 || b.left > b.rate {
-		t.Errorf("an hour of rest saves up %v reads, want one second's", b.left)
+		t.Errorf("after an idle hour, %v reads are left, want those of one second", b.left)
 	}
 	if b.wait(now.Add(-time.Minute)) != 0 {
 		t.Error("a clock that goes back makes it wait")
 	}
 }
 
-// TestLine: whoever holds by the line is who holds by a listing of all, in whatever
-// order entries come and go.
-func TestLine(t *testing.T) {
+// TestLockQueueMatchesSort checks that the queue has the same holders as a sorted listing, in
+// whatever order entries are added and removed.
+func TestLockQueueMatchesSort(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	markers := []string{"-lock-", "-__READ__", "-__READ__", "-__READ__", "-__WRIT__", "-latch-"}
 	var l lockQueue
@@ -101,7 +101,7 @@ func TestLine(t *testing.T) {
 			}
 			entries[name] = e
 			l.add(member{Entry: e, arrived: now}, false)
-			l.add(member{Entry: e, arrived: now}, false) // told twice
+			l.add(member{Entry: e, arrived: now}, false) // reported twice
 			names = append(names, name)
 		}
 		l.updateHolders(now, false, func(m *member) {
@@ -114,7 +114,7 @@ func TestLine(t *testing.T) {
 		for i, e := range all {
 			m, found := l.find(e)
 			if !found || i < queue.Holders(all) && !m.holder {
-				t.Fatalf("step %d: %s is number %d of %d who hold, the line says %t", step, e.Name, i, queue.Holders(all), m.holder)
+				t.Fatalf("step %d: %s is number %d of %d holders, the queue says %t", step, e.Name, i, queue.Holders(all), m.holder)
 			}
 		}
 		if len(l.queue) != len(names) {
@@ -123,9 +123,9 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestGate: permits that are made while others stand before them are held when the
-// gate's entry leaves.
-func TestGate(t *testing.T) {
+// TestPermitIsHeldAfterGateEntryIsDeleted: a permit that is created while an earlier entry is at
+// the gate is held once that entry is deleted.
+func TestPermitIsHeldAfterGateEntryIsDeleted(t *testing.T) {
 	now := time.Unix(1, 0)
 	var l lockQueue
 	var granted []string
@@ -138,7 +138,7 @@ func TestGate(t *testing.T) {
 	if settle(); len(granted) != 0 {
 		t.Errorf("held before there is room: %q", granted)
 	}
-	// A listing does not show it, and it stays.
+	// A listing without it does not remove it.
 	l.reconcile(&Lock{}, queue.Names{}, -1)
 	l.add(entry("g2", 3), false)
 	if _, found := l.remove(entry("g1", 1).Entry, 1, true); !found {
@@ -158,9 +158,9 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestSevered: only what ended with another lock's hold of its session, that was taken
-// at another time, was cut off.
-func TestSevered(t *testing.T) {
+// TestEndedTogether checks that holds count as ended together if they are of one session, of
+// different locks, and were acquired at different times.
+func TestEndedTogether(t *testing.T) {
 	e := func(session, token int64, path string) ending {
 		return ending{session: session, token: token, path: path}
 	}
@@ -172,10 +172,10 @@ func TestSevered(t *testing.T) {
 		{"nothing", nil, []bool{}},
 		{"one", []ending{e(1, 1, "/a")}, []bool{false}},
 		{"two of one session", []ending{e(1, 1, "/a"), e(1, 2, "/b")}, []bool{true, true}},
-		{"taken at once", []ending{e(1, 1, "/a"), e(1, 1, "/b")}, []bool{false, false}},
+		{"acquired together", []ending{e(1, 1, "/a"), e(1, 1, "/b")}, []bool{false, false}},
 		{"one after another", []ending{e(1, 1, "/a"), e(1, 2, "/a")}, []bool{false, false}},
 		{"of two sessions", []ending{e(1, 1, "/a"), e(2, 2, "/b")}, []bool{false, false}},
-		{"of nobody knows whom", []ending{e(0, 1, "/a"), e(0, 2, "/b")}, []bool{false, false}},
+		{"of unknown sessions", []ending{e(0, 1, "/a"), e(0, 2, "/b")}, []bool{false, false}},
 		{"a pair and one", []ending{e(1, 1, "/a"), e(2, 2, "/b"), e(1, 3, "/c")}, []bool{true, false, true}},
 	} {
 		if got := endedTogether(tt.ended, func(ending) int64 { return 0 }); !slices.Equal(got, tt.want) {
@@ -183,12 +183,12 @@ func TestSevered(t *testing.T) {
 		}
 	}
 	if got := endedTogether([]ending{e(1, 1, "/a"), e(1, 2, "/b")}, func(x ending) int64 { return x.token }); slices.Contains(got, true) {
-		t.Error("two transactions cut nothing off together")
+		t.Error("holds of two transactions ended together")
 	}
 }
 
-// TestChronicle keeps an hour, in steps.
-func TestChronicle(t *testing.T) {
+// TestRecorderKeepsAnHour checks the number of steps that a recorder keeps.
+func TestRecorderKeepsAnHour(t *testing.T) {
 	c := &recorder{step: 10 * time.Second}
 	begun := time.Unix(1_000_000, 0)
 	for i := range 2000 {
@@ -198,7 +198,7 @@ func TestChronicle(t *testing.T) {
 	}
 	now := begun.Add(2000 * 5 * time.Second)
 	c.lost(now, true)
-	c.granted(now.Add(-9*time.Second), -1) // a clock that was put back a little
+	c.granted(now.Add(-9*time.Second), -1) // the clock was set back a little
 	h := c.history(begun, now)
 	if len(h.Points) < 359 || len(h.Points) > 362 || len(c.points) > 362 {
 		t.Errorf("%d points, %d kept", len(h.Points), len(c.points))

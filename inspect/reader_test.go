@@ -13,9 +13,9 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// holding are two clients of one new server: who holds, with its session, and who
-// looks.
-func holding(t *testing.T, layout zklock.Layout) (c *zklock.Client, session, z *zk.Client, r *inspect.Reader) {
+// startReader starts a server. It returns a client for holds, with its session, and a reader, with
+// its session.
+func startReader(t *testing.T, layout zklock.Layout) (c *zklock.Client, session, z *zk.Client, r *inspect.Reader) {
 	t.Helper()
 	srv := zktest.Start(t)
 	session, z = srv.Dial(t), srv.Dial(t)
@@ -24,8 +24,8 @@ func holding(t *testing.T, layout zklock.Layout) (c *zklock.Client, session, z *
 	return c, session, z, reader(t, z, layout)
 }
 
-func TestLookAndRevoke(t *testing.T) {
-	c, session, _, r := holding(t, zklock.Layout{})
+func TestReadAndRevokeEveryKind(t *testing.T) {
+	c, session, _, r := startReader(t, zklock.Layout{})
 	tests := []struct {
 		path    string
 		lock    *zklock.Lock
@@ -45,7 +45,7 @@ func TestLookAndRevoke(t *testing.T) {
 			t.Fatal(err)
 		}
 		revoked := hold.Revoked()
-		// A semaphore's gate is given back behind the grant.
+		// The client deletes its entry at a semaphore's gate after the grant.
 		if err := session.Sync(t.Context(), "/"); err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestLookAndRevoke(t *testing.T) {
 		}
 		<-revoked
 		if l, err = r.Read(t.Context(), tt.path); err != nil || !l.Holders()[0].Revoked {
-			t.Errorf("%s: the wish is not seen: %+v, %v", tt.path, l, err)
+			t.Errorf("%s: the release request is not shown: %+v, %v", tt.path, l, err)
 		}
 		if err := hold.Release(t.Context()); err != nil {
 			t.Fatal(err)
@@ -75,12 +75,12 @@ func TestLookAndRevoke(t *testing.T) {
 	}
 }
 
-// Curator's semaphore says nowhere how many permits it has. The last permit of the client
+// Curator's semaphore does not store its size. The last permit of the client
 // at its gate is not held. Its holders ignore release requests, so they are not asked.
-func TestLookAtCuratorsSemaphore(t *testing.T) {
+func TestReadCuratorsSemaphore(t *testing.T) {
 	for _, layout := range []zklock.Layout{{}, zklock.KazooLayout(), {Exclusive: "-W-", InParent: true}} {
-		_, _, z, r := holding(t, layout)
-		plant(t, z, "!/s/leases/"+leaseName+"0000000001", "!/s/leases/"+leaseName+"0000000002", "!/s/locks/"+mutexName+"0000000003")
+		_, _, z, r := startReader(t, layout)
+		createZnodes(t, z, "!/s/leases/"+leaseName+"0000000001", "!/s/leases/"+leaseName+"0000000002", "!/s/locks/"+mutexName+"0000000003")
 		l, err := r.Read(t.Context(), "/s")
 		if err != nil || outline(l) != "/s semaphore 1+1" || l.Permits != 0 {
 			t.Fatalf("%v: %+v, %v", layout, l, err)
@@ -101,9 +101,9 @@ func TestLookAtCuratorsSemaphore(t *testing.T) {
 	}
 }
 
-// TestTurns: both entries of an attempt in the mixed layout have one turn, strays
-// have none, and an attempt counts once.
-func TestTurns(t *testing.T) {
+// TestEntriesOfOneAcquireHaveOnePosition checks that both entries of an acquire in the mixed layout
+// have the same position and count once, and that strays have none.
+func TestEntriesOfOneAcquireHaveOnePosition(t *testing.T) {
 	srv := zktest.Start(t)
 	mixed := zklock.New(srv.Dial(t), &zklock.Options{Layout: zklock.MixedLayout()})
 	defer mixed.Close()
@@ -113,42 +113,42 @@ func TestTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hold.Release(t.Context())
-	plant(t, z, "!/zklock/m/"+mutexName+"0000000003", "!/zklock/m/"+readName+"0000000004", "/zklock/m/stray")
+	createZnodes(t, z, "!/zklock/m/"+mutexName+"0000000003", "!/zklock/m/"+readName+"0000000004", "/zklock/m/stray")
 	l, err := reader(t, z, zklock.Layout{}).Read(t.Context(), "m")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var turns []int
+	var positions []int
 	for _, e := range l.Entries {
-		turns = append(turns, e.Position)
+		positions = append(positions, e.Position)
 	}
-	if want := []int{0, 0, 1, 2, -1}; !slices.Equal(turns, want) || l.Waiting() != 2 {
-		t.Errorf("turns %v of %d who wait, want %v", turns, l.Waiting(), want)
+	if want := []int{0, 0, 1, 2, -1}; !slices.Equal(positions, want) || l.Waiting() != 2 {
+		t.Errorf("positions %v with %d waiters, want %v", positions, l.Waiting(), want)
 	}
 	if n := len(inspect.FirstPerAcquire(l.Holders())); n != 1 || inspect.CountSessions(l.Holders()) != 1 {
 		t.Errorf("%d hold, want 1", n)
 	}
 }
 
-// TestLookClosely finds who vanished that had a lock delay.
-func TestLookClosely(t *testing.T) {
-	_, _, z, r := holding(t, zklock.Layout{})
+// TestReadDetailCountsCrashedHolders checks that ReadDetail counts the records of lock delays.
+func TestReadDetailCountsCrashedHolders(t *testing.T) {
+	_, _, z, r := startReader(t, zklock.Layout{})
 	gone := "_c_11111111-d9cb-469f-a165-70867728950e-lock-"
-	plant(t, z, "!/q/"+mutexName+"0000000001", "/q-held/"+mutexName, "/q-held/"+gone)
+	createZnodes(t, z, "!/q/"+mutexName+"0000000001", "/q-held/"+mutexName, "/q-held/"+gone)
 	for path, want := range map[string]int{"/q": 1, "/none": 0} {
 		l, err := r.ReadDetail(t.Context(), path)
 		if err != nil || l.Crashed != want || len(l.Warnings) != want {
-			t.Errorf("%s: %+v, %v, want %d vanished", path, l, err, want)
+			t.Errorf("%s: %+v, %v, want %d crashed", path, l, err, want)
 		}
 	}
 	if _, err := r.ReadDetail(t.Context(), "/a//b"); err == nil {
-		t.Error("a name that is none was looked at")
+		t.Error("an invalid name was read")
 	}
 }
 
 // TestIsRecord checks that only what zklock keeps next to a lock is a record, whatever the name.
 func TestIsRecord(t *testing.T) {
-	c, _, z, r := holding(t, zklock.Layout{})
+	c, _, z, r := startReader(t, zklock.Layout{})
 	h, err := c.Mutex("/job").Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestIsRecord(t *testing.T) {
 	if err := h.RecordRun(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	plant(t, z, "/q", "/q-held/"+mutexName, "/gone-held/"+mutexName, "/empty", "/empty-held", "/lone-held", "/both-held/"+mutexName, "!/both-held/"+mutexName+"0000000001",
+	createZnodes(t, z, "/q", "/q-held/"+mutexName, "/gone-held/"+mutexName, "/empty", "/empty-held", "/lone-held", "/both-held/"+mutexName, "!/both-held/"+mutexName+"0000000001",
 		"!/door-held/"+mutexName+"0000000001", "/dir-held/door", "/x-done", "!/lock-done/"+mutexName+"0000000001", "/dir/-held/"+mutexName, "/dir/-done")
 	for path, want := range map[string]bool{
 		"/job-done": true, "/q-held": true, "/gone-held": true, "/empty-held": true,
@@ -169,9 +169,9 @@ func TestIsRecord(t *testing.T) {
 	}
 }
 
-// TestCrowds: what has a great many znodes is refused with a few reads, wherever they
-// are, be they entries of a lock by their names or not; what has as many as may be is not.
-func TestCrowds(t *testing.T) {
+// TestReaderRefusesTooManyChildren checks that a lock with more entries or strays than the limits
+// is refused after a few reads, and a lock at the limits is read.
+func TestReaderRefusesTooManyChildren(t *testing.T) {
 	srv := zktest.Start(t, zktest.Volatile)
 	z := srv.Dial(t)
 	r := reader(t, z, zklock.Layout{})
@@ -183,13 +183,13 @@ func TestCrowds(t *testing.T) {
 		"/delays-held/" + mutexName: wide + 1, "/full/leases/" + leaseName: wide,
 	} {
 		for i := range n {
-			plant(t, z, fmt.Sprintf("%s%010d", prefix, i))
+			createZnodes(t, z, fmt.Sprintf("%s%010d", prefix, i))
 		}
 	}
-	plant(t, z, "/gate/leases", "/waiters/leases", "/delays")
+	createZnodes(t, z, "/gate/leases", "/waiters/leases", "/delays")
 	for path, tt := range map[string]struct {
 		says           string
-		look, closely  bool // refused
+		read, detail   bool // refused
 		reads, entries int
 	}{
 		"/strays":    {"/strays: too many children for a lock: 201 are not entries", false, true, 8, strays + 1},
@@ -203,17 +203,17 @@ func TestCrowds(t *testing.T) {
 		"/full":      {"", false, false, wide + 20, wide},
 	} {
 		l, err := r.Read(t.Context(), path)
-		if errors.Is(err, inspect.ErrTooManyChildren) != tt.look || !tt.look && (err != nil || len(l.Entries) != tt.entries) {
-			t.Errorf("a look at %s: %v", path, err)
+		if errors.Is(err, inspect.ErrTooManyChildren) != tt.read || !tt.read && (err != nil || len(l.Entries) != tt.entries) {
+			t.Errorf("reading %s: %v", path, err)
 		}
 		before := srv.Server().Stats()
 		_, err = r.ReadDetail(t.Context(), path)
 		after := srv.Server().Stats()
-		if errors.Is(err, inspect.ErrTooManyChildren) != tt.closely || tt.closely && !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("a close look at %s: %v, want %q", path, err, tt.says)
+		if errors.Is(err, inspect.ErrTooManyChildren) != tt.detail || tt.detail && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("details of %s: %v, want %q", path, err, tt.says)
 		}
 		if n := int(after.Received - before.Received); n > tt.reads {
-			t.Errorf("a close look at %s took %d requests, want %d", path, n, tt.reads)
+			t.Errorf("details of %s took %d requests, want %d", path, n, tt.reads)
 		}
 	}
 }

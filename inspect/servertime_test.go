@@ -23,9 +23,9 @@ func TestServerClockGap(t *testing.T) {
 	}
 }
 
-// TestAsk: the time is the servers', however this machine's clock is set, and nothing is
-// left behind.
-func TestAsk(t *testing.T) {
+// TestServerTimeIgnoresLocalClock checks that the time is the servers', whatever the local clock
+// says, and that no znode is left.
+func TestServerTimeIgnoresLocalClock(t *testing.T) {
 	srv, err := zkserver.New(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestAsk(t *testing.T) {
 	began := time.Now().Truncate(time.Millisecond)
 	for _, years := range []int{0, 60} {
 		var got TimeReading
-		// Within, it is the year 2000, and some years later.
+		// The bubble's clock begins in the year 2000.
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(time.Duration(years) * 365 * 24 * time.Hour)
 			z, err := zk.Dial(context.Background(), ln.Addr().String(), nil)

@@ -15,12 +15,12 @@ import (
 // TestLockThatBecomesUnreadableIsOmitted checks that the watcher does not show a lock that the
 // client may not read any more as it was before, and that it says so.
 func TestLockThatBecomesUnreadableIsOmitted(t *testing.T) {
-	scenes(t, inspect.WatchOptions{RelistInterval: 5 * time.Second}, func(t *testing.T, sc *scene) {
+	testWatcher(t, inspect.WatchOptions{RelistInterval: 5 * time.Second}, func(t *testing.T, sc *watcherTest) {
 		root := sc.srv.Dial(t)
 		if err := root.AddAuth(t.Context(), "digest", []byte("root:secret")); err != nil {
 			t.Fatal(err)
 		}
-		hold, other := sc.take(sc.locks.Mutex("closed")), sc.take(sc.locks.Mutex("open"))
+		hold, other := sc.acquire(sc.locks.Mutex("closed")), sc.acquire(sc.locks.Mutex("open"))
 		sc.shows("/zklock/closed queue 1+0", "/zklock/open queue 1+0")
 		if _, err := root.SetACL(t.Context(), "/zklock/closed", zk.CreatorACL(), -1); err != nil {
 			t.Fatal(err)
@@ -48,7 +48,7 @@ func TestLockThatBecomesUnreadableIsOmitted(t *testing.T) {
 			t.Fatal(err)
 		}
 		sc.release(hold)
-		hold = sc.take(sc.locks.Mutex("closed"))
+		hold = sc.acquire(sc.locks.Mutex("closed"))
 		sc.shows("/zklock/closed queue 1+0", "/zklock/open queue 1+0")
 		sc.release(hold)
 		sc.release(other)
@@ -59,12 +59,12 @@ func TestLockThatBecomesUnreadableIsOmitted(t *testing.T) {
 // TestLockWhoseListBecomesTooLargeIsOmitted checks that the watcher omits locks whose children
 // it cannot list any more, says how many, and shows them again.
 func TestLockWhoseListBecomesTooLargeIsOmitted(t *testing.T) {
-	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
 		sc.z = sc.way.Dial(t, func(o *zk.Options) { o.MaxReply = 8 << 10 })
 		defer sc.start(inspect.WatchOptions{})()
 		sc.await("the walk", func() bool { return sc.s.Status().Listed })
-		hold, other := sc.take(sc.locks.Mutex("wide")), sc.take(sc.locks.Mutex("open"))
-		decoy := sc.take(sc.locks.Mutex("decoy"))
+		hold, other := sc.acquire(sc.locks.Mutex("wide")), sc.acquire(sc.locks.Mutex("open"))
+		decoy := sc.acquire(sc.locks.Mutex("decoy"))
 		sc.shows("/zklock/decoy queue 1+0", "/zklock/open queue 1+0", "/zklock/wide queue 1+0")
 		root := sc.srv.Dial(t)
 		names := func(lock string) (paths []string) {
@@ -85,10 +85,10 @@ func TestLockWhoseListBecomesTooLargeIsOmitted(t *testing.T) {
 				}
 			}
 		}
-		plant(t, root, names("wide")...)
+		createZnodes(t, root, names("wide")...)
 		sc.shows("/zklock/decoy queue 1+0", "/zklock/open queue 1+0")
 		omits("1 path, first /zklock/wide", "/zklock/wide")
-		plant(t, root, names("decoy")...)
+		createZnodes(t, root, names("decoy")...)
 		sc.shows("/zklock/open queue 1+0")
 		omits("2 paths, first /zklock/decoy", "/zklock/wide", "/zklock/decoy")
 		sc.way.CutConnections() // so that the watcher lists all locks again
@@ -109,18 +109,18 @@ func TestLockWhoseListBecomesTooLargeIsOmitted(t *testing.T) {
 // TestSemaphoreWhoseListBecomesReadableIsComplete checks that the watcher lists again after it could
 // read a semaphore whose permits the last listing could not list.
 func TestSemaphoreWhoseListBecomesReadableIsComplete(t *testing.T) {
-	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
 		sc.z = sc.way.Dial(t, func(o *zk.Options) { o.MaxReply = 8 << 10 })
 		defer sc.start(inspect.WatchOptions{})()
 		sc.await("the walk", func() bool { return sc.s.Status().Listed })
-		hold := sc.take(sc.locks.Semaphore("sem", 2))
+		hold := sc.acquire(sc.locks.Semaphore("sem", 2))
 		sc.shows("/zklock/sem semaphore 1+0")
 		root := sc.srv.Dial(t)
 		var names []string
 		for i := range 9 {
 			names = append(names, fmt.Sprintf("/zklock/sem/leases/%s%d", strings.Repeat("x", 1<<10), i))
 		}
-		plant(t, root, names...)
+		createZnodes(t, root, names...)
 		sc.way.CutConnections() // so that the watcher lists all locks again
 		sc.await("a listing without the permits", func() bool { return strings.Contains(sc.s.Status().Reason, "too large a list of them") })
 		for _, path := range names {
@@ -128,7 +128,7 @@ func TestSemaphoreWhoseListBecomesReadableIsComplete(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		next := sc.take(sc.locks.Semaphore("sem", 2))
+		next := sc.acquire(sc.locks.Semaphore("sem", 2))
 		sc.shows("/zklock/sem semaphore 2+0")
 		sc.await("a complete list", func() bool { return sc.s.Status().Complete })
 		sc.release(hold)
@@ -139,11 +139,11 @@ func TestSemaphoreWhoseListBecomesReadableIsComplete(t *testing.T) {
 // TestLockThatOnlyListingsOmitIsListedAgainOnce checks that a lock with more children than a listing
 // accepts, but which the watcher can read, does not make it list all locks again and again.
 func TestLockThatOnlyListingsOmitIsListedAgainOnce(t *testing.T) {
-	scenes(t, inspect.WatchOptions{Prefix: "/zklock"}, func(t *testing.T, sc *scene) {
-		hold := sc.take(sc.locks.Mutex("/w/lock"))
+	testWatcher(t, inspect.WatchOptions{Prefix: "/zklock"}, func(t *testing.T, sc *watcherTest) {
+		hold := sc.acquire(sc.locks.Mutex("/w/lock"))
 		root := sc.srv.Dial(t)
 		for i := range 6 {
-			plant(t, root, fmt.Sprintf("/w/lock/x%d", i))
+			createZnodes(t, root, fmt.Sprintf("/w/lock/x%d", i))
 		}
 		defer sc.start(inspect.WatchOptions{Prefix: "/w"})()
 		sc.shows("/w/lock queue 1+0")
@@ -151,7 +151,7 @@ func TestLockThatOnlyListingsOmitIsListedAgainOnce(t *testing.T) {
 		sc.s.Bound(5, 5)
 		sc.way.CutConnections() // so that the watcher lists all locks again
 		sc.await("an incomplete listing", func() bool { return !sc.s.Status().Complete && strings.Contains(sc.s.Status().Reason, "first /w/lock") })
-		next := sc.queue(sc.locks.Mutex("/w/lock"))
+		next := sc.enqueue(sc.locks.Mutex("/w/lock"))
 		sc.shows("/w/lock queue 1+1")
 		time.Sleep(2 * time.Minute)
 		before := sc.s.Status().Reads

@@ -17,23 +17,23 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// scene is a survey that runs in a bubble, beside a client that takes locks.
-type scene struct {
+// watcherTest is a watcher that runs in a bubble, and a client that acquires locks.
+type watcherTest struct {
 	t     *testing.T
 	srv   *zktest.Server
 	locks *zklock.Client
-	z     *zk.Client // of the survey
+	z     *zk.Client // of the watcher
 	way   *zktest.Route
 	s     *inspect.Watcher
 	reads atomic.Int64 // that reached the server
 }
 
-// scenes runs f in a bubble with a survey of all there is.
-func scenes(t *testing.T, opts inspect.WatchOptions, f func(t *testing.T, sc *scene)) {
+// testWatcher runs f in a bubble with a watcher.
+func testWatcher(t *testing.T, opts inspect.WatchOptions, f func(t *testing.T, sc *watcherTest)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		sc := &scene{t: t, srv: srv, way: srv.Route(t), locks: zklock.New(srv.Dial(t), nil)}
+		sc := &watcherTest{t: t, srv: srv, way: srv.Route(t), locks: zklock.New(srv.Dial(t), nil)}
 		sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
 			heartbeat := f.Op == "exists" && f.Path == "/"
 			if f.Direction == zktest.ToServer && !heartbeat && (f.Op == "exists" || strings.HasPrefix(f.Op, "get")) {
@@ -44,13 +44,13 @@ func scenes(t *testing.T, opts inspect.WatchOptions, f func(t *testing.T, sc *sc
 		sc.z = sc.way.Dial(t)
 		defer sc.locks.Close()
 		defer sc.start(opts)()
-		sc.await("the walk", func() bool { return sc.s.Status().Listed })
+		sc.await("the first listing", func() bool { return sc.s.Status().Listed })
 		f(t, sc)
 	})
 }
 
-// start runs a survey until stop is called.
-func (sc *scene) start(opts inspect.WatchOptions) (stop func()) {
+// start runs a watcher until stop is called.
+func (sc *watcherTest) start(opts inspect.WatchOptions) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := inspect.NewWatcher(sc.z, &opts)
 	ended := make(chan error, 1)
@@ -59,25 +59,25 @@ func (sc *scene) start(opts inspect.WatchOptions) (stop func()) {
 	return func() {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
-			sc.t.Errorf("the survey ended with %v", err)
+			sc.t.Errorf("the watcher ended with %v", err)
 		}
 		_ = s.Close()
 	}
 }
 
-// await waits for something, on the bubble's clock.
-func (sc *scene) await(what string, is func() bool) {
+// await waits until is returns true, at most a minute of the bubble's time.
+func (sc *watcherTest) await(what string, is func() bool) {
 	sc.t.Helper()
 	for limit := time.Now().Add(time.Minute); !is(); {
 		if time.Now().After(limit) {
-			sc.t.Fatalf("%s did not come; it shows %q, %+v", what, outlines(sc.s.Snapshot().Locks), sc.s.Status())
+			sc.t.Fatalf("timeout waiting for %s; the watcher shows %q, %+v", what, outlines(sc.s.Snapshot().Locks), sc.s.Status())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-// shows waits until the survey shows just this.
-func (sc *scene) shows(want ...string) {
+// shows waits until the watcher shows exactly these locks, at most a second.
+func (sc *watcherTest) shows(want ...string) {
 	sc.t.Helper()
 	begun := time.Now()
 	sc.await(fmt.Sprintf("%q", want), func() bool { return slices.Equal(outlines(sc.s.Snapshot().Locks), want) })
@@ -86,8 +86,8 @@ func (sc *scene) shows(want ...string) {
 	}
 }
 
-// take acquires a lock for the test.
-func (sc *scene) take(l *zklock.Lock) *zklock.Hold {
+// acquire acquires a lock.
+func (sc *watcherTest) acquire(l *zklock.Lock) *zklock.Hold {
 	sc.t.Helper()
 	hold, err := l.Acquire(sc.t.Context())
 	if err != nil {
@@ -96,8 +96,8 @@ func (sc *scene) take(l *zklock.Lock) *zklock.Hold {
 	return hold
 }
 
-// queue lets somebody wait for a lock, and returns its hold when it comes.
-func (sc *scene) queue(l *zklock.Lock) <-chan *zklock.Hold {
+// enqueue starts an acquire. The channel receives its hold.
+func (sc *watcherTest) enqueue(l *zklock.Lock) <-chan *zklock.Hold {
 	got := make(chan *zklock.Hold, 1)
 	go func() { // ends with the acquire
 		if hold, err := l.Acquire(sc.t.Context()); err == nil {
@@ -108,17 +108,17 @@ func (sc *scene) queue(l *zklock.Lock) <-chan *zklock.Hold {
 	return got
 }
 
-func (sc *scene) release(h *zklock.Hold) {
+func (sc *watcherTest) release(h *zklock.Hold) {
 	sc.t.Helper()
 	if err := h.Release(sc.t.Context()); err != nil {
 		sc.t.Fatal(err)
 	}
 }
 
-// TestKazooWaitersAreShownAtTheirSemaphore: they come, wait for each other at the gate, and
-// leave, and the gate is not a lock of its own while a client holds a permit.
+// TestKazooWaitersAreShownAtTheirSemaphore checks that waiters at the gate of kazoo's Semaphore are
+// shown at the semaphore, and not as a lock, while a client holds a permit.
 func TestKazooWaitersAreShownAtTheirSemaphore(t *testing.T) {
-	scenes(t, inspect.WatchOptions{Prefix: "/jobs"}, func(t *testing.T, sc *scene) {
+	testWatcher(t, inspect.WatchOptions{Prefix: "/jobs"}, func(t *testing.T, sc *watcherTest) {
 		z := sc.srv.Dial(t)
 		gate := func() string {
 			name, _, err := z.Create(t.Context(), "/jobs/s-__lock__/"+id32+"__lock__", []byte("b'py-3'"), nil, zk.ModeEphemeralSequential)
@@ -132,12 +132,12 @@ func TestKazooWaitersAreShownAtTheirSemaphore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		plant(t, z, "/jobs/s/x", "/jobs/s-__lock__/x")
+		createZnodes(t, z, "/jobs/s/x", "/jobs/s-__lock__/x")
 		remove("/jobs/s/x")
 		remove("/jobs/s-__lock__/x")
 		first := gate()
 		sc.shows("/jobs/s-__lock__ queue 1+0")
-		plant(t, z, "!/jobs/s/"+id32)
+		createZnodes(t, z, "!/jobs/s/"+id32)
 		sc.shows("/jobs/s semaphore 1+1") // the first one is still at the gate
 		remove(first)
 		sc.shows("/jobs/s semaphore 1+0")
@@ -161,14 +161,14 @@ func TestKazooWaitersAreShownAtTheirSemaphore(t *testing.T) {
 	})
 }
 
-// TestLive: whatever comes and goes is shown within a second, of every kind.
-func TestLive(t *testing.T) {
-	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+// TestWatcherShowsChangesWithinSecond checks holds and waiters of every kind of lock.
+func TestWatcherShowsChangesWithinSecond(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
 		sc.shows()
 		m := sc.locks.Mutex("m")
-		first := sc.take(m)
+		first := sc.acquire(m)
 		sc.shows("/zklock/m queue 1+0")
-		second := sc.queue(m)
+		second := sc.enqueue(m)
 		sc.shows("/zklock/m queue 1+1")
 		before := sc.s.Snapshot().Lock("/zklock/m")
 		sc.release(first)
@@ -178,8 +178,8 @@ func TestLive(t *testing.T) {
 		if after.Holders()[0].Token != hold.Token() || after.Version <= before.Version || after.Holders()[0].Granted.IsZero() {
 			t.Errorf("%+v after the hand-over, %+v before", after, before)
 		}
-		n := sc.take(sc.locks.NodeLock("n"))
-		s := sc.take(sc.locks.Semaphore("s", 3).Permits(2))
+		n := sc.acquire(sc.locks.NodeLock("n"))
+		s := sc.acquire(sc.locks.Semaphore("s", 3).Permits(2))
 		sc.shows("/zklock/m queue 1+0", "/zklock/n node 1+0", "/zklock/s semaphore 2+0")
 		version := sc.s.Snapshot().Version
 		sc.release(n)
@@ -196,16 +196,16 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// TestLiveOthers: locks of other libraries, and what they write into their znodes.
-func TestLiveOthers(t *testing.T) {
-	scenes(t, inspect.WatchOptions{Prefix: "/"}, func(t *testing.T, sc *scene) {
+// TestWatcherShowsLocksOfOtherLibraries checks their locks, and changes of the data of znodes.
+func TestWatcherShowsLocksOfOtherLibraries(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{Prefix: "/"}, func(t *testing.T, sc *watcherTest) {
 		other := sc.srv.Dial(t)
-		plant(t, other, "!/apps/k/"+id32+"__lock__0000000001", "!/apps/c/"+readName+"0000000002", "!/apps/c/stray")
+		createZnodes(t, other, "!/apps/k/"+id32+"__lock__0000000001", "!/apps/c/"+readName+"0000000002", "!/apps/c/stray")
 		sc.shows("/apps/c queue 1+0", "/apps/c/stray node 1+0", "/apps/k queue 1+0")
-		// Curator makes the parent of the permits with the first of them only.
-		plant(t, other, "!/sem/locks/"+mutexName+"0000000001")
+		// Curator creates the parent of the permits together with the first permit.
+		createZnodes(t, other, "!/sem/locks/"+mutexName+"0000000001")
 		sc.await("the gate", func() bool { return sc.s.Snapshot().Lock("/sem/locks") != nil })
-		plant(t, other, "!/sem/leases/"+leaseName+"0000000001")
+		createZnodes(t, other, "!/sem/leases/"+leaseName+"0000000001")
 		sc.await("the semaphore", func() bool {
 			l := sc.s.Snapshot().Lock("/sem")
 			return l != nil && outline(l) == "/sem semaphore 1+1" && sc.s.Snapshot().Lock("/sem/locks") == nil
@@ -216,7 +216,7 @@ func TestLiveOthers(t *testing.T) {
 		if _, err := other.Set(t.Context(), "/apps/k/"+id32+"__lock__0000000001", []byte("__REVOKE__"), -1); err != nil {
 			t.Fatal(err)
 		}
-		sc.await("the number and the wish", func() bool {
+		sc.await("the size and the release request", func() bool {
 			return sc.s.Snapshot().Lock("/sem").Permits == 7 && sc.s.Snapshot().Lock("/apps/k").Entries[0].Revoked
 		})
 		if err := other.Close(); err != nil {
@@ -229,8 +229,8 @@ func TestLiveOthers(t *testing.T) {
 // TestValueIsFollowed: the value of a holder and each change of it are shown within a second,
 // with escapes in place of what is unreadable.
 func TestValueIsFollowed(t *testing.T) {
-	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
-		hold := sc.take(sc.locks.Mutex("m").WithValue("10.0.0.1:80"))
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
+		hold := sc.acquire(sc.locks.Mutex("m").WithValue("10.0.0.1:80"))
 		for value, shown := range map[string]string{"": "", "\x1b[2J<b>\xff": `\x1b[2J<b>\xff`, strings.Repeat("x", 100): strings.Repeat("x", 100)} {
 			if err := hold.SetValue(t.Context(), value); err != nil {
 				t.Fatal(err)
@@ -244,12 +244,12 @@ func TestValueIsFollowed(t *testing.T) {
 	})
 }
 
-// TestReplacedEntryIsReadAgain checks that a survey does not show a holder that is gone if
-// another client creates a znode with the name of its entry before the survey reads the lock.
+// TestReplacedEntryIsReadAgain checks that the watcher does not show a former holder if
+// another client creates a znode with the name of its entry before the watcher reads the lock.
 func TestReplacedEntryIsReadAgain(t *testing.T) {
-	scenes(t, inspect.WatchOptions{Prefix: "/zklock"}, func(t *testing.T, sc *scene) {
+	testWatcher(t, inspect.WatchOptions{Prefix: "/zklock"}, func(t *testing.T, sc *watcherTest) {
 		z := sc.srv.Dial(t)
-		hold := sc.take(sc.locks.Mutex("a"))
+		hold := sc.acquire(sc.locks.Mutex("a"))
 		sc.shows("/zklock/a queue 1+0")
 		sc.release(hold)
 		if _, _, err := z.Create(t.Context(), hold.Node(), []byte("other"), nil, zk.ModeEphemeral); err != nil {
@@ -263,13 +263,13 @@ func TestReplacedEntryIsReadAgain(t *testing.T) {
 	})
 }
 
-// TestHistory: what was waited and held, as the clock says.
-func TestHistory(t *testing.T) {
-	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+// TestHistoryMeasuresWaitsAndHolds checks the durations and the counts.
+func TestHistoryMeasuresWaitsAndHolds(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
 		m := sc.locks.Mutex("m")
-		hold := sc.take(m)
+		hold := sc.acquire(m)
 		for range 4 {
-			next := sc.queue(m)
+			next := sc.enqueue(m)
 			time.Sleep(10*time.Second - 20*time.Millisecond)
 			sc.release(hold)
 			hold = <-next
@@ -287,9 +287,9 @@ func TestHistory(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := m.Acquire(ctx); err == nil {
-			t.Fatal("acquired what is held")
+			t.Fatal("acquired a held lock")
 		}
-		sc.await("who gave up", func() bool { return sc.s.History("").Canceled == 1 })
+		sc.await("the canceled acquire", func() bool { return sc.s.History("").Canceled == 1 })
 		sc.release(hold)
 		if none := sc.s.History("/none"); none.Grants != 0 || none.Points == nil {
 			t.Errorf("history of nothing %+v", none)
@@ -297,18 +297,18 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// TestHistoryOfShort: holds that are over before anybody can read them count, as
-// events tell of them, and so do those of the mixed layout, once.
-func TestHistoryOfShort(t *testing.T) {
-	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+// TestHistoryCountsShortHolds checks that holds that end before the watcher can read them count by
+// their events, and that a hold in the mixed layout counts once.
+func TestHistoryCountsShortHolds(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
 		for range 50 {
-			sc.release(sc.take(sc.locks.Mutex("m")))
-			sc.release(sc.take(sc.locks.Semaphore("s", 2)))
+			sc.release(sc.acquire(sc.locks.Mutex("m")))
+			sc.release(sc.acquire(sc.locks.Semaphore("s", 2)))
 		}
 		mixed := zklock.New(sc.srv.Dial(t), &zklock.Options{Layout: zklock.MixedLayout()})
 		defer mixed.Close()
-		first := sc.take(mixed.Mutex("x"))
-		waits := sc.queue(mixed.Mutex("x"))
+		first := sc.acquire(mixed.Mutex("x"))
+		waits := sc.enqueue(mixed.Mutex("x"))
 		time.Sleep(time.Second)
 		sc.release(first)
 		sc.release(<-waits)
@@ -321,23 +321,24 @@ func TestHistoryOfShort(t *testing.T) {
 	})
 }
 
-// TestLosses: what was not given back.
-func TestLosses(t *testing.T) {
-	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+// TestHistoryCountsLosses checks that expired and broken holds count as losses, and releases do
+// not.
+func TestHistoryCountsLosses(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
 		z := sc.srv.Dial(t)
 		other := zklock.New(z, nil)
 		defer other.Close()
-		sc.take(other.Mutex("a"))
-		sc.take(other.Mutex("b"))
-		broken := sc.take(sc.locks.Mutex("c"))
+		sc.acquire(other.Mutex("a"))
+		sc.acquire(other.Mutex("b"))
+		broken := sc.acquire(sc.locks.Mutex("c"))
 		all, err := zklock.All(sc.locks.Mutex("d"), sc.locks.Mutex("e")).Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		sc.await("the locks", func() bool { return len(sc.s.Snapshot().Locks) == 5 })
-		sc.release(all) // in one transaction, and no loss
+		sc.release(all) // in one transaction, which is no loss
 		if _, err := sc.s.Break(t.Context(), "c", broken.Node(), broken.Token()+1); err == nil {
-			t.Error("broke what has another token")
+			t.Error("broke a hold with another token")
 		}
 		held, err := sc.s.Break(t.Context(), "c", broken.Node(), broken.Token())
 		if err != nil || len(held) != 1 || held[0].Token != broken.Token() {
@@ -357,7 +358,7 @@ func TestLosses(t *testing.T) {
 
 // TestLossesWithSplitTransaction: the events of one transaction arrive one after the other.
 func TestLossesWithSplitTransaction(t *testing.T) {
-	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
 		var late atomic.Int64
 		sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
 			if f.Op != "notification" {
@@ -369,7 +370,7 @@ func TestLossesWithSplitTransaction(t *testing.T) {
 		c := zklock.New(z, nil)
 		defer c.Close()
 		for _, name := range []string{"a", "b", "c"} {
-			sc.take(c.Mutex(name))
+			sc.acquire(c.Mutex(name))
 		}
 		time.Sleep(time.Second)
 		if err := sc.srv.ExpireClient(z); err != nil {
@@ -388,7 +389,7 @@ func TestLossesWithSplitTransaction(t *testing.T) {
 }
 
 // eventsOf returns what the watcher logged of a lock, oldest first: "KIND OWNER".
-func (sc *scene) eventsOf(path string) (found []string) {
+func (sc *watcherTest) eventsOf(path string) (found []string) {
 	for _, e := range sc.s.Events(path) {
 		found = append(found, string(e.Kind)+" "+e.OwnerName)
 	}
@@ -397,7 +398,7 @@ func (sc *scene) eventsOf(path string) (found []string) {
 }
 
 func TestEventsNameTheirHolders(t *testing.T) {
-	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
 		named := func(host string) (*zklock.Client, *zk.Client) {
 			z := sc.srv.Dial(t)
 			return zklock.New(z, &zklock.Options{Owner: &zklock.Owner{Host: host, PID: 1}}), z
@@ -408,9 +409,9 @@ func TestEventsNameTheirHolders(t *testing.T) {
 		for _, peer := range []*zklock.Client{a, b, c} {
 			defer peer.Close()
 		}
-		first := sc.take(a.Mutex("m"))
-		sc.take(b.Mutex("other"))
-		waits := sc.queue(b.Mutex("m"))
+		first := sc.acquire(a.Mutex("m"))
+		sc.acquire(b.Mutex("other"))
+		waits := sc.enqueue(b.Mutex("m"))
 		time.Sleep(3 * time.Second)
 		if _, err := c.Mutex("m").Revoke(t.Context()); err != nil {
 			t.Fatal(err)
@@ -418,7 +419,7 @@ func TestEventsNameTheirHolders(t *testing.T) {
 		time.Sleep(time.Second)
 		sc.release(first)
 		<-waits
-		last := sc.queue(c.Mutex("m"))
+		last := sc.enqueue(c.Mutex("m"))
 		time.Sleep(time.Second)
 		if err := sc.srv.ExpireClient(z); err != nil {
 			t.Fatal(err)
@@ -446,15 +447,15 @@ func TestEventsNameTheirHolders(t *testing.T) {
 // TestRareEventsStay checks that the log is limited, and that many acquires do not push out
 // a loss.
 func TestRareEventsStay(t *testing.T) {
-	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
-		broken := sc.take(sc.locks.Mutex("b"))
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
+		broken := sc.acquire(sc.locks.Mutex("b"))
 		sc.await("the hold", func() bool { return sc.s.Snapshot().Lock("/zklock/b") != nil })
 		if _, err := sc.s.Break(t.Context(), "b", broken.Node(), broken.Token()); err != nil {
 			t.Fatal(err)
 		}
 		<-broken.Done()
 		for range 3000 {
-			sc.release(sc.take(sc.locks.Mutex("m")))
+			sc.release(sc.acquire(sc.locks.Mutex("m")))
 		}
 		time.Sleep(time.Second)
 		all := sc.eventsOf("")
@@ -470,13 +471,14 @@ func TestRareEventsStay(t *testing.T) {
 	})
 }
 
-// TestCost: idle, it reads nothing; and a change costs what is stated.
-func TestCost(t *testing.T) {
-	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+// TestWatcherReadsOnlyChanges checks that the watcher reads nothing without changes, and counts the
+// reads of a change.
+func TestWatcherReadsOnlyChanges(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
 		m := sc.locks.RWMutex("m").Reader()
 		var holds []*zklock.Hold
 		for range 20 {
-			holds = append(holds, sc.take(m))
+			holds = append(holds, sc.acquire(m))
 		}
 		sc.shows("/zklock/m queue 20+0")
 		time.Sleep(time.Second)
@@ -485,15 +487,15 @@ func TestCost(t *testing.T) {
 		if n := sc.reads.Load(); n != 0 {
 			t.Errorf("%d reads in an hour in which nothing happened", n)
 		}
-		holds = append(holds, sc.take(m))
+		holds = append(holds, sc.acquire(m))
 		sc.shows("/zklock/m queue 21+0")
 		if n := sc.reads.Load(); n != 2 {
-			t.Errorf("%d reads for one that came, want a listing and its znode", n)
+			t.Errorf("%d reads for a new entry, want a listing and its znode", n)
 		}
 		sc.release(holds[0])
 		sc.shows("/zklock/m queue 20+0")
 		if n := sc.reads.Load(); n != 3 {
-			t.Errorf("%d reads after one that left, want 3", n)
+			t.Errorf("%d reads after a release, want 3", n)
 		}
 		for _, h := range holds[1:] {
 			sc.release(h)
@@ -505,9 +507,9 @@ func TestCost(t *testing.T) {
 // TestAwaitReleaseReadsLittle: a wait for a release reads nothing while the watcher follows the
 // lock, and at most once a second otherwise.
 func TestAwaitReleaseReadsLittle(t *testing.T) {
-	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
 		for _, path := range []string{"/zklock/m", "/elsewhere/m"} {
-			hold := sc.take(sc.locks.Mutex(path))
+			hold := sc.acquire(sc.locks.Mutex(path))
 			time.Sleep(time.Second)
 			sc.reads.Store(0)
 			l, err := sc.s.Read(t.Context(), path)
@@ -530,14 +532,14 @@ func TestAwaitReleaseReadsLittle(t *testing.T) {
 	})
 }
 
-// TestReadRate: however much happens, it reads no more than was said.
-func TestReadRate(t *testing.T) {
-	scenes(t, inspect.WatchOptions{MaxReadRate: 20}, func(t *testing.T, sc *scene) {
+// TestReadRateIsLimited checks that many changes do not exceed MaxReadRate.
+func TestReadRateIsLimited(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{MaxReadRate: 20}, func(t *testing.T, sc *watcherTest) {
 		sc.reads.Store(0)
 		begun := time.Now()
 		for time.Since(begun) < 30*time.Second {
 			for i := range 20 {
-				sc.release(sc.take(sc.locks.Mutex(fmt.Sprintf("m%d", i))))
+				sc.release(sc.acquire(sc.locks.Mutex(fmt.Sprintf("m%d", i))))
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -545,8 +547,8 @@ func TestReadRate(t *testing.T) {
 		if most := int64(20*time.Since(begun).Seconds() + 40); n > most || n < 300 {
 			t.Errorf("%d reads in %v, want at most %d", n, time.Since(begun), most)
 		}
-		sc.await("calm", func() bool { return sc.s.Status().Pending == 0 })
-		// Now, as one may have been under way.
+		sc.await("no pending read", func() bool { return sc.s.Status().Pending == 0 })
+		// A read may have been in flight before.
 		if got := sc.s.Status().Reads; got < n {
 			t.Errorf("%d reads were counted of %d", got, n)
 		}
@@ -557,10 +559,10 @@ func TestReadRate(t *testing.T) {
 	})
 }
 
-// TestReadRateOfSlowLooks: a lock that takes longer to read than a look may last is
-// tried again, and no more is read than was said.
-func TestReadRateOfSlowLooks(t *testing.T) {
-	scenes(t, inspect.WatchOptions{MaxReadRate: 20, List: inspect.ListOptions{Timeout: time.Second}}, func(t *testing.T, sc *scene) {
+// TestReadRateOfSlowReadsIsLimited checks that the watcher repeats a read that exceeds the timeout,
+// within MaxReadRate.
+func TestReadRateOfSlowReadsIsLimited(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{MaxReadRate: 20, List: inspect.ListOptions{Timeout: time.Second}}, func(t *testing.T, sc *watcherTest) {
 		sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
 			if f.Direction != zktest.ToServer || f.Op != "exists" && !strings.HasPrefix(f.Op, "get") {
 				return 0
@@ -589,20 +591,20 @@ func TestReadRateOfSlowLooks(t *testing.T) {
 	})
 }
 
-// TestReconnect: what happened meanwhile is found, and who was there before is not
-// counted as a grant.
-func TestReconnect(t *testing.T) {
+// TestWatcherIsCurrentAfterReconnect checks that the watcher finds the changes during an outage,
+// and does not count earlier holders as new grants.
+func TestWatcherIsCurrentAfterReconnect(t *testing.T) {
 	for _, expire := range []bool{false, true} {
 		t.Run(fmt.Sprintf("expire=%t", expire), func(t *testing.T) {
-			scenes(t, inspect.WatchOptions{RelistInterval: 5 * time.Second}, func(t *testing.T, sc *scene) {
-				old := sc.take(sc.locks.Mutex("old"))
-				left := sc.take(sc.locks.Mutex("left"))
+			testWatcher(t, inspect.WatchOptions{RelistInterval: 5 * time.Second}, func(t *testing.T, sc *watcherTest) {
+				old := sc.acquire(sc.locks.Mutex("old"))
+				left := sc.acquire(sc.locks.Mutex("left"))
 				sc.shows("/zklock/left queue 1+0", "/zklock/old queue 1+0")
 				time.Sleep(10 * time.Second)
 				sc.way.Refuse(true)
 				sc.way.CutConnections()
 				sc.await("the end of the connection", func() bool { return !sc.s.Snapshot().Status.Connected })
-				fresh := sc.take(sc.locks.Mutex("fresh"))
+				fresh := sc.acquire(sc.locks.Mutex("fresh"))
 				sc.release(left)
 				if expire {
 					if err := sc.srv.ExpireSession(sc.z.SessionID()); err != nil {
@@ -610,10 +612,10 @@ func TestReconnect(t *testing.T) {
 					}
 				}
 				sc.way.Refuse(false)
-				sc.await("what happened", func() bool {
+				sc.await("the changes", func() bool {
 					return slices.Equal(outlines(sc.s.Snapshot().Locks), []string{"/zklock/fresh queue 1+0", "/zklock/old queue 1+0"})
 				})
-				sc.await("live", func() bool { return sc.s.Snapshot().Status.Watching && sc.s.Snapshot().Status.Connected })
+				sc.await("the watch", func() bool { return sc.s.Snapshot().Status.Watching && sc.s.Snapshot().Status.Connected })
 				if h := sc.s.History(""); h.Grants != 2 {
 					t.Errorf("history %+v, want the grants that were seen", h)
 				}
@@ -629,11 +631,11 @@ func TestReconnect(t *testing.T) {
 // own watch if other code uses the same client: it shows no lock outside the prefix, and another
 // watch that is removed does not make it list again.
 func TestOtherWatchesOfTheSessionAreIgnored(t *testing.T) {
-	scenes(t, inspect.WatchOptions{Prefix: "/zklock"}, func(t *testing.T, sc *scene) {
+	testWatcher(t, inspect.WatchOptions{Prefix: "/zklock"}, func(t *testing.T, sc *watcherTest) {
 		shared := zklock.New(sc.z, nil)
 		defer shared.Close()
-		hold, inside := sc.take(sc.locks.Mutex("/other/lock")), sc.take(sc.locks.Mutex("lock"))
-		next := sc.queue(shared.Mutex("/other/lock"))
+		hold, inside := sc.acquire(sc.locks.Mutex("/other/lock")), sc.acquire(sc.locks.Mutex("lock"))
+		next := sc.enqueue(shared.Mutex("/other/lock"))
 		sc.shows("/zklock/lock queue 1+0")
 		sc.release(hold) // which the shared client watches
 		hold = <-next
@@ -645,7 +647,7 @@ func TestOtherWatchesOfTheSessionAreIgnored(t *testing.T) {
 		for range 20 {
 			time.Sleep(time.Second)
 			if got := outlines(sc.s.Snapshot().Locks); !slices.Equal(got, []string{"/zklock/lock queue 1+0"}) || !sc.s.Status().Watching {
-				t.Fatalf("it shows %q, %+v", got, sc.s.Status())
+				t.Fatalf("the watcher shows %q, %+v", got, sc.s.Status())
 			}
 		}
 		sc.release(hold)
@@ -654,15 +656,15 @@ func TestOtherWatchesOfTheSessionAreIgnored(t *testing.T) {
 	})
 }
 
-// TestRunEnds with its client.
-func TestRunEnds(t *testing.T) {
+// TestRunEndsWithClient checks that Run returns an error if its client is closed.
+func TestRunEndsWithClient(t *testing.T) {
 	z := zktest.Start(t).Dial(t)
 	s := inspect.NewWatcher(z, nil)
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Run(t.Context()); err == nil {
-		t.Error("it goes on without a client")
+		t.Error("Run continues without a client")
 	}
 	_ = s.Close()
 }

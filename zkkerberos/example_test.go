@@ -9,7 +9,7 @@ import (
 	"github.com/zklock/zklock/zkkerberos"
 )
 
-// A service authenticates by its keytab, and lets only itself use its locks.
+// A service authenticates with its keytab, and only it can use its locks.
 func Example() {
 	ctx := context.Background()
 	kerberos, err := zkkerberos.New(&zkkerberos.Options{

@@ -43,7 +43,7 @@ type acceptor struct {
 	keytab *keytab.Keytab
 	auth   types.Authenticator
 	key    types.EncryptionKey // of the ticket
-	subkey types.EncryptionKey // its own; empty if it uses that of the client
+	subkey types.EncryptionKey // of the server; empty if it uses the client's
 }
 
 // newTicket returns a ticket for the acceptor.

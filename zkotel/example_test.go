@@ -13,9 +13,9 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// A request's span has the acquire and the hold as its children.
+// The spans of the acquire and the hold are children of the request's span.
 func ExampleHook() {
-	spans := tracetest.NewInMemoryExporter() // yours sends them to a collector
+	spans := tracetest.NewInMemoryExporter() // a program sends them to a collector
 	provider := sdk.NewTracerProvider(sdk.WithSyncer(spans))
 
 	released := make(chan struct{})
@@ -30,7 +30,7 @@ func ExampleHook() {
 		log.Fatal(err)
 	}
 	request.End()
-	<-released // hooks have a goroutine of their own
+	<-released // hooks run in their own goroutine
 
 	children := map[string]bool{}
 	for _, s := range spans.GetSpans() {
@@ -43,7 +43,7 @@ func ExampleHook() {
 	// hold within the request: true
 }
 
-// connect is zklock.Dial to a server of the example's own.
+// connect starts a server, and returns a client of it.
 func connect(opts *zklock.Options) *zklock.Client {
 	srv, err := zkserver.New(nil)
 	if err != nil {

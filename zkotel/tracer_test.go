@@ -42,11 +42,11 @@ func attr(s sdk.ReadOnlySpan, key string) attribute.Value {
 	return s.Attributes()[i].Value
 }
 
-// took is how long a span was.
+// took returns the duration of a span.
 func took(s sdk.ReadOnlySpan) time.Duration { return s.EndTime().Sub(s.StartTime()) }
 
-// holdAndWait holds l for ten seconds while one Do with ctx waits for it, and then
-// holds it for three. It returns the first hold.
+// holdAndWait holds l for ten seconds while a Do with ctx waits for it. Do then holds it for three.
+// It returns the first hold.
 func holdAndWait(ctx context.Context, t *testing.T, l *zklock.Lock) *zklock.Hold {
 	t.Helper()
 	first, err := l.Acquire(t.Context())
@@ -66,13 +66,13 @@ func holdAndWait(ctx context.Context, t *testing.T, l *zklock.Lock) *zklock.Hold
 	return first
 }
 
-// TestSpans: a hold of ten seconds, and one that waited for it. Time is virtual:
-// what the spans say is known to the second.
+// TestSpans checks the spans of a hold of ten seconds, and of one that waited for it, in virtual
+// time.
 func TestSpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		told := 0
-		c, rec, provider := traced(t, srv, Options{Attributes: []attribute.KeyValue{attribute.String("team", "ops")}}, zklock.Options{OnWait: func(zklock.Event) { told++ }})
+		called := 0
+		c, rec, provider := traced(t, srv, Options{Attributes: []attribute.KeyValue{attribute.String("team", "ops")}}, zklock.Options{OnWait: func(zklock.Event) { called++ }})
 		ctx, request := provider.Tracer("test").Start(t.Context(), "request")
 		first := holdAndWait(ctx, t, c.Mutex("a"))
 		request.End()
@@ -81,7 +81,7 @@ func TestSpans(t *testing.T) {
 			t.Fatalf("%d spans: %v", len(spans), spans)
 		}
 		free, held, waited, hold := spans[0], spans[1], spans[2], spans[3]
-		if held.Name() != "zklock hold" { // its release and the grant of the next one are of one moment
+		if held.Name() != "zklock hold" { // the release and the next grant happen at the same time
 			held, waited = waited, held
 		}
 		for _, s := range spans[:4] {
@@ -109,15 +109,15 @@ func TestSpans(t *testing.T) {
 				t.Errorf("%s is no child of the caller's span", s.Name())
 			}
 		}
-		if told != 1 {
-			t.Errorf("the program's own hook was called %d times", told)
+		if called != 1 {
+			t.Errorf("the program's own hook was called %d times", called)
 		}
 	})
 }
 
-// TestLocal: holds that share a znode, and acquires that wait in the client's own
-// line, have spans of their own.
-func TestLocal(t *testing.T) {
+// TestLocalHandoffHasSpanForEachHold checks the spans of holds that share a znode, and of acquires
+// that wait in the client's own queue.
+func TestLocalHandoffHasSpanForEachHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		c, rec, _ := traced(t, srv, Options{}, zklock.Options{Owner: &zklock.Owner{Host: "mine", PID: 7}})
@@ -139,13 +139,14 @@ func TestLocal(t *testing.T) {
 			t.Errorf("the acquire that waited: %v %v", waited.Attributes(), e)
 		}
 		if hold.Links()[0].SpanContext.SpanID() != waited.SpanContext().SpanID() {
-			t.Error("the hold that was passed on has no link to its acquire")
+			t.Error("the hold that was handed off has no link to its acquire")
 		}
 	})
 }
 
-// TestTrouble: what goes wrong is an error, and what was asked for is not.
-func TestTrouble(t *testing.T) {
+// TestOnlyFailuresAreErrors checks that a timeout or a cancellation is no error of a span, and a
+// loss is.
+func TestOnlyFailuresAreErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		c, rec, _ := traced(t, srv, Options{}, zklock.Options{})
@@ -166,14 +167,14 @@ func TestTrouble(t *testing.T) {
 		} {
 			ctx, cancel := bounded()
 			if _, err := c.Mutex("a").Acquire(ctx); err == nil {
-				t.Error("a lock that is held was acquired")
+				t.Error("a held lock was acquired")
 			}
 			cancel()
 		}
 		srv.Pause()
 		<-h.Done()
 		synctest.Wait()
-		spans := rec.Ended()[1:] // but for the acquire
+		spans := rec.Ended()[1:] // without the acquire
 		if len(spans) != 4 {
 			t.Fatalf("%d spans: %v", len(spans), spans)
 		}
@@ -199,8 +200,8 @@ func TestTrouble(t *testing.T) {
 	})
 }
 
-// TestJeopardyThatPasses: a heartbeat that was late is in the hold's span.
-func TestJeopardyThatPasses(t *testing.T) {
+// TestLateHeartbeatIsEventOfHold checks that the span of a hold shows a late heartbeat.
+func TestLateHeartbeatIsEventOfHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		c, rec, _ := traced(t, srv, Options{}, zklock.Options{})
@@ -210,7 +211,7 @@ func TestJeopardyThatPasses(t *testing.T) {
 		}
 		time.Sleep(20 * time.Second)
 		srv.Pause()
-		for c.Health().Heartbeat < c.Health().Timeout*3/8 { // after a third, before all is lost
+		for c.Health().Heartbeat < c.Health().Timeout*3/8 { // later than a third of the timeout, and before the loss
 			time.Sleep(100 * time.Millisecond)
 		}
 		srv.Resume()
@@ -229,7 +230,7 @@ func TestJeopardyThatPasses(t *testing.T) {
 	})
 }
 
-// TestOnlyWithin: acquires that belong to no trace make no span.
+// TestOnlyWithin checks that acquires without a trace have no span.
 func TestOnlyWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -249,8 +250,7 @@ func TestOnlyWithin(t *testing.T) {
 	})
 }
 
-// TestDefaults: without options spans go to the global provider, and hooks of
-// events without a context do no harm.
+// TestDefaults checks that the hooks accept events without a context, and without options.
 func TestDefaults(t *testing.T) {
 	var o zklock.Options
 	Hook(&o, nil)
@@ -260,6 +260,6 @@ func TestDefaults(t *testing.T) {
 	o.OnJeopardy(e)
 	o.OnRelease(e)
 	e.Err = zklock.ErrLost
-	o.OnLost(e) // of a hold that was never heard of
+	o.OnLost(e) // of an unknown hold
 	o.OnJeopardy(e)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// The metrics of a program's own locks.
+// A program exports the metrics of its locks.
 func ExampleLocks() {
 	m := zkprom.NewLocks(&zkprom.LocksOptions{
 		// One label for the locks of all customers.
@@ -40,7 +40,7 @@ func ExampleLocks() {
 		if err := zklock.Do(context.Background(), c.Mutex(name), work); err != nil {
 			log.Fatal(err)
 		}
-		<-released // hooks have a goroutine of their own
+		<-released // hooks run in their own goroutine
 	}
 	families, err := r.Gather()
 	if err != nil {
@@ -56,7 +56,7 @@ func ExampleLocks() {
 	// Output: customer 2
 }
 
-// connect is zklock.Dial to a server of the examples' own.
+// connect starts a server, and returns a client of it.
 func connect(opts *zklock.Options) *zklock.Client {
 	srv, err := zkserver.New(nil)
 	if err != nil {

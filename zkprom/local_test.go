@@ -10,9 +10,9 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestLocal: holds that share a znode count one by one, and so does who waits in the
-// client's own line.
-func TestLocal(t *testing.T) {
+// TestLocalHandoffCountsEachHold checks that holds that share a znode count one by one, and so do
+// the waiters in the client's own queue.
+func TestLocalHandoffCountsEachHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, m := zktest.Start(t), NewLocks(nil)
 		c := dial(t, srv, m, zklock.Options{})
@@ -58,10 +58,10 @@ func TestLocal(t *testing.T) {
 	})
 }
 
-// TestHandOver: a hold lasts until its release, however long the servers take to
-// confirm that, and is held no more once they have. A lock that goes from one hold of
-// the client to its next before that has one hold.
-func TestHandOver(t *testing.T) {
+// TestReleaseAsyncEndsHoldDuration checks that a hold counts as held until the servers confirm its
+// release, with the time until ReleaseAsync. If the client hands over the lock in memory, only one
+// hold counts.
+func TestReleaseAsyncEndsHoldDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, m := zktest.Start(t), NewLocks(nil)
 		c := dial(t, srv, m, zklock.Options{})

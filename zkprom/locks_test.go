@@ -19,8 +19,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// page renders what a collector says. The registry is a pedantic one: what is
-// collected must be what was described.
+// page renders the metrics. A pedantic registry checks that they match their descriptions.
 func page(t *testing.T, m *Locks) string {
 	t.Helper()
 	r := prometheus.NewPedanticRegistry()
@@ -35,7 +34,7 @@ func page(t *testing.T, m *Locks) string {
 	return w.Body.String()
 }
 
-// wants looks for lines.
+// wants checks that the page has these lines.
 func wants(t *testing.T, page string, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
@@ -48,7 +47,7 @@ func wants(t *testing.T, page string, lines ...string) {
 	}
 }
 
-// dial connects a client whose locks are counted.
+// dial connects a client with metrics.
 func dial(t *testing.T, srv *zktest.Server, m *Locks, o zklock.Options) *zklock.Client {
 	t.Helper()
 	o.SessionTimeout, o.DialContext = 8*time.Second, srv.DialContext
@@ -61,13 +60,13 @@ func dial(t *testing.T, srv *zktest.Server, m *Locks, o zklock.Options) *zklock.
 	return c
 }
 
-// TestLocks takes a lock in every way that ends differently, in virtual time, so
-// that waits and holds are known to the second.
+// TestLocks checks the metrics of each outcome of an acquire and a hold, in virtual time, so that
+// durations are exact.
 func TestLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, m := zktest.Start(t), NewLocks(nil)
-		told := 0
-		c := dial(t, srv, m, zklock.Options{OnAcquire: func(zklock.Event) { told++ }})
+		called := 0
+		c := dial(t, srv, m, zklock.Options{OnAcquire: func(zklock.Event) { called++ }})
 		m.Watch(c)
 		first, err := c.Mutex("a").Acquire(t.Context())
 		if err != nil {
@@ -127,17 +126,17 @@ func TestLocks(t *testing.T) {
 			`zklock_lock_wait_seconds_count{lock="/zklock/a",mode="exclusive"} 2`,
 			`zklock_lock_wait_seconds_bucket{lock="/zklock/a",mode="exclusive",le="15"} 2`, `zklock_lock_wait_seconds_bucket{lock="/zklock/a",mode="exclusive",le="5"} 1`,
 			`zklock_lock_hold_seconds_count{lock="/zklock/a",mode="exclusive"} 2`, `zklock_lock_hold_seconds_bucket{lock="/zklock/a",mode="exclusive",le="5"} 1`,
-			// The first found nobody, the second one ahead, and those that gave up two.
+			// No entry was ahead of the first, one of the second, and two of the canceled acquires.
 			`zklock_lock_queue_length_bucket{lock="/zklock/a",mode="exclusive",le="0"} 1`, `zklock_lock_queue_length_bucket{lock="/zklock/a",mode="exclusive",le="1"} 2`,
 			`zklock_lock_queue_length_bucket{lock="/zklock/a",mode="exclusive",le="2"} 4`, `zklock_lock_queue_length_count{lock="/zklock/a",mode="exclusive"} 4`)
-		if told != 2 {
-			t.Errorf("the program's own hook was called %d times for 2 grants", told)
+		if called != 2 {
+			t.Errorf("the program's own hook was called %d times for 2 grants", called)
 		}
 	})
 }
 
-// TestSession follows a session through silence and into the next.
-func TestSession(t *testing.T) {
+// TestSessionMetrics checks the metrics while the server is silent, and in the next session.
+func TestSessionMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, m := zktest.Start(t), NewLocks(nil)
 		if text := page(t, m); strings.Contains(text, "zklock_client_") {
@@ -171,23 +170,23 @@ func TestSession(t *testing.T) {
 	})
 }
 
-// TestLabels: locks without number do not make labels without number, nor do
-// labels that a page could not have.
-func TestLabels(t *testing.T) {
+// TestLabelsAreLimited checks that the number and the length of labels are limited, and that labels
+// are valid UTF-8.
+func TestLabelsAreLimited(t *testing.T) {
 	m := NewLocks(&LocksOptions{MaxLocks: 3})
 	for _, path := range []string{"/a", "/b", "/a", "/b\xff" + strings.Repeat("x", 500)} {
 		if got := m.label(path); got == "other" {
-			t.Errorf("%q is among the others", path)
+			t.Errorf("%q is labeled other", path)
 		}
 	}
 	if got := m.label("/c"); got != "other" {
 		t.Errorf("the fourth lock is called %q", got)
 	}
 	if got := m.label("/a"); got != "/a" {
-		t.Errorf("the first lock is called %q by now", got)
+		t.Errorf("the first lock is called %q afterwards", got)
 	}
 	if got := NewLocks(nil).label("/b\xff" + strings.Repeat("x", 500)); got != "/b\uFFFD"+strings.Repeat("x", 197) {
-		t.Errorf("a long path without sense became %q", got)
+		t.Errorf("a long invalid path became %q", got)
 	}
 	own := NewLocks(&LocksOptions{Label: func(path string) string { return path[:2] }})
 	if got := own.label("/customer/12"); got != "/c" {
@@ -195,9 +194,8 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestTwoClients: attempts of two clients have the same numbers, and are not
-// mistaken for each other.
-func TestTwoClients(t *testing.T) {
+// TestClientsWithSameAttemptNumbersAreSeparate: each client numbers its attempts from 1.
+func TestClientsWithSameAttemptNumbersAreSeparate(t *testing.T) {
 	m := NewLocks(nil)
 	var one, two zklock.Options
 	m.Hook(&one)
@@ -209,8 +207,8 @@ func TestTwoClients(t *testing.T) {
 	wants(t, page(t, m), `zklock_lock_held{lock="/a",mode="exclusive"} 1`)
 }
 
-// TestReasons: every error has its word, and each word its counter.
-func TestReasons(t *testing.T) {
+// TestEachReasonHasCounter checks the reason and the outcome of each error, and their counters.
+func TestEachReasonHasCounter(t *testing.T) {
 	wrap := func(err error) error {
 		return &zklock.Error{Op: "hold", Err: fmt.Errorf("%w: %w", zklock.ErrLost, err)}
 	}
@@ -237,7 +235,7 @@ func TestReasons(t *testing.T) {
 	text := page(t, m)
 	for _, word := range append(reasons(), outcomes()...) {
 		if !strings.Contains(text, `="`+word+`"} 0`) {
-			t.Errorf("nothing begins at 0 for %s", word)
+			t.Errorf("no counter begins at 0 for %s", word)
 		}
 	}
 }

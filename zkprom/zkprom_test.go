@@ -18,7 +18,7 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// serve starts a server in memory with one client that has made a node.
+// serve starts a server with one client, which has created a znode.
 func serve(t *testing.T) *zkserver.Server {
 	t.Helper()
 	s, err := zkserver.New(&zkserver.Options{DataDir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
@@ -51,8 +51,8 @@ func scrape(t *testing.T, h http.Handler) string {
 	return string(body)
 }
 
-// TestPage looks for what dashboards of ZooKeeper ask for, with its values.
-func TestPage(t *testing.T) {
+// TestServerMetrics checks the metrics that dashboards of ZooKeeper use, with their values.
+func TestServerMetrics(t *testing.T) {
 	page := scrape(t, Handler(serve(t)))
 	for _, line := range []string{
 		`# TYPE znode_count gauge`, `znode_count 6`, `ephemerals_count 1`, `watch_count 0`, `num_alive_connections 1`, `global_sessions 1`,
@@ -75,8 +75,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestOnlyMetrics: nothing else is served.
-func TestOnlyMetrics(t *testing.T) {
+// TestOnlyMetricsAreServed checks that other requests are refused.
+func TestOnlyMetricsAreServed(t *testing.T) {
 	h := Handler(serve(t))
 	for _, r := range []*http.Request{httptest.NewRequest("GET", "/", nil), httptest.NewRequest("POST", "/metrics", strings.NewReader("x")), httptest.NewRequest("GET", "/debug/pprof/", nil)} {
 		w := httptest.NewRecorder()
@@ -87,8 +87,7 @@ func TestOnlyMetrics(t *testing.T) {
 	}
 }
 
-// TestEveryStatIsExported changes each number of Stats by itself and wants the
-// metrics to change: a limit without a metric is not noticed otherwise.
+// TestEveryStatIsExported changes each number of Stats, and checks that the metrics change.
 func TestEveryStatIsExported(t *testing.T) {
 	render := func(st zkserver.Stats) string {
 		r := prometheus.NewPedanticRegistry()
@@ -103,8 +102,8 @@ func TestEveryStatIsExported(t *testing.T) {
 		}
 		return b.String()
 	}
-	// Times, texts and what others tell as well.
-	elsewhere := map[string]bool{"Zxid": true, "Syncs": true, "IdleSince": true, "StorageError": true, "NoSync": true, "Min": true, "Max": true, "P999": true,
+	// Fields that are times or texts, or that other metrics include.
+	excluded := map[string]bool{"Zxid": true, "Syncs": true, "IdleSince": true, "StorageError": true, "NoSync": true, "Min": true, "Max": true, "P999": true,
 		"Fsync.P95": true, "Fsync.P99": true, "Snapshots.P95": true, "Snapshots.P99": true}
 	plain := render(zkserver.Stats{})
 	var walk func(name string, v reflect.Value, st *zkserver.Stats)
@@ -112,7 +111,7 @@ func TestEveryStatIsExported(t *testing.T) {
 	walk = func(name string, v reflect.Value, st *zkserver.Stats) {
 		for i := range v.NumField() {
 			field, f := v.Type().Field(i).Name, v.Field(i)
-			if elsewhere[field] || elsewhere[name+field] {
+			if excluded[field] || excluded[name+field] {
 				continue
 			}
 			switch f.Kind() {
@@ -130,7 +129,7 @@ func TestEveryStatIsExported(t *testing.T) {
 			}
 			seen++
 			if render(*st) == plain {
-				t.Errorf("%s%s is in no metric", name, field)
+				t.Errorf("%s%s has no metric", name, field)
 			}
 			f.SetZero()
 		}
@@ -138,12 +137,12 @@ func TestEveryStatIsExported(t *testing.T) {
 	var st zkserver.Stats
 	walk("", reflect.ValueOf(&st).Elem(), &st)
 	if seen < 40 {
-		t.Errorf("%d numbers were looked at", seen)
+		t.Errorf("%d numbers were checked", seen)
 	}
 }
 
-// TestRegistry: registering twice is refused, and each metric is described.
-func TestRegistry(t *testing.T) {
+// TestRegisteringTwiceFails also checks that each metric has a description.
+func TestRegisteringTwiceFails(t *testing.T) {
 	r := prometheus.NewPedanticRegistry()
 	c := newCollector(func() zkserver.Stats { return zkserver.Stats{} })
 	if err := r.Register(c); err != nil {

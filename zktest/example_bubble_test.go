@@ -12,19 +12,18 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// testStopsInTime is a test as you would write it, there under the name
-// TestStopsInTime: a program that is cut off from the server must have stopped
-// before another one gets the lock. The session's timeout of 20 seconds costs
-// no time, since the bubble's clock jumps ahead whenever all are waiting.
+// testStopsInTime is the body of a test: a program that is cut off from the server must stop before
+// another program acquires the lock. The session timeout of 20 seconds takes no real time, because
+// the bubble's clock advances when all goroutines wait.
 func testStopsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		way := srv.Route(t) // the network of the one that will be cut off
+		way := srv.Route(t) // the network of the program that is cut off
 		ctx := t.Context()
 
-		lonely := dial(t, way.DialContext)
+		partitioned := dial(t, way.DialContext)
 		began, stopped := make(chan struct{}), make(chan time.Time, 1)
-		go zklock.Do(ctx, lonely.Mutex("nightly"), func(ctx context.Context, h *zklock.Hold) error {
+		go zklock.Do(ctx, partitioned.Mutex("nightly"), func(ctx context.Context, h *zklock.Hold) error {
 			close(began)
 			<-ctx.Done() // stands for work that stops when its context is done
 			stopped <- time.Now()
@@ -42,12 +41,12 @@ func testStopsInTime(t *testing.T) {
 		}
 		defer hold.Release(ctx)
 		if granted := time.Now(); !(<-stopped).Before(granted) {
-			t.Error("two at a time: the one that was cut off had not stopped yet")
+			t.Error("the program that was cut off had not stopped before the grant")
 		}
 	})
 }
 
-// dial makes a client of the locks that ends with the test.
+// dial returns a client for locks that is closed when the test ends.
 func dial(t *testing.T, dialContext func(ctx context.Context, network, addr string) (net.Conn, error)) *zklock.Client {
 	c, err := zklock.Dial(t.Context(), "zktest:2181", &zklock.Options{
 		DialContext:    dialContext,
@@ -60,8 +59,8 @@ func dial(t *testing.T, dialContext func(ctx context.Context, network, addr stri
 	return c
 }
 
-// A program that is cut off from the server must stop working before another
-// one gets the lock: a test in a testing/synctest bubble, with virtual time.
+// A test in a testing/synctest bubble, with virtual time: a program that is cut off from the server
+// must stop before another program acquires the lock.
 func Example_bubble() {
 	// The test is testStopsInTime, above.
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// server makes what most examples begin with. A test has zktest.Start(t) and
-// srv.Dial(t) instead.
+// server starts a server and a client for an example. A test calls zktest.Start(t) and srv.Dial(t)
+// instead.
 func server() (srv *zktest.Server, client *zk.Client, stop func()) {
 	srv, err := zktest.New()
 	if err != nil {
@@ -26,9 +26,8 @@ func server() (srv *zktest.Server, client *zk.Client, stop func()) {
 	return srv, client, func() { client.Close(); srv.Close() }
 }
 
-// What becomes of an acquire whose create was applied, but the reply to it lost
-// with the connection? It must find its own entry again, or the lock would
-// wait for a ghost.
+// The server applies a create, and its reply is lost with the connection. The acquire must find its
+// own entry again. Otherwise it would wait for that entry.
 func ExampleRelay_DropReply() {
 	srv, client, stop := server()
 	defer stop()
@@ -84,8 +83,8 @@ func ExampleRelay_DelayFunc() {
 	// a slow sync: true <nil>
 }
 
-// The sequence numbers of a node's children end at 2147483647. A lock says so
-// rather than let two have it.
+// The sequence numbers of a znode's children end at 2147483647. Then an acquire fails, because two
+// clients could hold the lock.
 func ExampleServer_JumpSequence() {
 	srv, client, stop := server()
 	defer stop()
@@ -116,11 +115,11 @@ func ExampleServer_Pause() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
 	_, _, err := client.Exists(ctx, "/")
-	fmt.Println("while it stands still:", errors.Is(err, context.DeadlineExceeded))
+	fmt.Println("while the server is paused:", errors.Is(err, context.DeadlineExceeded))
 	srv.Resume()
 	_, ok, err := client.Exists(context.Background(), "/")
 	fmt.Println("afterwards:", ok, err)
 	// Output:
-	// while it stands still: true
+	// while the server is paused: true
 	// afterwards: true <nil>
 }

@@ -19,8 +19,8 @@ func nightly(ctx context.Context, locks *zklock.Client, began chan<- *zklock.Hol
 	})
 }
 
-// A program that holds a lock must stop when it is lost. Here its session ends
-// at the server, as it does when the program was not heard for too long.
+// A program that holds a lock must stop when the lock is lost. Here the server ends its session, as
+// it does if the program sends no heartbeat for too long.
 func Example_lostLock() {
 	srv, err := zktest.New() // in a test: srv := zktest.Start(t)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// A program in another language connects: here it asks how the server is, by
-// the word that ZooKeeper's own scripts use. In a test the address comes from
-// srv.ListenTCP(t), and the program runs by
+// A program in another language connects to the server. This one sends a four-letter word, as
+// ZooKeeper's scripts do. In a test, srv.ListenTCP(t) returns the address, and the test starts the
+// program:
 //
 //	exec.Command("python3", "worker.py", "--zookeeper", addr)
 func Example_anotherLanguage() {
@@ -42,8 +42,7 @@ func Example_anotherLanguage() {
 	// imok <nil>
 }
 
-// testThroughProxy is a test as you would write it: a real ZooKeeper, with a
-// proxy before it that loses a reply.
+// testThroughProxy is the body of a test with a real ZooKeeper, behind a proxy that loses a reply.
 func testThroughProxy(t *testing.T, zookeeper string) {
 	proxy := zktest.NewProxy(t, "tcp", zookeeper)
 	client, err := zk.Dial(t.Context(), proxy.Addr(), nil)
@@ -59,20 +58,19 @@ func testThroughProxy(t *testing.T, zookeeper string) {
 		t.Errorf("the create said %v", err)
 	}
 	<-lost.Done()
-	// It was applied all the same; the node goes with the session.
+	// The server has applied the create. The end of the session deletes the znode.
 	if err := proxy.ExpireClient(client); err != nil {
 		t.Error(err)
 	}
 }
 
-// A proxy stands before a real ZooKeeper, and harms its clients as a relay does
-// those of a server of its own. The program under test connects to its address.
+// A proxy injects faults between clients and a real ZooKeeper. The program under test connects to
+// its address.
 func ExampleNewProxy() {
-	// In a test of your own: testThroughProxy(t, "zk1.example.com:2181"),
-	// which is above.
+	// The test calls testThroughProxy(t, "zk1.example.com:2181"), above.
 }
 
-// What most tests begin with.
+// A test starts a server and a client.
 func ExampleStart() {
 	test := func(t *testing.T) {
 		srv := zktest.Start(t)

@@ -6,8 +6,6 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// The examples that are tests, run as tests.
-
 func TestExampleBubble(t *testing.T) { testStopsInTime(t) }
 
 func TestExampleProxy(t *testing.T) {

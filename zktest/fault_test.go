@@ -25,7 +25,7 @@ func TestDropReplyHasAppliedTheRequest(t *testing.T) {
 		}
 		<-f.Done()
 		wantNode(t, other, "/x2", true)
-		mustCreate(t, c, "/x3", zk.ModePersistent) // it happens once
+		mustCreate(t, c, "/x3", zk.ModePersistent) // the fault happens once
 	})
 }
 
@@ -42,7 +42,7 @@ func TestDropRequestHasNotAppliedIt(t *testing.T) {
 	})
 }
 
-func TestFaultTakenBack(t *testing.T) {
+func TestStoppedFaultDoesNotHappen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := Start(t)
 		c := srv.Dial(t)
@@ -51,7 +51,7 @@ func TestFaultTakenBack(t *testing.T) {
 		mustCreate(t, c, "/x", zk.ModePersistent)
 		select {
 		case <-f.Done():
-			t.Error("a fault that was taken back happened")
+			t.Error("a stopped fault happened")
 		default:
 		}
 	})
@@ -64,7 +64,7 @@ func TestDropReplyToConnect(t *testing.T) {
 		c := srv.Dial(t)
 		<-f.Done()
 		mustCreate(t, c, "/x", zk.ModePersistent)
-		// The session whose id never arrived lives until its timeout.
+		// The session whose ID did not arrive ends with its timeout.
 		if n := srv.Server().Stats().Sessions; n != 2 {
 			t.Errorf("%d sessions, want 2", n)
 		}
@@ -150,7 +150,7 @@ func TestDelayAndTrickle(t *testing.T) {
 		if d := time.Since(began); d != 100*time.Millisecond {
 			t.Errorf("a request with 50ms each way took %v", d)
 		}
-		// Many at a time take no longer than one.
+		// Concurrent requests take no longer than one.
 		began = time.Now()
 		done := make(chan error, 100)
 		for range 100 {
@@ -180,8 +180,9 @@ func TestProxyRefusesBadTarget(t *testing.T) {
 	}
 }
 
-// TestOtherBytesPass: what is no ZooKeeper protocol goes through as it is.
-func TestOtherBytesPass(t *testing.T) {
+// TestOtherProtocolsPassUnchanged checks that a relay passes bytes that are not ZooKeeper's
+// protocol.
+func TestOtherProtocolsPassUnchanged(t *testing.T) {
 	srv := Start(t)
 	nc, err := net.Dial("tcp", srv.ListenTCP(t))
 	if err != nil {

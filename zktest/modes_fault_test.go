@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// lostCreate creates a node on a connection that ends meanwhile.
+// lostCreate creates a znode on a connection that ends before the reply.
 func lostCreate(t *testing.T, c *zk.Client, path string) {
 	t.Helper()
 	_, _, err := c.Create(t.Context(), path, nil, zk.OpenACL(), zk.ModePersistent)
@@ -97,8 +97,7 @@ func TestModesExpire(t *testing.T) {
 	})
 }
 
-// TestModesExpireDuringPartition ends the session of a client that no server can
-// reach, as its timeout would.
+// TestModesExpireDuringPartition expires the session of a client that cannot reach the server.
 func TestModesExpireDuringPartition(t *testing.T) {
 	modes(t, func(t *testing.T, s setup) {
 		c := s.dial(t, session(time.Hour))
@@ -135,7 +134,7 @@ func TestModesPartitionOneWay(t *testing.T) {
 			_, _, err := c.Create(ctx, "/x", nil, zk.OpenACL(), zk.ModePersistent)
 			failed <- err
 		}()
-		// The other client sees it, by a path that is not cut.
+		// Another client, whose connection works, sees the znode.
 		direct, err := zk.Dial(t.Context(), s.Servers(), &zk.Options{DialContext: s.srv.Server().DialContext})
 		if err != nil {
 			t.Fatal(err)
@@ -144,14 +143,14 @@ func TestModesPartitionOneWay(t *testing.T) {
 		awaitNode(t, direct, "/x")
 		cancel()
 		if err := <-failed; err == nil {
-			t.Error("an answer came through")
+			t.Error("an answer arrived")
 		}
 		s.Heal()
 		mustCreate(t, c, "/y", zk.ModePersistent)
 	})
 }
 
-// awaitNode waits for a node.
+// awaitNode waits until a znode exists.
 func awaitNode(t *testing.T, c *zk.Client, path string) {
 	t.Helper()
 	came := make(chan struct{}, 10)

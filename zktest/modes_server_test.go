@@ -74,7 +74,7 @@ func TestModesJumpSequence(t *testing.T) {
 	})
 }
 
-// TestModesDisk has writes fail, and everything acknowledged come back.
+// TestModesDisk checks that acknowledged writes survive a failed disk, a repair, and a restart.
 func TestModesDisk(t *testing.T) {
 	for name, fail := range map[string]func(*Server, testing.TB){
 		"full":  (*Server).FillDisk,
@@ -86,7 +86,7 @@ func TestModesDisk(t *testing.T) {
 				c := s.dial(t, session(time.Hour))
 				mustCreate(t, c, "/kept", zk.ModePersistent)
 				fail(s.srv, t)
-				// Nothing more is acknowledged, however long one tries.
+				// The server acknowledges no more writes.
 				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 				defer cancel()
 				if _, _, err := c.Create(ctx, "/lost", nil, zk.OpenACL(), zk.ModePersistent); err == nil {
@@ -100,7 +100,7 @@ func TestModesDisk(t *testing.T) {
 	}
 }
 
-// failing is a test whose Fatal is noted.
+// failing is a test that records the message of Fatal.
 type failing struct {
 	testing.TB
 	why string
@@ -113,7 +113,7 @@ func (f *failing) Fatal(args ...any) {
 	panic(f)
 }
 
-// failure returns why run makes its test fail, or "" if it does not.
+// failure returns the message of run's Fatal, or "".
 func failure(t testing.TB, run func(testing.TB)) (why string) {
 	f := &failing{TB: t}
 	defer func() {
@@ -129,28 +129,28 @@ func TestDiskFaultsNeedDataInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := Start(t, Volatile)
 		if failure(t, srv.FillDisk) == "" {
-			t.Error("a disk that is not there was filled, without a word")
+			t.Error("FillDisk of a server without a disk succeeded")
 		}
 	})
 }
 
-// TestRouteConcernsItsClientsAlone has two clients of which one is cut off.
-func TestRouteConcernsItsClientsAlone(t *testing.T) {
+// TestFaultsOfRouteAffectOnlyItsClients cuts off one of two clients.
+func TestFaultsOfRouteAffectOnlyItsClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := Start(t)
 		way := srv.Route(t)
-		lonely, other := way.Dial(t, session(4*time.Second)), srv.Dial(t)
-		mustCreate(t, lonely, "/e", zk.ModeEphemeral)
-		st := watch(t, lonely)
+		partitioned, other := way.Dial(t, session(4*time.Second)), srv.Dial(t)
+		mustCreate(t, partitioned, "/e", zk.ModeEphemeral)
+		st := watch(t, partitioned)
 		way.Partition()
 		st.await(t, zk.Disconnected)
 		time.Sleep(5 * time.Second) // of the bubble
 		wantNode(t, other, "/e", false)
-		// What is done to the server concerns the route as well.
+		// Faults of the server also affect the route.
 		way.Heal()
 		st.await(t, zk.Connected)
 		f := srv.DropReply(Match{Op: "create2"})
-		lostCreate(t, lonely, "/x")
+		lostCreate(t, partitioned, "/x")
 		<-f.Done()
 		if err := way.ExpireClient(other); err != nil {
 			t.Errorf("a route does not know the sessions of its server: %v", err)
@@ -173,6 +173,6 @@ func TestNewWithoutTest(t *testing.T) {
 	}
 	mustCreate(t, dialTCP(t, addr), "/x", zk.ModePersistent)
 	if _, err := New(OnDisk("/dev/null/none")); err == nil {
-		t.Error("a server began where it can keep nothing")
+		t.Error("a server started without a usable directory")
 	}
 }

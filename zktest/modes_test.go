@@ -7,16 +7,15 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// setup is a server behind a relay, in one of the modes in which tests use one.
+// setup is a server behind a relay, in one of the modes.
 type setup struct {
-	*Relay         // faults go here
+	*Relay         // injects faults
 	srv    *Server // the server behind the relay
 	dial   func(t testing.TB, edit ...func(*zk.Options)) *zk.Client
 }
 
-// modes runs a test of a fault in every mode: in a bubble with virtual time, on
-// TCP sockets, by a proxy before a server that zktest knows only by its
-// address, and on a route of its own.
+// modes runs a test of a fault in every mode: in a bubble with virtual time, on its own route, on
+// TCP sockets, and through a proxy.
 func modes(t *testing.T, test func(t *testing.T, s setup)) {
 	t.Run("bubble", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -49,7 +48,7 @@ func modes(t *testing.T, test func(t *testing.T, s setup)) {
 	})
 }
 
-// dialTCP makes a client as a program does that knows of no test.
+// dialTCP returns a client that connects by TCP.
 func dialTCP(t testing.TB, addr string, edit ...func(*zk.Options)) *zk.Client {
 	t.Helper()
 	opts := &zk.Options{}

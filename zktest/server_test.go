@@ -11,7 +11,7 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// session asks for a session timeout.
+// session returns an option that sets the session timeout.
 func session(d time.Duration) func(*zk.Options) {
 	return func(o *zk.Options) { o.SessionTimeout = d }
 }
@@ -25,7 +25,7 @@ func watch(t testing.TB, c *zk.Client) *states {
 	return s
 }
 
-// await waits for a state and returns the change and when it came.
+// await waits for a state, and returns the change and its time.
 func (s *states) await(t testing.TB, want zk.State) (zk.StateChange, time.Time) {
 	t.Helper()
 	timeout := time.After(5 * time.Minute)
@@ -56,8 +56,8 @@ func mustCreate(t testing.TB, c *zk.Client, path string, mode zk.CreateMode) {
 	}
 }
 
-// wantNode asks until there is an answer: a client learns of a cut connection
-// by the next request on it.
+// wantNode checks whether a znode exists. It repeats the request, because a client detects a cut
+// connection by the next request.
 func wantNode(t testing.TB, c *zk.Client, path string, want bool) {
 	t.Helper()
 	_, ok, err := c.Exists(t.Context(), path)
@@ -84,8 +84,8 @@ func TestStartAndDial(t *testing.T) {
 	})
 }
 
-// TestServersWithoutDialContext: the connection string works by itself once there is a
-// TCP port, and before that a Dial fails at once and says what is missing.
+// TestServersWithoutDialContext checks that Dial needs no DialContext once the server listens on
+// TCP. Before that, Dial fails at once and says what is missing.
 func TestServersWithoutDialContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, began := Start(t), time.Now()
@@ -142,8 +142,7 @@ func TestStopRefusesUntilRestart(t *testing.T) {
 		}
 		time.Sleep(time.Hour) // a session does not expire while no server counts its timeout
 		srv.Restart(t)
-		// The client has long given the session up for lost, or resumes it:
-		// that is its affair. The server must know it still.
+		// The server must still know the session, whether the client resumes it or not.
 		if n := srv.Server().Stats().Sessions; n != 1 {
 			t.Errorf("%d sessions after the restart, want 1 (%#x)", n, before)
 		}
@@ -163,9 +162,8 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 	})
 }
 
-// TestPortsThatCannotServeFail: a port in a bubble would stop its clock, and the port of a
-// closed server would refuse its clients.
-func TestPortsThatCannotServeFail(t *testing.T) {
+// TestListenFailsInBubbleAndAfterClose: a TCP port in a bubble would stop the bubble's clock.
+func TestListenFailsInBubbleAndAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := Start(t)
 		for _, open := range []func(testing.TB){

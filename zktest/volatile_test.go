@@ -9,8 +9,8 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// A volatile server that is restarted within the moment at which it started is
-// no older than what its clients have seen: they must be let in again.
+// TestVolatileRestartAtOnce checks that a volatile server that restarts at the moment of its start
+// accepts its former clients: its zxid is not below those that they have seen.
 func TestVolatileRestartAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := Start(t, Volatile)
@@ -20,7 +20,7 @@ func TestVolatileRestartAtOnce(t *testing.T) {
 		srv.Restart(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
-		// The first may belong to the session that is over.
+		// The first request may belong to the former session.
 		_, _, err := c.Exists(ctx, "/gone")
 		if err != nil {
 			_, _, err = c.Exists(ctx, "/gone")

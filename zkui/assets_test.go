@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// assets returns the page's files with an ending, by name.
+// assets returns the page's files with this ending, by name.
 func assets(t *testing.T, ending string) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob("assets/*" + ending)
@@ -26,9 +26,9 @@ func assets(t *testing.T, ending string) map[string]string {
 	return found
 }
 
-// TestAssetsPutInText: what comes from the servers is never read as HTML or run,
-// because nothing is; only then does it not matter what an owner writes.
-func TestAssetsPutInText(t *testing.T) {
+// TestAssetsInsertOnlyText checks that the scripts never parse data as HTML or as a script, so that
+// an owner can write any text.
+func TestAssetsInsertOnlyText(t *testing.T) {
 	forbidden := regexp.MustCompile(`\.(innerHTML|outerHTML|srcdoc)\b|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|\beval\(|new Function|setTimeout\(["'` + "`" + `]|javascript:`)
 	for name, code := range assets(t, ".js") {
 		for _, found := range forbidden.FindAllString(code, -1) {
@@ -37,9 +37,8 @@ func TestAssetsPutInText(t *testing.T) {
 	}
 }
 
-// TestAssetsKeepThePolicy: the page's Content-Security-Policy has no exception
-// for scripts and styles within HTML.
-func TestAssetsKeepThePolicy(t *testing.T) {
+// TestAssetsHaveNoInlineScriptsOrStyles: the page's Content-Security-Policy forbids them.
+func TestAssetsHaveNoInlineScriptsOrStyles(t *testing.T) {
 	inline := regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|<script[^>]*>[^<]`)
 	for name, html := range assets(t, ".html") {
 		for _, found := range inline.FindAllString(html, -1) {
@@ -53,9 +52,9 @@ func TestAssetsKeepThePolicy(t *testing.T) {
 	}
 }
 
-// TestAssetsAskNobodyElse: the page works where there is no way out, and tells
-// nobody that it is open.
-func TestAssetsAskNobodyElse(t *testing.T) {
+// TestAssetsLoadNothingFromOtherSites checks that the page works without access to the internet,
+// and that no other site learns of it.
+func TestAssetsLoadNothingFromOtherSites(t *testing.T) {
 	address := regexp.MustCompile(`(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}[^"' )]*|@import`)
 	for _, ending := range []string{".js", ".css", ".html", ".svg"} {
 		for name, text := range assets(t, ending) {
@@ -68,49 +67,47 @@ func TestAssetsAskNobodyElse(t *testing.T) {
 	}
 }
 
-// TestAssetsAreThere: everything that an asset names is there, by an address that
-// works wherever the page is mounted.
-func TestAssetsAreThere(t *testing.T) {
-	there := func(from, name string) {
+// TestAssetsExist checks that every file that an asset names exists, at a relative address.
+func TestAssetsExist(t *testing.T) {
+	exists := func(from, name string) {
 		if _, err := os.Stat(filepath.Join("assets", name)); err != nil {
-			t.Errorf("%s wants %s, which is not there", from, name)
+			t.Errorf("%s names %s, which does not exist", from, name)
 		}
 	}
 	for from, code := range assets(t, ".js") {
 		for _, m := range regexp.MustCompile(`from "\./([^"]+)"`).FindAllStringSubmatch(code, -1) {
-			there(from, m[1])
+			exists(from, m[1])
 		}
 	}
 	for from, html := range assets(t, ".html") {
 		for _, m := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(html, -1) {
 			if name, ok := strings.CutPrefix(m[1], "assets/"); ok {
-				there(from, name)
+				exists(from, name)
 			} else if strings.HasPrefix(m[1], "/") {
-				t.Errorf("%s has the address %s, which holds only where the page is mounted at the root", from, m[1])
+				t.Errorf("%s has the address %s, which works only if the page is mounted at the root", from, m[1])
 			}
 		}
 	}
 }
 
-// TestColoursInBothThemes: a colour that only one theme has is the other's by
-// accident.
-func TestColoursInBothThemes(t *testing.T) {
+// TestThemesSetTheSameColors checks that both themes set each color, and that each used one is set.
+func TestThemesSetTheSameColors(t *testing.T) {
 	css := assets(t, ".css")["base.css"]
-	colours := regexp.MustCompile(`(--[a-z0-9-]+): (?:#|rgb)`)
+	colors := regexp.MustCompile(`(--[a-z0-9-]+): (?:#|rgb)`)
 	light, dark, ok := strings.Cut(css, `:root[data-theme="dark"]`)
 	if !ok {
 		t.Fatal("no dark theme in base.css")
 	}
 	dark, _, _ = strings.Cut(dark, "}")
-	for _, m := range colours.FindAllStringSubmatch(light, -1) {
+	for _, m := range colors.FindAllStringSubmatch(light, -1) {
 		if !strings.Contains(dark, m[1]+": ") {
-			t.Errorf("%s has no colour in the dark theme", m[1])
+			t.Errorf("%s has no color in the dark theme", m[1])
 		}
 	}
 	for name, text := range assets(t, ".css") {
 		for _, m := range regexp.MustCompile(`var\((--[a-z0-9-]+)\)`).FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(css, m[1]+":") && !strings.Contains(text, m[1]+":") {
-				t.Errorf("%s uses %s, which nobody sets", name, m[1])
+				t.Errorf("%s uses %s, which is not set", name, m[1])
 			}
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/zklock/zklock/zkui"
 )
 
-// The page in a server of one's own, below a path of it.
+// A program serves the page below a path of its own server.
 func ExampleNew() {
-	srv, err := zktest.New(zktest.Volatile) // in the place of an ensemble
+	srv, err := zktest.New(zktest.Volatile) // instead of an ensemble
 	if err != nil {
 		log.Fatal(err)
 	}

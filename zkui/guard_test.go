@@ -47,8 +47,8 @@ func (s *site) do(method, address, body string, headers map[string]string) (int,
 	return w.StatusCode, answer.Error
 }
 
-// TestHosts: a name that somebody lets point here reads nothing.
-func TestHosts(t *testing.T) {
+// TestForeignHostNamesAreRefused: an attacker can let a host name resolve to this address.
+func TestForeignHostNamesAreRefused(t *testing.T) {
 	s := serve(t, &zkui.Options{Hosts: []string{"locks.example.org"}})
 	for host, want := range map[string]int{
 		"localhost": 200, "localhost:7181": 200, "LOCALHOST": 200, "a.localhost:1": 200, "127.0.0.1:1": 200, "[::1]:7181": 200, "[::1]": 200, "10.1.2.3": 200,
@@ -67,7 +67,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestRefusedRequestsDoNotFillTheLog: any client that reaches the page can send them.
+// TestRefusedRequestsDoNotFillTheLog: any client that reaches the page can send such requests.
 func TestRefusedRequestsDoNotFillTheLog(t *testing.T) {
 	var text bytes.Buffer
 	s := serve(t, &zkui.Options{Logger: slog.New(slog.NewTextHandler(&text, nil))})
@@ -84,8 +84,8 @@ func TestRefusedRequestsDoNotFillTheLog(t *testing.T) {
 	}
 }
 
-// TestWrongReadTokensAreLogged: guesses of the token for reading leave lines in the log. A
-// request without a token, as of a page that just loads, does not.
+// TestWrongReadTokensAreLogged checks that the log shows requests with a wrong token for reading,
+// and none without a token, which a page sends when it loads.
 func TestWrongReadTokensAreLogged(t *testing.T) {
 	log := new(releaseLog)
 	s := serve(t, &zkui.Options{ReadToken: secret, Logger: slog.New(slog.NewTextHandler(log, nil))})
@@ -101,8 +101,8 @@ func TestWrongReadTokensAreLogged(t *testing.T) {
 	}
 }
 
-// TestLogLinesEscapeWhatRequestsContain checks the texts of requests that slog writes as they
-// are: a blank symbol, and a mark that would be on what is before it.
+// TestLogLinesEscapeWhatRequestsContain checks characters that slog does not escape: a blank
+// symbol, and a combining mark.
 func TestLogLinesEscapeWhatRequestsContain(t *testing.T) {
 	log := new(releaseLog)
 	s := serve(t, &zkui.Options{Token: secret, Logger: slog.New(slog.NewTextHandler(log, nil))})
@@ -118,22 +118,22 @@ func TestLogLinesEscapeWhatRequestsContain(t *testing.T) {
 	}
 }
 
-// deed is a POST's body.
+// actionRequest returns the body of a POST.
 func actionRequest(hold *zklock.Hold, fence int64) string {
 	return fmt.Sprintf(`{"path":"/zklock/m","node":%q,"token":"%d"}`, hold.Node(), fence)
 }
 
-// TestRefusals: nothing is done but what the page itself sends, with the token, for
-// the hold that was confirmed.
-func TestRefusals(t *testing.T) {
+// TestInvalidActionsAreRefused checks that the server accepts only requests of the page itself,
+// with the token, for the confirmed hold.
+func TestInvalidActionsAreRefused(t *testing.T) {
 	s := serve(t, &zkui.Options{Token: secret})
-	hold := s.take(s.locks.Mutex("m"))
+	hold := s.acquire(s.locks.Mutex("m"))
 	good := map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json", "Origin": s.url, "Sec-Fetch-Site": "same-origin"}
 	type headers map[string]string
 	body := actionRequest(hold, hold.Token())
 	for _, tt := range []struct {
 		name   string
-		change headers // of good; empty values leave out
+		change headers // changes of good; an empty value removes the header
 		body   string
 		want   int
 	}{
@@ -156,7 +156,7 @@ func TestRefusals(t *testing.T) {
 		{"no JSON", headers{}, "path=/zklock/m", 400},
 		{"no fencing token", headers{}, fmt.Sprintf(`{"path":"/zklock/m","node":%q}`, hold.Node()), 400},
 		{"a number as a fencing token", headers{}, fmt.Sprintf(`{"path":"/zklock/m","node":%q,"token":%d}`, hold.Node(), hold.Token()), 400},
-		{"something besides", headers{}, strings.Replace(body, "{", `{"force":true,`, 1), 400},
+		{"an unknown field", headers{}, strings.Replace(body, "{", `{"force":true,`, 1), 400},
 		{"a body without end", headers{}, strings.Repeat(" ", 1<<20) + body, 400},
 		{"another fencing token", headers{}, actionRequest(hold, hold.Token()+1), 409},
 		{"another znode", headers{}, strings.Replace(body, "-lock-", "-lock-1", 1), 409},
@@ -185,7 +185,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("a POST of the list: %d", got)
 	}
 	if err := hold.Verify(t.Context()); err != nil {
-		t.Errorf("the hold is not what it was: %v", err)
+		t.Errorf("the hold has ended: %v", err)
 	}
 	select {
 	case <-hold.Revoked():
@@ -194,10 +194,10 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestReadOnly: without a token of its own a page lets nobody do anything.
-func TestReadOnly(t *testing.T) {
+// TestPageWithoutTokenIsReadOnly checks that a page without Options.Token refuses all actions.
+func TestPageWithoutTokenIsReadOnly(t *testing.T) {
 	s := serve(t, nil)
-	hold := s.take(s.locks.Mutex("m"))
+	hold := s.acquire(s.locks.Mutex("m"))
 	for _, authorization := range []string{"", "Bearer ", "Bearer " + secret} {
 		headers := map[string]string{"Authorization": authorization, "Content-Type": "application/json", "Origin": s.url}
 		for _, address := range []string{"break", "revoke"} {
@@ -211,7 +211,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestOtherSitesReadNothing: what another site's page asks for in the background.
+// TestOtherSitesReadNothing checks requests that the page of another site sends.
 func TestOtherSitesReadNothing(t *testing.T) {
 	s := serve(t, nil)
 	for _, site := range []string{"cross-site", "same-site"} {
@@ -229,10 +229,10 @@ func TestOtherSitesReadNothing(t *testing.T) {
 	}
 }
 
-// TestActions: with everything in order, a holder is asked and then loses the lock.
-func TestActions(t *testing.T) {
+// TestRevokeAndBreak checks that valid requests revoke and then break a hold.
+func TestRevokeAndBreak(t *testing.T) {
 	s := serve(t, &zkui.Options{Token: secret})
-	hold := s.take(s.locks.Mutex("m"))
+	hold := s.acquire(s.locks.Mutex("m"))
 	asked := hold.Revoked()
 	headers := map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json; charset=utf-8"}
 	if got, why := s.do(http.MethodPost, "revoke", actionRequest(hold, hold.Token()), headers); got != 200 {
@@ -249,18 +249,17 @@ func TestActions(t *testing.T) {
 		t.Errorf("history %+v", l.History)
 	}
 	if err := hold.Verify(t.Context()); err == nil {
-		t.Error("the hold is still there")
+		t.Error("the hold still exists")
 	}
 	if got, _ := s.do(http.MethodPost, "break", actionRequest(hold, hold.Token()), headers); got != 409 {
 		t.Errorf("again: %d", got)
 	}
 }
 
-// TestOneReaderIsAsked: the token that was confirmed is one holder's, and the others who
-// hold the lock with it are not asked.
-func TestOneReaderIsAsked(t *testing.T) {
+// TestRevokeAsksOnlyReaderWithToken checks that the other readers get no release request.
+func TestRevokeAsksOnlyReaderWithToken(t *testing.T) {
 	s := serve(t, &zkui.Options{Token: secret})
-	one, other := s.take(s.locks.RWMutex("m").Reader()), s.take(s.locks.RWMutex("m").Reader())
+	one, other := s.acquire(s.locks.RWMutex("m").Reader()), s.acquire(s.locks.RWMutex("m").Reader())
 	asked, unasked := one.Revoked(), other.Revoked()
 	headers := map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json"}
 	if got, why := s.do(http.MethodPost, "revoke", actionRequest(one, one.Token()), headers); got != 200 {
@@ -270,23 +269,23 @@ func TestOneReaderIsAsked(t *testing.T) {
 	l := s.await("m", func(l lockJSON) bool { return len(l.Lock.Entries) == 2 && l.Lock.Entries[0].Revoked })
 	select {
 	case <-unasked:
-		t.Error("the other was asked too")
+		t.Error("the other reader was asked too")
 	default:
 		if l.Lock.Entries[1].Revoked {
-			t.Errorf("the other was asked: %+v", l.Lock.Entries)
+			t.Errorf("the other reader was asked: %+v", l.Lock.Entries)
 		}
 	}
 	if got, _ := s.do(http.MethodPost, "revoke", actionRequest(one, other.Token()), headers); got != 409 {
-		t.Errorf("one's znode with the other's token: %d", got)
+		t.Errorf("a reader's znode with the token of the other: %d", got)
 	}
 }
 
-// TestOnlyBelowThePrefix: the page's token is for the locks that the page shows.
-func TestOnlyBelowThePrefix(t *testing.T) {
+// TestActionsOutsidePrefixAreRefused: the page's token is for the locks that the page shows.
+func TestActionsOutsidePrefixAreRefused(t *testing.T) {
 	s := serve(t, &zkui.Options{Token: secret, Prefix: "/zklock/mine"})
 	headers := map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json", "Origin": s.url}
 	for name, want := range map[string]int{"mine": 200, "mine/a": 200, "minestrone": 403, "other": 403} {
-		hold := s.take(s.locks.Mutex(name))
+		hold := s.acquire(s.locks.Mutex(name))
 		body := fmt.Sprintf(`{"path":"/zklock/%s","node":%q,"token":"%d"}`, name, hold.Node(), hold.Token())
 		for _, address := range []string{"revoke", "break"} {
 			if got, why := s.do(http.MethodPost, address, body, headers); got != want {
@@ -299,38 +298,38 @@ func TestOnlyBelowThePrefix(t *testing.T) {
 	}
 }
 
-// TestOtherClaims: a znode whose data claim another's token is shown with it, and who
-// takes that one away does not meet the other.
-func TestOtherClaims(t *testing.T) {
+// TestBreakOfForgedTokenKeepsHolder: the data of a znode have the token of another holder. A break
+// of the znode with that token does not break the holder.
+func TestBreakOfForgedTokenKeepsHolder(t *testing.T) {
 	s := serve(t, &zkui.Options{Token: secret})
-	hold := s.take(s.locks.RWMutex("m").Reader())
-	liar, _, err := s.srv.Dial(t).Create(t.Context(), "/zklock/m/_c_0f8fad5b-d9cb-469f-a165-70867728950e-__READ__",
+	hold := s.acquire(s.locks.RWMutex("m").Reader())
+	forged, _, err := s.srv.Dial(t).Create(t.Context(), "/zklock/m/_c_0f8fad5b-d9cb-469f-a165-70867728950e-__READ__",
 		fmt.Appendf(nil, `{"host":"liar","version":"zklock 9","token":%d}`, hold.Token()), zk.OpenACL(), zk.ModeEphemeralSequential)
 	if err != nil {
 		t.Fatal(err)
 	}
 	headers := map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json", "Origin": s.url}
-	body := fmt.Sprintf(`{"path":"/zklock/m","node":%q,"token":"%d"}`, liar, hold.Token())
+	body := fmt.Sprintf(`{"path":"/zklock/m","node":%q,"token":"%d"}`, forged, hold.Token())
 	if got, why := s.do(http.MethodPost, "break", body, headers); got != 409 {
 		t.Errorf("break: %d %s", got, why)
 	}
 	if err := hold.Verify(t.Context()); err != nil {
-		t.Errorf("the one that it claimed to be: %v", err)
+		t.Errorf("the holder with the token: %v", err)
 	}
 	if got, why := s.do(http.MethodPost, "break", actionRequest(hold, hold.Token()), headers); got != 200 {
-		t.Errorf("the one itself: %d %s", got, why)
+		t.Errorf("break of the holder: %d %s", got, why)
 	}
 	if got, why := s.do(http.MethodPost, "break", body, headers); got != 200 {
-		t.Errorf("the other, which nobody else's token keeps by now: %d %s", got, why)
+		t.Errorf("break of the forged entry, which is the only one now: %d %s", got, why)
 	}
 }
 
-// TestReadToken: without the token nothing is shown but the page, which has nothing in
-// it; with it, or with the one that lets act, everything is.
-func TestReadToken(t *testing.T) {
+// TestReadTokenIsRequired checks that without a token the server sends only the empty page. The
+// token for reading, or the one for actions, gives access to the locks.
+func TestReadTokenIsRequired(t *testing.T) {
 	const reading = "a-token-to-read-with"
 	s := serve(t, &zkui.Options{ReadToken: reading, Token: secret})
-	hold := s.take(s.locks.Mutex("hidden-name"))
+	hold := s.acquire(s.locks.Mutex("hidden-name"))
 	if _, err := zkui.New(nil, &zkui.Options{ReadToken: "short"}); !errors.Is(err, zkui.ErrInvalidOptions) {
 		t.Errorf("a token that can be guessed: %v", err)
 	}
@@ -342,7 +341,7 @@ func TestReadToken(t *testing.T) {
 			}
 		}
 		if address == "events" || address == "session?id=0x1" {
-			continue // endless, and none
+			continue // without end, and unknown
 		}
 		for _, token := range []string{reading, secret} {
 			headers := map[string]string{"Accept": "application/json", "Authorization": "Bearer " + token}
@@ -358,6 +357,6 @@ func TestReadToken(t *testing.T) {
 	}
 	headers := map[string]string{"Authorization": "Bearer " + reading, "Content-Type": "application/json", "Origin": s.url}
 	if got, _ := s.do(http.MethodPost, "break", actionRequest(hold, hold.Token()), headers); got != 403 || hold.Err() != nil {
-		t.Errorf("the token to read with breaks locks: %d, %v", got, hold.Err())
+		t.Errorf("the token for reading breaks locks: %d, %v", got, hold.Err())
 	}
 }

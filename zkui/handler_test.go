@@ -23,14 +23,14 @@ import (
 const secret = "a-token-that-nobody-guesses"
 
 const (
-	// soon is more than a change takes on a busy machine, and less than the time until the
-	// page lists all locks again, which would find the change as well.
+	// soon is longer than a change takes on a busy machine, and shorter than the time until the
+	// page lists all locks again, which would also find the change.
 	soon = 20 * time.Second
-	// patience bounds what must come.
+	// patience limits the wait for an expected event.
 	patience = 5 * time.Minute
 )
 
-// site is a page over a server of its own, with a client that takes locks.
+// site is a page with its own server, and a client that acquires locks.
 type site struct {
 	t     *testing.T
 	srv   *zktest.Server
@@ -45,7 +45,7 @@ func serve(t *testing.T, opts *zkui.Options) *site {
 	return serveOn(t, zktest.Start(t), opts)
 }
 
-// listen answers for the page until the test ends.
+// listen serves the page until the test ends.
 func listen(t *testing.T, s *site) *site {
 	server := httptest.NewServer(s.h)
 	s.url = server.URL
@@ -57,7 +57,7 @@ func listen(t *testing.T, s *site) *site {
 	return s
 }
 
-// ask gets an address as JSON.
+// ask gets the JSON at an address and returns the status.
 func (s *site) ask(address string, into any) int {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+"/"+address, nil)
@@ -79,7 +79,7 @@ func (s *site) ask(address string, into any) int {
 	return w.StatusCode
 }
 
-// entryJSON, lockJSON and so on are what the documentation promises.
+// entryJSON, lockJSON, and the other types have the documented fields.
 type entryJSON struct {
 	Name, Node, Mode, Token, Session, Who, Data, Path string
 	Holder, Revoked                                   bool
@@ -126,7 +126,7 @@ type summaryJSON struct {
 	Since, Granted               time.Time
 }
 
-// shown is since when the page says that it is held, in milliseconds.
+// shown returns the time since which the page shows the lock as held, in milliseconds.
 func (l summaryJSON) shown() int64 {
 	if l.Granted.IsZero() {
 		return l.Since.UnixMilli()
@@ -134,7 +134,7 @@ func (l summaryJSON) shown() int64 {
 	return l.Granted.UnixMilli()
 }
 
-// await waits until a lock is as it should be.
+// await waits until is returns true for a lock.
 func (s *site) await(path string, is func(lockJSON) bool) (l lockJSON) {
 	s.t.Helper()
 	limit, cancel := context.WithTimeout(s.t.Context(), soon)
@@ -158,8 +158,7 @@ func (s *site) await(path string, is func(lockJSON) bool) (l lockJSON) {
 	}
 }
 
-// awaitListing waits until the page has found the locks that exist. It sees the grants of
-// later ones.
+// awaitListing waits until the page has listed the existing locks.
 func (s *site) awaitListing() {
 	s.t.Helper()
 	limit, cancel := context.WithTimeout(s.t.Context(), patience)
@@ -172,11 +171,11 @@ func (s *site) awaitListing() {
 	s.t.Fatal("the first listing did not end")
 }
 
-// sent is an event of a stream.
-type sent struct{ name, id, data string }
+// streamEvent is an event of a stream.
+type streamEvent struct{ name, id, data string }
 
-// follow reads a stream until ctx ends; the channel is closed then.
-func (s *site) follow(ctx context.Context, query string) <-chan sent {
+// follow reads a stream until ctx ends. Then it closes the channel.
+func (s *site) follow(ctx context.Context, query string) <-chan streamEvent {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/events?"+query, nil)
 	if err != nil {
@@ -189,11 +188,11 @@ func (s *site) follow(ctx context.Context, query string) <-chan sent {
 	if w.StatusCode != http.StatusOK || !strings.HasPrefix(w.Header.Get("Content-Type"), "text/event-stream") {
 		s.t.Fatalf("the stream is %d, %s", w.StatusCode, w.Header.Get("Content-Type"))
 	}
-	events := make(chan sent)
+	events := make(chan streamEvent)
 	go func() { // ends with ctx or the stream
 		defer close(events)
 		defer w.Body.Close()
-		var e sent
+		var e streamEvent
 		lines := bufio.NewReader(w.Body)
 		for {
 			line, err := lines.ReadString('\n')
@@ -213,15 +212,15 @@ func (s *site) follow(ctx context.Context, query string) <-chan sent {
 				case <-ctx.Done():
 					return
 				}
-				e = sent{}
+				e = streamEvent{}
 			}
 		}
 	}()
 	return events
 }
 
-// take acquires a lock for the test.
-func (s *site) take(l *zklock.Lock) *zklock.Hold {
+// acquire acquires a lock.
+func (s *site) acquire(l *zklock.Lock) *zklock.Hold {
 	s.t.Helper()
 	hold, err := l.Acquire(s.t.Context())
 	if err != nil {
@@ -230,10 +229,10 @@ func (s *site) take(l *zklock.Lock) *zklock.Hold {
 	return hold
 }
 
-// TestAnswers: every address, with who holds and who waits.
-func TestAnswers(t *testing.T) {
+// TestJSONOfEveryAddress checks the JSON at each address for a holder and a waiter.
+func TestJSONOfEveryAddress(t *testing.T) {
 	s := serve(t, &zkui.Options{Title: "here"})
-	hold := s.take(s.locks.Mutex("a b/ü"))
+	hold := s.acquire(s.locks.Mutex("a b/ü"))
 	other := zklock.New(s.srv.Dial(t), &zklock.Options{Owner: &zklock.Owner{Host: "<script>alert(1)</script>", PID: 7, Command: "\x1b[2Jx"}})
 	defer other.Close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -295,9 +294,9 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestPage: the same addresses are the page, with its parts, and nothing is to be had
-// from elsewhere.
-func TestPage(t *testing.T) {
+// TestPageAndAssetsAreServed checks that a browser gets the page with its headers at each address,
+// and the assets, and no other files.
+func TestPageAndAssetsAreServed(t *testing.T) {
 	s := serve(t, nil)
 	get := func(address, accept string) (*http.Response, string) {
 		t.Helper()
@@ -338,8 +337,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestMounted: below another path of another's server.
-func TestMounted(t *testing.T) {
+// TestPageBelowPathOfAnotherServer mounts the page in a ServeMux.
+func TestPageBelowPathOfAnotherServer(t *testing.T) {
 	srv := zktest.Start(t)
 	h, err := zkui.New(srv.Dial(t), nil)
 	if err != nil {
@@ -357,13 +356,13 @@ func TestMounted(t *testing.T) {
 	}
 }
 
-// TestEvents: changes come by themselves, and who was away for a while is told what he
-// missed.
-func TestEvents(t *testing.T) {
+// TestStreamSendsChanges checks that a stream sends changes, and that a client that reconnects gets
+// the changes that it has missed.
+func TestStreamSendsChanges(t *testing.T) {
 	s := serve(t, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	first := s.take(s.locks.Mutex("m"))
+	first := s.acquire(s.locks.Mutex("m"))
 	s.await("m", func(l lockJSON) bool { return l.Lock.Holders == 1 })
 	var list listJSON
 	s.ask("", &list)
@@ -378,7 +377,7 @@ func TestEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	second := s.take(s.locks.NodeLock("n"))
+	second := s.acquire(s.locks.NodeLock("n"))
 	id, gone := "", false
 	for found := false; !found || !gone; {
 		e, ok := <-events
@@ -401,7 +400,7 @@ func TestEvents(t *testing.T) {
 			found = found || l.Path == "/zklock/n"
 		}
 	}
-	// Less than a second where nothing else runs; see TestTenThousand.
+	// It takes less than a second on an idle machine: see TestManyLocksAreShownInTime.
 	if took := time.Since(begun); took > soon {
 		t.Errorf("the change came after %v", took)
 	}
@@ -411,15 +410,15 @@ func TestEvents(t *testing.T) {
 	}
 	s.await("n", func(l lockJSON) bool { return l.Lock.Holders == 0 })
 	if e := s.next(ctx, "since="+id, "locks"); !strings.Contains(e.data, `"gone":["/zklock/n"]`) {
-		t.Errorf("who was away is told %+v", e)
+		t.Errorf("the client that reconnects gets %+v", e)
 	}
 	for _, old := range []string{"since=other-1", "since=" + list.Boot + "-99999999", "since=nonsense"} {
 		s.next(ctx, old, "reset")
 	}
 }
 
-// next is the first event of a name in a new stream.
-func (s *site) next(ctx context.Context, query, name string) sent {
+// next returns the first event with this name in a new stream.
+func (s *site) next(ctx context.Context, query, name string) streamEvent {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -429,14 +428,15 @@ func (s *site) next(ctx context.Context, query, name string) sent {
 		}
 	}
 	s.t.Fatalf("the stream for %s ended without %s", query, name)
-	return sent{}
+	return streamEvent{}
 }
 
-// TestFollow: what this process knows of its own holds.
-func TestFollow(t *testing.T) {
+// TestFollowShowsRemainingTime checks that the page shows how long the process's own holds are
+// safe.
+func TestFollowShowsRemainingTime(t *testing.T) {
 	s := serve(t, nil)
 	stop := s.h.Follow(s.locks)
-	hold := s.take(s.locks.Mutex("m"))
+	hold := s.acquire(s.locks.Mutex("m"))
 	l := s.await("m", func(l lockJSON) bool { return l.Lock.Holders == 1 })
 	if e := l.Lock.Entries[0].Safe; e == nil || e.Remaining <= 0 || e.Remaining > hold.Remaining().Seconds()+5 || e.Jeopardy {
 		t.Errorf("the hold is safe for %+v, it says %v", e, hold.Remaining())
@@ -451,13 +451,13 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestDeadlock: two sessions that wait for each other.
-func TestDeadlock(t *testing.T) {
+// TestDeadlockIsShown checks two sessions that wait for each other.
+func TestDeadlockIsShown(t *testing.T) {
 	s := serve(t, nil)
 	other := zklock.New(s.srv.Dial(t), nil)
 	defer other.Close()
-	s.take(s.locks.Mutex("a"))
-	s.take(other.Mutex("b"))
+	s.acquire(s.locks.Mutex("a"))
+	s.acquire(other.Mutex("b"))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	go func() { _, _ = s.locks.Mutex("b").Acquire(ctx) }() // both end with ctx
@@ -469,9 +469,9 @@ func TestDeadlock(t *testing.T) {
 			Deadlocks [][]struct{ Session, Waits, Holder string }
 		}
 		if s.ask("sessions", &got); len(got.Deadlocks) == 1 {
-			circle := got.Deadlocks[0]
-			if len(circle) != 2 || circle[0].Holder != circle[1].Session || circle[1].Holder != circle[0].Session || circle[0].Waits == circle[1].Waits {
-				t.Errorf("the circle is %+v", circle)
+			cycle := got.Deadlocks[0]
+			if len(cycle) != 2 || cycle[0].Holder != cycle[1].Session || cycle[1].Holder != cycle[0].Session || cycle[0].Waits == cycle[1].Waits {
+				t.Errorf("the cycle is %+v", cycle)
 			}
 			return
 		}
@@ -539,11 +539,11 @@ func TestLongHoldIsTrouble(t *testing.T) {
 	})
 }
 
-// TestOptions that make no sense are refused, and closing twice is nothing.
-func TestOptions(t *testing.T) {
+// TestOptionsAndClose checks that a short token is refused, and that Close can be called twice.
+func TestOptionsAndClose(t *testing.T) {
 	z := zktest.Start(t).Dial(t)
 	if _, err := zkui.New(z, &zkui.Options{Token: "short"}); err == nil {
-		t.Error("a short token is taken")
+		t.Error("a short token is accepted")
 	}
 	h, err := zkui.New(z, nil)
 	if err != nil {

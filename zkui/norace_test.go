@@ -2,5 +2,5 @@
 
 package zkui_test
 
-// manyLocks are as many as the page must stay usable with.
+// manyLocks is the number of locks that the page must handle.
 const manyLocks = 10_000

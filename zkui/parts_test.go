@@ -17,7 +17,7 @@ import (
 	"github.com/zklock/zklock/zkui"
 )
 
-// raw sends a request that decompresses nothing by itself.
+// raw sends a request without decompressing the response.
 func (s *site) raw(method, address string, headers map[string]string) (*http.Response, string) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+"/"+address, nil)
@@ -39,12 +39,12 @@ func (s *site) raw(method, address string, headers map[string]string) (*http.Res
 	return w, string(text)
 }
 
-// TestJSONEscapesWhatIsNotSeen checks that a name cannot reverse the text of a response or of
+// TestJSONEscapesInvisibleCharacters checks that a name cannot reverse the text of a response or of
 // the stream on a terminal.
-func TestJSONEscapesWhatIsNotSeen(t *testing.T) {
+func TestJSONEscapesInvisibleCharacters(t *testing.T) {
 	s := serve(t, nil)
 	const name, want = "pay\u202e\u2003", `"path":"/zklock/pay\u202e\u2003"`
-	s.take(s.locks.Mutex(name))
+	s.acquire(s.locks.Mutex(name))
 	s.await(name, func(l lockJSON) bool { return l.Lock.Holders == 1 })
 	if _, text := s.raw(http.MethodGet, "?format=json", nil); !strings.Contains(text, want) {
 		t.Errorf("the list is %s", text)
@@ -54,13 +54,13 @@ func TestJSONEscapesWhatIsNotSeen(t *testing.T) {
 	}
 }
 
-// TestSortAndCut: the list in every order, cut as it is asked for.
-func TestSortAndCut(t *testing.T) {
+// TestListOrderAndRange checks each order of the list, with limits and offsets.
+func TestListOrderAndRange(t *testing.T) {
 	s := serve(t, nil)
 	var want []string
 	for i := range 6 {
 		name := fmt.Sprintf("m%d", i)
-		s.take(s.locks.Mutex(name))
+		s.acquire(s.locks.Mutex(name))
 		want = append(want, "/zklock/"+name)
 		if i == 3 {
 			other := zklock.New(s.srv.Dial(t), nil)
@@ -99,32 +99,32 @@ func TestSortAndCut(t *testing.T) {
 	}
 }
 
-// TestSortByTime: times count as the page shows them, whose clock knows no less than
-// a millisecond; names decide between two of one.
-func TestSortByTime(t *testing.T) {
+// TestListSortedByTime checks that times count in milliseconds, as the page shows them, and that
+// locks with the same time are sorted by name.
+func TestListSortedByTime(t *testing.T) {
 	s := serve(t, nil)
 	for c := 'z'; c >= 'a'; c-- {
-		s.take(s.locks.Mutex(string(c)))
+		s.acquire(s.locks.Mutex(string(c)))
 	}
 	for c := 'z'; c >= 'a'; c-- { // the first listing finds them in any order
 		s.await(string(c), func(l lockJSON) bool { return l.Lock.Holders == 1 })
 	}
-	for query, turn := range map[string]int{"?sort=held": 1, "?sort=held&desc=1": -1} {
+	for query, sign := range map[string]int{"?sort=held": 1, "?sort=held&desc=1": -1} {
 		var list listJSON
 		if status := s.ask(query, &list); status != 200 || list.Total != 26 {
 			t.Fatalf("%s: %d %+v", query, status, list)
 		}
 		for i, l := range list.Locks[1:] {
 			before, now := list.Locks[i].shown(), l.shown()
-			if order := turn * cmp.Compare(before, now); order > 0 || order == 0 && list.Locks[i].Path > l.Path {
+			if order := sign * cmp.Compare(before, now); order > 0 || order == 0 && list.Locks[i].Path > l.Path {
 				t.Errorf("%s: %s since %d ms before %s since %d ms", query, list.Locks[i].Path, before, l.Path, now)
 			}
 		}
 	}
 }
 
-// TestNegotiation: who gets the page, and who JSON.
-func TestNegotiation(t *testing.T) {
+// TestAcceptHeaderSelectsPageOrJSON checks the type of the response.
+func TestAcceptHeaderSelectsPageOrJSON(t *testing.T) {
 	s := serve(t, nil)
 	for accept, want := range map[string]string{
 		"":                                   "text/html",
@@ -153,11 +153,11 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
-// TestCompression of what is long, for those who can read it.
-func TestCompression(t *testing.T) {
+// TestLongResponsesAreCompressed checks that a client that accepts gzip gets it for long responses.
+func TestLongResponsesAreCompressed(t *testing.T) {
 	s := serve(t, nil)
 	for i := range 30 {
-		s.take(s.locks.Mutex(fmt.Sprintf("m%d", i)))
+		s.acquire(s.locks.Mutex(fmt.Sprintf("m%d", i)))
 	}
 	s.await("m29", func(l lockJSON) bool { return l.Lock.Holders == 1 })
 	plain, text := s.raw(http.MethodGet, "?format=json", nil)
@@ -174,11 +174,11 @@ func TestCompression(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if w, _ := s.raw(http.MethodGet, "status?format=json", map[string]string{"Accept-Encoding": "gzip"}); w.Header.Get("Content-Encoding") != "" {
-		t.Error("what is short is compressed")
+		t.Error("a short response is compressed")
 	}
 }
 
-// TestCloseEndsStreams: a server that is to end is not held up by those who look.
+// TestCloseEndsStreams checks that open streams do not delay the end of a server.
 func TestCloseEndsStreams(t *testing.T) {
 	s := serve(t, &zkui.Options{})
 	events := s.follow(t.Context(), "history=1")
@@ -197,15 +197,16 @@ func TestCloseEndsStreams(t *testing.T) {
 				return
 			}
 		case <-limit.C:
-			t.Fatal("the stream goes on")
+			t.Fatal("the stream continues")
 		}
 	}
 }
 
-// TestWithoutServers: what was known stays to be seen, and that it is old.
-func TestWithoutServers(t *testing.T) {
+// TestPageShowsLastStateWithoutServers checks that the page shows the last known locks, and says
+// that it is not connected.
+func TestPageShowsLastStateWithoutServers(t *testing.T) {
 	s := serve(t, nil)
-	s.take(s.locks.Mutex("m"))
+	s.acquire(s.locks.Mutex("m"))
 	s.await("m", func(l lockJSON) bool { return l.Lock.Holders == 1 })
 	events := s.follow(t.Context(), "")
 	s.srv.Stop()
@@ -227,9 +228,8 @@ func TestWithoutServers(t *testing.T) {
 	t.Error("the stream ended")
 }
 
-// TestLongFilter: a filter of thousands of words, to be looked for in thousands of
-// locks, is refused.
-func TestLongFilter(t *testing.T) {
+// TestLongFilterIsRefused: a search for thousands of words in thousands of locks takes too long.
+func TestLongFilterIsRefused(t *testing.T) {
 	s := serve(t, nil)
 	for _, address := range []string{"?format=json&q=", "sessions?format=json&q="} {
 		for words, want := range map[int]int{100: 200, 4000: 400} {
@@ -240,13 +240,13 @@ func TestLongFilter(t *testing.T) {
 	}
 }
 
-// TestLog checks the events of all locks and of one, with filters, as JSON.
-func TestLog(t *testing.T) {
+// TestLogOfEvents checks the events of all locks and of one, with filters, as JSON.
+func TestLogOfEvents(t *testing.T) {
 	s := serve(t, nil)
 	s.awaitListing()
 	held := map[string]*zklock.Hold{}
 	for _, name := range []string{"a", "b"} {
-		held[name] = s.take(s.locks.Mutex(name))
+		held[name] = s.acquire(s.locks.Mutex(name))
 		s.await(name, func(l lockJSON) bool { return l.Lock.Holders == 1 })
 	}
 	if err := held["a"].Release(t.Context()); err != nil {

@@ -2,5 +2,5 @@
 
 package zkui_test
 
-// manyLocks are fewer with the race detector, with which each takes ten times as long.
+// manyLocks is smaller with the race detector, which takes ten times as long for each lock.
 const manyLocks = 1_000

@@ -26,7 +26,7 @@ type outcomeJSON struct {
 	BreakBefore, Error            string
 }
 
-// releaseSite is a page in virtual time, over a network in memory.
+// releaseSite is a page in virtual time, on a network in memory.
 type releaseSite struct {
 	*site
 	net *memnet.Network
@@ -118,11 +118,11 @@ func (s *releaseSite) post(action, body string) <-chan outcomeJSON {
 	return answered
 }
 
-// TestWaitThenBreak: the hold that was asked is held until the wait is over, and is then
-// broken if the client asks for that.
+// TestWaitThenBreak checks that a hold with a release request lasts until the wait ends, and is
+// broken if the client then requests it.
 func TestWaitThenBreak(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *releaseSite) {
-		hold := s.take(s.locks.Mutex("m"))
+		hold := s.acquire(s.locks.Mutex("m"))
 		began := time.Now()
 		answered := s.ask(revokeBody(hold, `"reason":"backup","wait":30`))
 		<-hold.Revoked()
@@ -159,7 +159,7 @@ func TestWaitThenBreak(t *testing.T) {
 // breaks nothing.
 func TestLateBreakIsRefused(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *releaseSite) {
-		hold := s.take(s.locks.Mutex("m"))
+		hold := s.acquire(s.locks.Mutex("m"))
 		o := <-s.ask(revokeBody(hold, `"wait":300`))
 		if len(o.Held) != 1 || len(o.Broken) != 0 || len(o.Released) != 0 {
 			t.Errorf("answered %+v", o)
@@ -178,7 +178,7 @@ func TestLateBreakIsRefused(t *testing.T) {
 // see that its connection ends.
 func TestSilentBrowserBreaksNothing(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *releaseSite) {
-		hold := s.take(s.locks.Mutex("m"))
+		hold := s.acquire(s.locks.Mutex("m"))
 		body := revokeBody(hold, `"wait":30`)
 		c := s.connect()
 		defer c.Close()
@@ -197,7 +197,7 @@ func TestSilentBrowserBreaksNothing(t *testing.T) {
 // TestWaitsAreLimited: one address cannot keep all waits.
 func TestWaitsAreLimited(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *releaseSite) {
-		hold := s.take(s.locks.Mutex("m"))
+		hold := s.acquire(s.locks.Mutex("m"))
 		var answered []<-chan outcomeJSON
 		for range 32 {
 			answered = append(answered, s.ask(revokeBody(hold, `"wait":30`)))
@@ -224,13 +224,13 @@ func TestWaitsAreLimited(t *testing.T) {
 // even if a break follows.
 func TestWaitNeverBreaksSuccessor(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *releaseSite) {
-		hold := s.take(s.locks.Mutex("m"))
+		hold := s.acquire(s.locks.Mutex("m"))
 		answered := s.ask(revokeBody(hold, `"wait":30`))
 		time.Sleep(10 * time.Second)
 		if err := hold.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		next := s.take(s.locks.Mutex("m"))
+		next := s.acquire(s.locks.Mutex("m"))
 		o := <-answered
 		if len(o.Released) != 1 || len(o.Held) != 0 {
 			t.Errorf("answered %+v", o)
@@ -254,7 +254,7 @@ func TestClosedConnectionEndsWait(t *testing.T) {
 				return fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)
 			},
 		} {
-			hold := s.take(s.locks.Mutex(name))
+			hold := s.acquire(s.locks.Mutex(name))
 			c := s.connect()
 			s.send(c, frame(strings.Replace(revokeBody(hold, `"wait":30`), "/zklock/m", "/zklock/"+name, 1)))
 			<-hold.Revoked()
@@ -293,7 +293,7 @@ func (s *releaseSite) connect() net.Conn {
 // TestShutdownBreaksNothing: the wait ends with the handler.
 func TestShutdownBreaksNothing(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *releaseSite) {
-		hold := s.take(s.locks.Mutex("m"))
+		hold := s.acquire(s.locks.Mutex("m"))
 		answered := s.ask(revokeBody(hold, `"wait":30`))
 		<-hold.Revoked()
 		began := time.Now()
@@ -313,7 +313,7 @@ func TestShutdownBreaksNothing(t *testing.T) {
 // TestReleaseRequestsAreChecked: what a request must not contain.
 func TestReleaseRequestsAreChecked(t *testing.T) {
 	s := serve(t, &zkui.Options{Token: secret})
-	hold := s.take(s.locks.Mutex("m"))
+	hold := s.acquire(s.locks.Mutex("m"))
 	headers := map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json"}
 	for address, bodies := range map[string][]string{
 		"revoke": {`"wait":-1`, `"wait":301`, `"wait":1e9`, `"wait":"30"`, `"thenBreak":true`, `"before":"2026-01-01T00:00:00Z"`, fmt.Sprintf(`"reason":"%0257d"`, 0)},

@@ -17,20 +17,20 @@ import (
 	"github.com/zklock/zklock/zkui"
 )
 
-// slowSite is a page in a bubble, over connections in memory, whose answers are large.
+// slowSite is a page in a bubble, with large responses over connections in memory.
 type slowSite struct {
 	t     *testing.T
 	net   *memnet.Network
 	at    string
-	ended chan time.Duration // how long each answer took that has ended
+	ended chan time.Duration // the duration of each response that has ended
 }
 
-// inBubble gives f such a page.
+// inBubble runs f with a slowSite.
 func inBubble(t *testing.T, f func(s *slowSite)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.Volatile)
 		z := srv.Dial(t)
-		// More than a connection takes that nobody reads from.
+		// The response is larger than the buffers of a connection.
 		for _, path := range []string{"/zklock", "/zklock/long"} {
 			if _, _, err := z.Create(t.Context(), path, nil, nil, zk.ModePersistent); err != nil {
 				t.Fatal(err)
@@ -59,7 +59,7 @@ func inBubble(t *testing.T, f func(s *slowSite)) {
 		})}
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(ln) }() // ends with the server
-		time.Sleep(5 * time.Second)                // all is found
+		time.Sleep(5 * time.Second)                // the page has listed the locks
 		f(s)
 		_ = h.Close()
 		_ = server.Close()
@@ -67,7 +67,7 @@ func inBubble(t *testing.T, f func(s *slowSite)) {
 	})
 }
 
-// send connects and sends a request, of whose answer nothing is read yet.
+// send connects and sends a request. It does not read the response.
 func (s *slowSite) send(lines ...string) net.Conn {
 	s.t.Helper()
 	c, err := s.net.DialContext(context.Background(), "tcp", s.at)
@@ -80,7 +80,7 @@ func (s *slowSite) send(lines ...string) net.Conn {
 	return c
 }
 
-// status reads an answer's status.
+// status reads the status of a response.
 func (s *slowSite) status(c net.Conn) int {
 	s.t.Helper()
 	r, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -93,9 +93,9 @@ func (s *slowSite) status(c net.Conn) int {
 
 const large = "GET /lock?path=long&format=json HTTP/1.1"
 
-// TestSlowReaders: who does not read what he asked for, be it an answer, the page or a
-// stream, is let go in bounded time.
-func TestSlowReaders(t *testing.T) {
+// TestSlowClientsAreDisconnected checks that the server closes the connection of a client that does
+// not read a response or a stream, in bounded time.
+func TestSlowClientsAreDisconnected(t *testing.T) {
 	inBubble(t, func(s *slowSite) {
 		for request, most := range map[string]time.Duration{
 			large:                            31 * time.Second,
@@ -103,11 +103,11 @@ func TestSlowReaders(t *testing.T) {
 		} {
 			c := s.send(request)
 			if took := <-s.ended; took < 5*time.Second || took > most {
-				t.Errorf("%s: nobody read for %v", request, took)
+				t.Errorf("%s: ended after %v without a read", request, took)
 			}
 			_ = c.Close()
 		}
-		// One who reads a little now and then is no better.
+		// A client that reads slowly.
 		c := s.send(large)
 		stop := make(chan struct{})
 		go func() { // ends with the connection
@@ -121,22 +121,22 @@ func TestSlowReaders(t *testing.T) {
 			}
 		}()
 		if took := <-s.ended; took > 31*time.Second {
-			t.Errorf("a reader of 1000 bytes a second kept it for %v", took)
+			t.Errorf("with 1000 bytes a second it took %v", took)
 		}
 		_ = c.Close()
 		<-stop
-		// A body that does not come.
+		// A client that sends no body.
 		c = s.send("POST /break HTTP/1.1", "Authorization: Bearer "+secret, "Content-Type: application/json", "Content-Length: 100")
 		if took := <-s.ended; took > 11*time.Second {
-			t.Errorf("a body that does not come was waited for %v", took)
+			t.Errorf("the server waited for a missing body for %v", took)
 		}
 		_ = c.Close()
 	})
 }
 
-// TestManySlowReaders: those who do not read keep a bounded number of answers in memory;
-// others are told so, and are answered again afterwards. The page itself always comes.
-func TestManySlowReaders(t *testing.T) {
+// TestUnreadResponsesAreLimited checks that clients that do not read keep a bounded number of
+// responses in memory. Meanwhile, other requests get the status 503, and the page itself is served.
+func TestUnreadResponsesAreLimited(t *testing.T) {
 	inBubble(t, func(s *slowSite) {
 		const most = 64
 		var slow []net.Conn
@@ -147,7 +147,7 @@ func TestManySlowReaders(t *testing.T) {
 		for request, want := range map[string]int{large: 503, "GET / HTTP/1.1": 200} {
 			c := s.send(request)
 			if got := s.status(c); got != want {
-				t.Errorf("%s beside %d who do not read: %d, want %d", request, most, got, want)
+				t.Errorf("%s next to %d unread responses: %d, want %d", request, most, got, want)
 			}
 			_ = c.Close()
 		}
@@ -162,9 +162,9 @@ func TestManySlowReaders(t *testing.T) {
 	})
 }
 
-// TestManySlowStreams: streams that nobody reads keep a bounded number of large events in
-// memory. The others end.
-func TestManySlowStreams(t *testing.T) {
+// TestUnreadEventsAreLimited checks that unread streams keep a bounded number of large events in
+// memory. The other streams end.
+func TestUnreadEventsAreLimited(t *testing.T) {
 	inBubble(t, func(s *slowSite) {
 		const most, more = 64, 36
 		var slow []net.Conn
@@ -181,9 +181,8 @@ func TestManySlowStreams(t *testing.T) {
 	})
 }
 
-// TestSlowReadersAndStreamsShareTheLimit checks that responses that no client reads count as
-// large events do.
-func TestSlowReadersAndStreamsShareTheLimit(t *testing.T) {
+// TestUnreadResponsesAndEventsShareTheLimit checks that unread responses count like large events.
+func TestUnreadResponsesAndEventsShareTheLimit(t *testing.T) {
 	inBubble(t, func(s *slowSite) {
 		const most, more, responses = 64, 5, 32 // one address may have half of the responses
 		var slow []net.Conn
@@ -204,9 +203,9 @@ func TestSlowReadersAndStreamsShareTheLimit(t *testing.T) {
 	})
 }
 
-// TestConnectionServesOn: the time for one answer is not that of the connection, on which
-// the program may serve other things than the page.
-func TestConnectionServesOn(t *testing.T) {
+// TestTimeLimitIsForEachResponse checks that the time limit of a response does not end the
+// connection, on which the program may also serve other handlers.
+func TestTimeLimitIsForEachResponse(t *testing.T) {
 	inBubble(t, func(s *slowSite) {
 		c := s.send("GET /status?format=json HTTP/1.1")
 		defer c.Close()

@@ -18,12 +18,12 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// bashCompletion is the package that bash's completion can do with and without.
+// bashCompletion is a package that bash may or may not have.
 const bashCompletion = "/usr/share/bash-completion/bash_completion"
 
-// hostile are znodes below /zklock that a stranger has made. %s stands for a shell
-// command that leaves a file. The first two characters are typed. There are two of each
-// that differ at the end: what they have in common a shell inserts, without quotes.
+// hostile are names of znodes of an attacker. %s stands for a command that creates a file. The
+// test types the first two characters. Two names of each differ only at the end, so the shell
+// inserts their common part without quotes.
 var hostile = []string{
 	"aa<({touch,%s})=b", "bb;{touch,%s}", "cc$({touch,%s})", "dd`{touch,%s}`", "ee|{touch,%s}",
 	"ff&{touch,%s}", "gg>%s", "hh'$({touch,%s})", `ii"$({touch,%s})`, "jj\\;{touch,%s}", "kk(touch %s)", "ll ;touch %s",
@@ -31,8 +31,8 @@ var hostile = []string{
 	"ss->%s;=",
 }
 
-// TestCompletionRunsNothing: pressing the key runs no command that is in a name, in what
-// an owner says of itself, or in a quoted name that was typed before, and still completes.
+// TestCompletionRunsNothing checks that completion works, and runs no command in a name, in the
+// data of an owner, or in a quoted name on the command line.
 func TestCompletionRunsNothing(t *testing.T) {
 	for name, start := range map[string][]string{
 		"bash":            {"bash", "--norc", "--noprofile", "-i"},
@@ -66,7 +66,7 @@ func TestCompletionRunsNothing(t *testing.T) {
 	}
 }
 
-// populate makes what a stranger may make, and one lock that somebody wants to see.
+// populate creates the znodes of the attacker, and one lock to complete.
 func populate(t *testing.T, z *zk.Client) {
 	t.Helper()
 	ctx := context.Background()
@@ -84,7 +84,7 @@ func populate(t *testing.T, z *zk.Client) {
 	if err := create(ctx, z, lock, nil, zk.ModePersistent); err != nil {
 		t.Fatal(err)
 	}
-	// Two in one transaction have the same token, and say the same.
+	// Two entries of one transaction have the same token and the same owner.
 	owner := []byte(`{"host":"h ({touch,owner1});$({touch,owner2})","pid":7,"version":"zklock 9","command":"x\t$({touch,owner3})\n{touch,owner4}\u001b[2J"}`)
 	var ops []zk.Op
 	for i := range 2 {
@@ -96,7 +96,7 @@ func populate(t *testing.T, z *zk.Client) {
 	}
 }
 
-// shell is an interactive shell on a terminal, in a directory of its own.
+// shell is an interactive shell on a terminal, in its own directory.
 type shell struct {
 	t    *testing.T
 	dir  string
@@ -105,7 +105,7 @@ type shell struct {
 	done int
 }
 
-// startShell starts a shell that asks the servers for names. It ends with the test.
+// startShell starts a shell with completion, until the test ends.
 func startShell(t *testing.T, start []string, servers string) *shell {
 	t.Helper()
 	s := &shell{t: t, dir: t.TempDir(), out: &screen{}}
@@ -140,7 +140,7 @@ func (s *shell) press(keys string) {
 	}
 }
 
-// do runs a line, and returns when the shell has.
+// do runs a line and waits until it ends.
 func (s *shell) do(line string) {
 	s.t.Helper()
 	s.done++
@@ -150,7 +150,7 @@ func (s *shell) do(line string) {
 	s.await(file, "/")
 }
 
-// await waits until a file has the text.
+// await waits until a file contains text.
 func (s *shell) await(file, text string) {
 	s.t.Helper()
 	if !poll(func() bool {
@@ -161,10 +161,10 @@ func (s *shell) await(file, text string) {
 	}
 }
 
-// attack types the beginnings of names, and names in quotes, and presses the key.
+// attack types beginnings of names, and quoted names, and completes them.
 func (s *shell) attack() {
 	s.t.Helper()
-	const clear = "\x05\x15" // to the end of the line, and all of it
+	const clear = "\x05\x15" // move to the end of the line, and delete it
 	var lines []string
 	for i, name := range hostile {
 		beginning, _, _ := strings.Cut(name, "%s")
@@ -181,7 +181,7 @@ func (s *shell) attack() {
 	}
 	lines = append(lines, `show ${x::=$'*\050e:touch\ pattern:\051'} ${~x} --ou`+"\t\t")
 	lines = append(lines, "break benign-lock --token \t\t", "break benign-lock --token \t\t\t", "show -\t\t", "run benign-lock -- sort >redirected \t\t")
-	// A file of a stranger, whose name the shell completes itself, in quotes.
+	// A file of an attacker, whose name the shell itself completes, in quotes.
 	if err := os.WriteFile(filepath.Join(s.dir, ".zz;{touch,file}"), nil, 0o600); err != nil {
 		s.t.Fatal(err)
 	}
@@ -190,11 +190,11 @@ func (s *shell) attack() {
 		s.press("zklock " + line + clear)
 		if i%4 == 0 {
 			s.do("true")
-			s.unharmed(line)
+			s.checkUnharmed(line)
 		}
 	}
 	s.do("true")
-	s.unharmed("all lines")
+	s.checkUnharmed("all lines")
 	s.press("zklock show ben\t >.shown\n")
 	s.await(filepath.Join(s.dir, ".shown"), "holds")
 	variable := `"${HOME}"`
@@ -203,11 +203,11 @@ func (s *shell) attack() {
 	}
 	s.press("zklock show " + variable + " --he\t >.helped\n")
 	s.await(filepath.Join(s.dir, ".helped"), "Usage")
-	s.unharmed("a benign name")
+	s.checkUnharmed("a benign name")
 }
 
-// unharmed checks that no command but the test's own has run.
-func (s *shell) unharmed(after string) {
+// checkUnharmed checks that only commands of the test have run.
+func (s *shell) checkUnharmed(after string) {
 	s.t.Helper()
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -215,6 +215,6 @@ func (s *shell) unharmed(after string) {
 	}
 	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") })
 	if len(entries) > 0 {
-		s.t.Fatalf("at %q at the latest, completion made %v; on the screen: %q", after, entries, s.out.rest())
+		s.t.Fatalf("at %q at the latest, completion created %v; on the screen: %q", after, entries, s.out.rest())
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 )
 
-// settled is what a command line comes to, with these variables and this file.
-func settled(t *testing.T, env map[string]string, file string, args ...string) (*cli.App, *cobra.Command, error) {
+// loadSettings returns the settings of a command line with these variables and this file.
+func loadSettings(t *testing.T, env map[string]string, file string, args ...string) (*cli.App, *cobra.Command, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
@@ -35,9 +35,9 @@ func settled(t *testing.T, env map[string]string, file string, args ...string) (
 	return a, c, a.LoadSettings(c)
 }
 
-// TestPrecedence: flags come before the environment, and that before the context in
-// use; a context that is named is as good as flags, and comes whole.
-func TestPrecedence(t *testing.T) {
+// TestSettingsPrecedence checks that flags override the environment, and that the environment
+// overrides the current context. A context that is named by --context counts like flags.
+func TestSettingsPrecedence(t *testing.T) {
 	const file = `
 current: prod
 contexts:
@@ -63,19 +63,18 @@ contexts:
 		{"ls --session-timeout 20s", env, "env:1 /env.pem 20s 3s"},
 		{"ls --servers flag:1", nil, "flag:1  20s 10s"},
 		{"ls --servers flag:1", env, "flag:1 /env.pem 30s 3s"},
-		// Named: servers and how to reach them are the context's, whatever the
-		// environment says of others; a flag beside it counts.
+		// --context selects the servers and how to reach them. Flags override it.
 		{"ls --context prod", env, "file:1  40s 4s"},
 		{"ls --context safe", env, "safe:1 /safe.pem 50s 3s"},
 		{"ls --context safe --session-timeout 10s --tls-ca /flag.pem", env, "safe:1 /flag.pem 10s 3s"},
 		{"ls --context local", env, "  30s 3s"},
-		// Work takes none but a named one.
+		// Commands that hold locks ignore the current context.
 		{"run demo", nil, "  20s 10s"},
 		{"run demo", env, "env:1 /env.pem 30s 3s"},
 		{"run demo --context prod", env, "file:1  40s 4s"},
 		{"lock demo", nil, "  20s 10s"},
 	} {
-		a, _, err := settled(t, tt.env, file, strings.Fields(tt.args)...)
+		a, _, err := loadSettings(t, tt.env, file, strings.Fields(tt.args)...)
 		if err != nil {
 			t.Errorf("%s: %v", tt.args, err)
 			continue
@@ -88,49 +87,48 @@ contexts:
 	}
 }
 
-// TestBadContexts: what a context says wrong is told with its name, to those alone who
-// take it.
-func TestBadContexts(t *testing.T) {
+// TestErrorsOfContextNameIt checks that an error of a context has its name, and that only
+// commands that use the context fail.
+func TestErrorsOfContextNameIt(t *testing.T) {
 	for file, want := range map[string]string{
 		"current: gone\n": `no context "gone"`,
 		"current: a\ncontexts:\n  a: {servers: 'x:1', session-timeout: soon}\n": `context a: session-timeout: "soon" is not a duration`,
 		"current: a\ncontexts:\n  a: {server: 'x:1'}\n":                         "did you mean servers?",
 	} {
-		_, _, err := settled(t, nil, file, "ls")
+		_, _, err := loadSettings(t, nil, file, "ls")
 		if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", file, err, want)
 		}
-		if _, _, err := settled(t, nil, file, "run", "demo"); err != nil {
-			t.Errorf("%q: run is disturbed: %v", file, err)
+		if _, _, err := loadSettings(t, nil, file, "run", "demo"); err != nil {
+			t.Errorf("%q: run fails: %v", file, err)
 		}
 	}
-	if _, _, err := settled(t, nil, "", "ls", "--context", "a", "--servers", "x:1"); cli.ExitCode(err) != cli.ExitUsage {
-		t.Errorf("two that name servers: %v", err)
+	if _, _, err := loadSettings(t, nil, "", "ls", "--context", "a", "--servers", "x:1"); cli.ExitCode(err) != cli.ExitUsage {
+		t.Errorf("--context with --servers: %v", err)
 	}
 }
 
-// TestGivenAndEmpty: a flag with nothing, as from a variable that is not set, is not as
-// if it had not been given: that would be other servers, or a way to them with no proof.
-func TestGivenAndEmpty(t *testing.T) {
+// TestEmptyFlagsAreRefused checks that an empty value, such as of an unset variable, does not
+// count as an omitted flag. The command would connect to other servers, or without TLS.
+func TestEmptyFlagsAreRefused(t *testing.T) {
 	for line, about := range map[string]string{
 		"run demo --servers=": "--servers is empty: give servers, or omit the flag; see zklock run --help",
 		"run demo --context=": "--context is empty: give NAME,", "lock demo --auth-file=": "--auth-file is empty",
 		"ls --tls-ca=": "--tls-ca is empty", "ls --config-file=": "--config-file is empty", "run demo --metrics=": "--metrics is empty",
 		"serve --data=": "--data is empty", "ui --token-file=": "--token-file is empty", "doctor --prefix=": "--prefix is empty",
 	} {
-		_, _, err := settled(t, map[string]string{"ZKLOCK_SERVERS": "env:1"}, "", strings.Fields(line)...)
+		_, _, err := loadSettings(t, map[string]string{"ZKLOCK_SERVERS": "env:1"}, "", strings.Fields(line)...)
 		if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), about) {
 			t.Errorf("%s: %v, want %q", line, err, about)
 		}
 	}
-	if _, _, err := settled(t, nil, "", "run", "demo"); err != nil {
+	if _, _, err := loadSettings(t, nil, "", "run", "demo"); err != nil {
 		t.Errorf("nothing given: %v", err)
 	}
 }
 
-// TestWhere: servers are named for people, and nothing in a name is obeyed by a
-// terminal.
-func TestWhere(t *testing.T) {
+// TestServersText checks the text of the servers, and that it escapes control characters.
+func TestServersText(t *testing.T) {
 	for _, tt := range []struct {
 		set  cli.Settings
 		want string

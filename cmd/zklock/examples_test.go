@@ -71,7 +71,7 @@ func commandLines(path, text string) (lines [][]string) {
 			lines = append(lines, append([]string{strings.ToLower(m[1])}, strings.Fields(m[2])...))
 		}
 	default:
-		// An array as in JSON: of a Dockerfile, or a container of Kubernetes.
+		// A JSON array, as in a Dockerfile or a Kubernetes container.
 		list := regexp.MustCompile(`\[("(?:zklock|/usr/bin/zklock|serve)".*)\]`)
 		text = regexp.MustCompile(`\]\s+(?:# .*\s+)*args: \[`).ReplaceAllString(text, ", ")
 		for _, m := range list.FindAllStringSubmatch(text, -1) {
@@ -116,7 +116,7 @@ func checkCommandLine(words []string) string {
 	return ""
 }
 
-// flagOf returns the flag of c in a word, and whether the word has its value too.
+// flagOf returns the flag of c in a word, and reports whether the word has its value too.
 func flagOf(c *cobra.Command, word string) (flag *pflag.Flag, value bool) {
 	if long, ok := strings.CutPrefix(word, "--"); ok {
 		name, _, value := strings.Cut(long, "=")

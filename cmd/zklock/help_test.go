@@ -104,8 +104,8 @@ func TestHelpGroupsEveryFlag(t *testing.T) {
 	}
 }
 
-// TestConnectionFlagsAreOneGroup: each command that connects to servers has the same flags for
-// that, with the same texts, and nothing else in their group. ls has few flags besides.
+// TestConnectionFlagsAreOneGroup checks that all commands that connect to servers have the same
+// flags for it, with the same texts, in a group of their own. ls has few other flags.
 func TestConnectionFlagsAreOneGroup(t *testing.T) {
 	var group []string
 	for _, g := range cli.FlagGroups() {
@@ -113,7 +113,7 @@ func TestConnectionFlagsAreOneGroup(t *testing.T) {
 			group = g.Flags
 		}
 	}
-	some := map[string]bool{ // that only commands that hold, or only those that read, have
+	some := map[string]bool{ // flags of some of the commands
 		"server-tick": true, "sync-heartbeat": true, "keep-order": true, "read-only": true,
 		"tls-client-auth": true, "tls-cut": true, // of serve
 	}
@@ -134,7 +134,7 @@ func TestConnectionFlagsAreOneGroup(t *testing.T) {
 				continue
 			}
 			want = append(want, name)
-			text, _, _ := strings.Cut(f.Usage, "; default") // bench has another one
+			text, _, _ := strings.Cut(f.Usage, "; default") // the default of bench differs
 			if usage[name] == "" {
 				usage[name] = text
 			}
@@ -164,8 +164,7 @@ func TestConnectionFlagsAreOneGroup(t *testing.T) {
 	}
 }
 
-// TestExamplesParse: what help shows can be typed: the command is there, and so are
-// its flags.
+// TestExamplesParse checks that the commands and flags of the examples exist.
 func TestExamplesParse(t *testing.T) {
 	seen := 0
 	everyCommand(func(c *cobra.Command) {
@@ -189,12 +188,12 @@ func TestExamplesParse(t *testing.T) {
 		}
 	})
 	if seen < 60 {
-		t.Errorf("only %d examples were looked at", seen)
+		t.Errorf("only %d examples were checked", seen)
 	}
 }
 
-// invocations are the words after each zklock in a line of shell, as far as a plain
-// reading goes: to the next pipe, list, redirection or comment.
+// invocations returns the words after each zklock in a line of shell, up to the next pipe, list,
+// redirection, or comment.
 func invocations(line string) [][]string {
 	line, _, _ = strings.Cut(line, " #")
 	line = strings.NewReplacer("'", " ' ", "\"", " \" ", "<(", " ", "$(", " ", ")", " ) ").Replace(line)
@@ -224,10 +223,10 @@ func indexOf(words []string, word string) int {
 	return -1
 }
 
-// TestHelpNamesVariables: the full description names the environment variable of each
-// flag that has one, and the variable has the name of the flag.
+// TestHelpNamesVariables checks that the full description names the environment variable of each
+// flag, and that the variable has the name of the flag.
 func TestHelpNamesVariables(t *testing.T) {
-	told := map[string]bool{}
+	named := map[string]bool{}
 	everyCommand(func(c *cobra.Command) {
 		text := helpOf(t, c, true)
 		c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -235,7 +234,7 @@ func TestHelpNamesVariables(t *testing.T) {
 			if key == "" {
 				return
 			}
-			told[key] = true
+			named[key] = true
 			if !strings.Contains(text, "environment: "+key+"\n") {
 				t.Errorf("the help of %s --%s does not name %s", c.CommandPath(), f.Name, key)
 			}
@@ -245,28 +244,28 @@ func TestHelpNamesVariables(t *testing.T) {
 		})
 	})
 	for _, key := range cli.Environment() {
-		if !told[key] {
+		if !named[key] {
 			t.Errorf("no flag names %s", key)
 		}
 	}
 }
 
-// TestWhereIsTold: help says by which of a command's own flags programs learn of the
-// servers.
-func TestWhereIsTold(t *testing.T) {
+// TestHelpSaysWhereServersAreReported checks that the help of run and lock names the flag of the
+// command that reports the servers.
+func TestHelpSaysWhereServersAreReported(t *testing.T) {
 	for name, want := range map[string][2]string{"run": {"--status-fd", "--json"}, "lock": {"--json", "--status-fd"}} {
 		c, _, err := (&cli.App{}).Root(commands).Find([]string{name})
 		if err != nil || c.Flags().Lookup(want[0][2:]) == nil || c.Flags().Lookup(want[1][2:]) != nil {
-			t.Fatalf("%s: %v, or it has other flags by now", name, err)
+			t.Fatalf("%s: %v, or its flags have changed", name, err)
 		}
 		if !strings.Contains(c.Long, want[0]) || strings.Contains(c.Long, want[1]+" ") {
-			t.Errorf("the help of %s speaks of %s, or not of %s", name, want[1], want[0])
+			t.Errorf("the help of %s names %s, or does not name %s", name, want[1], want[0])
 		}
 	}
 }
 
-// TestWhoTakesTheContextInUse: what does work takes none, and what only looks does.
-func TestWhoTakesTheContextInUse(t *testing.T) {
+// TestOnlyReadingCommandsUseCurrentContext checks which commands use the current context.
+func TestOnlyReadingCommandsUseCurrentContext(t *testing.T) {
 	t.Setenv("ZKLOCK_SERVERS", "")
 	config := t.TempDir() + "/config.yaml"
 	text := "current: prod\ncontexts:\n  prod:\n    servers: zk1:2181\n"
@@ -274,7 +273,7 @@ func TestWhoTakesTheContextInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(cli.EnvConfig, config)
-	for name, takes := range map[string]bool{"run": false, "lock": false, "bench herd": false,
+	for name, uses := range map[string]bool{"run": false, "lock": false, "bench herd": false,
 		"ls": true, "show": true, "verify": true, "revoke": true, "break": true, "gc": true} {
 		a := &cli.App{}
 		c, _, err := a.Root(commands).Find(strings.Fields(name))
@@ -284,11 +283,11 @@ func TestWhoTakesTheContextInUse(t *testing.T) {
 		if err := a.LoadSettings(c); err != nil {
 			t.Fatal(err)
 		}
-		if got := a.Settings.Servers != ""; got != takes {
-			t.Errorf("%s takes the context in use: %v", name, got)
+		if got := a.Settings.Servers != ""; got != uses {
+			t.Errorf("%s uses the current context: %v", name, got)
 		}
-		if !takes && a.Settings.From.Ignored != "prod" {
-			t.Errorf("%s does not note what it passed over: %+v", name, a.Settings.From)
+		if !uses && a.Settings.From.Ignored != "prod" {
+			t.Errorf("%s does not report the ignored context: %+v", name, a.Settings.From)
 		}
 	}
 }

@@ -22,11 +22,10 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// patience bounds everything that a script waits for. It is reached only by
-// what is broken.
+// patience limits each wait of a script.
 const patience = 2 * time.Minute
 
-// stopServer stops the server that a script has started, if it did.
+// stopServer stops the server that a script has started, if any.
 func stopServer(home string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -36,7 +35,7 @@ func stopServer(home string) {
 	}
 }
 
-// poll calls ready until it returns true, for the patience's time.
+// poll calls ready until it returns true, at most for patience.
 func poll(ready func() bool) bool {
 	deadline := time.After(patience)
 	look := time.NewTicker(5 * time.Millisecond)
@@ -53,7 +52,7 @@ func poll(ready func() bool) bool {
 	}
 }
 
-// waitFor waits until each file is there and has a whole line.
+// waitFor waits until each file has a whole line.
 //
 //	waitfor FILE...
 func waitFor(ts *testscript.TestScript, neg bool, args []string) {
@@ -88,8 +87,7 @@ func waitLine(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// waitGone waits until the process whose id a file holds is gone. Zombies count
-// as gone: nobody may be there to reap them.
+// waitGone waits until the process with the ID in a file has ended. Zombies count as ended.
 //
 //	waitgone PIDFILE
 func waitGone(ts *testscript.TestScript, neg bool, args []string) {
@@ -142,7 +140,7 @@ func signalProcess(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(syscall.Kill(readPID(ts, args[1]), signals[args[0]]))
 }
 
-// within runs a command that must end well in a given time.
+// within runs a command that must succeed within a time.
 //
 //	within DURATION COMMAND...
 func within(ts *testscript.TestScript, neg bool, args []string) {
@@ -163,7 +161,7 @@ func within(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Logf("took %v of %v", took, limit)
 }
 
-// exitCode runs a command that must exit with a given code.
+// exitCode runs a command that must exit with a code.
 //
 //	code N COMMAND...
 func exitCode(ts *testscript.TestScript, neg bool, args []string) {
@@ -185,7 +183,7 @@ func exitCode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// less checks that the numbers in files strictly grow.
+// less checks that the numbers in the files increase.
 //
 //	less FILE FILE...
 func less(ts *testscript.TestScript, neg bool, args []string) {
@@ -214,7 +212,7 @@ func readVar(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], line)
 }
 
-// condition knows [root].
+// condition evaluates the condition [root].
 func condition(cond string) (bool, error) {
 	if cond == "root" {
 		return os.Geteuid() == 0, nil
@@ -222,7 +220,7 @@ func condition(cond string) (bool, error) {
 	return false, fmt.Errorf("unknown condition %q", cond)
 }
 
-// deleteLock deletes the znodes of a lock's queue, as a careless operator does.
+// deleteLock deletes the znodes of a lock's queue, as an operator.
 //
 //	deletelock NAME
 func deleteLock(ts *testscript.TestScript, neg bool, args []string) {

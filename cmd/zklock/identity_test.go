@@ -16,10 +16,9 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// certificates makes files of certificates in a new directory: ca.pem, and of
-// this authority server.pem and ann.pem, with their keys, ann-cert.pem and
-// ann-key.pem; foreign.pem, the authority of server2.pem and stranger.pem; and
-// server3.pem of ca for another host.
+// certificates creates files in a new directory: the authority ca.pem, and with it server.pem and
+// ann.pem with their keys, ann-cert.pem, ann-key.pem, and server3.pem for another host; and the
+// authority foreign.pem of server2.pem and stranger.pem.
 //
 //	certificates DIRECTORY
 func certificates(t *testing.T) func(*testscript.TestScript, bool, []string) {
@@ -38,8 +37,8 @@ func certificates(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// lockdown makes a persistent znode on the script's local server, for one user
-// of the scheme digest alone.
+// lockdown creates a persistent znode on the script's local server that only one digest user may
+// use.
 //
 //	lockdown PATH USER PASSWORD
 func lockdown(ts *testscript.TestScript, neg bool, args []string) {

@@ -14,15 +14,14 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestMain lets the test's own binary be the command: its local servers,
-// watchdogs and keepers are then this code as well.
+// TestMain lets the test binary be the command, its local servers, watchdogs, and keepers.
 func TestMain(m *testing.M) {
 	command := func() { os.Exit(cli.Main(os.Args[1:], commands)) }
 	testscript.Main(m, map[string]func(){"zklock": command, process.WatchdogName: command})
 }
 
-// TestScripts runs testdata/script, which show the command as people use it.
-// Each has a local server of its own, which is stopped at its end.
+// TestScripts runs the scripts in testdata/script. Each has its own local server, which it stops
+// at the end.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",

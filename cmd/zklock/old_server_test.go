@@ -8,7 +8,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// oldServerKey has the server of a script that oldserver started.
+// oldServerKey is the key of the server that oldserver has started.
 type oldServerKey struct{}
 
 // oldServer starts a server of an old release of ZooKeeper, for all later commands of the

@@ -12,26 +12,26 @@ import (
 	"time"
 )
 
-// How much is measured.
+// The number of measurements.
 const (
 	samples  = 15 // pairs in a round
-	breaches = 3  // rounds on a quiet machine that are over the bound, until it counts as broken
-	rounds   = 10 // at most
-	// usual is what the bare command takes on a machine for which the bounds are as
-	// they are written. One that takes longer over that may over ours.
+	breaches = 3  // rounds over the bound on a quiet machine that fail the test
+	rounds   = 10 // maximum
+	// usual is the time of the reference command for which the bounds are written. On a slower
+	// machine, they are larger.
 	usual = time.Millisecond
 )
 
-// taking is what one run of a program takes: until it says so, and of the processors.
-type taking struct{ until, used time.Duration }
+// cost is the time until a program reports its start, and the processor time that it used.
+type cost struct{ until, used time.Duration }
 
-// pair is a run of the bare command and, at once afterwards, one with ours before it.
-type pair struct{ bare, with taking }
+// pair is a run of the reference command, and then one of it with zklock.
+type pair struct{ bare, with cost }
 
-// round is some of them.
+// round is a series of pairs.
 type round []pair
 
-// quantile is what so many hundredths of a round's pairs are at or below.
+// quantile returns a quantile of a duration of the pairs.
 func (r round) quantile(hundredths int, of func(pair) time.Duration) time.Duration {
 	all := make([]time.Duration, len(r))
 	for i, p := range r {
@@ -46,12 +46,13 @@ func untilWith(p pair) time.Duration { return p.with.until }
 func untilMore(p pair) time.Duration { return p.with.until - p.bare.until }
 func usedMore(p pair) time.Duration  { return p.with.used - p.bare.used }
 
-// bare is what the bare command takes, and more how much more ours takes: medians.
+// bare returns the median time of the reference command, and more the additional median time of
+// zklock.
 func (r round) bare() time.Duration { return r.quantile(50, untilBare) }
 func (r round) more() time.Duration { return r.quantile(50, untilWith) - r.bare() }
 
-// idle is how much of the processors' time nobody had use for since the system began, and
-// all of their time, in some unit; ok is false where the system does not tell.
+// idle returns the idle time of the processors since the boot, and the total time, in some unit.
+// ok is false if the system does not report them.
 func idle() (idle, all float64, ok bool) {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -62,11 +63,11 @@ func idle() (idle, all float64, ok bool) {
 	for i, f := range fields {
 		n, err := strconv.ParseFloat(f, 64)
 		switch {
-		case i == 0 || i > 8: // guests' time is in the users' as well
+		case i == 0 || i > 8: // the time of guests is included in that of users
 			continue
 		case err != nil:
 			return 0, 0, false
-		case i == 4 || i == 5: // idle, and waiting for a disk
+		case i == 4 || i == 5: // idle and iowait
 			idle += n
 		}
 		all += n
@@ -74,32 +75,31 @@ func idle() (idle, all float64, ok bool) {
 	return idle, all, len(fields) > 5
 }
 
-// spare takes a round, and reports whether the processors had time left meanwhile. Where
-// they had not, what is short may be served as quickly as ever, but nothing long.
-func spare(measure func()) bool {
+// hasSpareTime measures a round, and reports whether the processors were idle for a quarter of
+// the time. On a busy machine, short runs may be fast, and long ones are slow.
+func hasSpareTime(measure func()) bool {
 	idleBefore, allBefore, _ := idle()
 	measure()
 	idleAfter, allAfter, ok := idle()
 	return !ok || idleAfter-idleBefore > (allAfter-allBefore)/4
 }
 
-// judge tells a slow program from a busy machine. Other programs only ever add to what
-// ours takes: one round within the bound acquits it. One that is over it counts only if
-// the machine was quiet, as the bare command shows and the processors' idle time. Where it never is, the program is
-// slow if most single pairs are over the bound, and nearly always the processors' time
-// is as well, to which a busy machine adds less.
+// judge distinguishes a slow program from a busy machine. Other programs only make zklock slower,
+// so one round within the bound passes. A round over the bound counts only if the machine was
+// quiet, by the reference command and the idle time. If the machine is never quiet, the program
+// is slow if most pairs exceed the bound, and nearly all exceed it in processor time.
 type judge struct {
 	bound time.Duration
 	all   []round
-	spare []bool // whether the processors had time left
+	spare []bool // whether the processors were idle for a part of the round
 	good  bool
-	why   string // empty while it is open
+	why   string // empty until it has decided
 }
 
-// open reports whether more is to be measured.
+// open reports whether to measure another round.
 func (j *judge) open() bool { return j.why == "" }
 
-// add takes a round, and whether the processors had time left.
+// add adds a round, and whether the processors had spare time.
 func (j *judge) add(r round, spare bool) {
 	j.all, j.spare = append(j.all, r), append(j.spare, spare)
 	together := slices.Concat(j.all...)
@@ -127,15 +127,15 @@ func (j *judge) add(r round, spare bool) {
 	}
 }
 
-// TestJudge: a slow program is found out on a quiet machine and on a busy one, and a
-// busy machine alone is no slow program.
+// TestJudge checks that a slow program is detected on a quiet and on a busy machine, and that a
+// busy machine is not taken for a slow program.
 func TestJudge(t *testing.T) {
 	const ms = time.Millisecond
-	// made is a round in which the machine takes bare, and every nth pair so much more.
+	// made returns a round in which the machine takes bare, and every nth pair takes more.
 	made := func(bare, more, used, noise time.Duration, nth int) round {
 		var r round
 		for i := range samples {
-			p := pair{taking{bare, bare}, taking{bare + more, bare + used}}
+			p := pair{cost{bare, bare}, cost{bare + more, bare + used}}
 			if nth > 0 && i%nth != 0 {
 				p.bare.until += noise / 4
 				p.with.until += noise
@@ -145,7 +145,7 @@ func TestJudge(t *testing.T) {
 		return r
 	}
 	for what, tt := range map[string]struct {
-		rounds []round // of which the last is repeated
+		rounds []round // the last one is repeated
 		good   bool
 		after  int
 	}{

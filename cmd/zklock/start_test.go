@@ -12,18 +12,17 @@ import (
 	"time"
 )
 
-// Bounds of what people wait for, beyond what the machine takes for any program.
+// Bounds of the additional time of zklock.
 const (
 	helpBound = 20 * time.Millisecond
 	runBound  = 30 * time.Millisecond
 )
 
-// TestStart measures how long people wait for the command itself: for its help, and
-// with a running server from `zklock run` to the start of what it runs. Each is
-// interleaved with the bare command, which tells what the machine takes.
+// TestStart measures the time of `zklock help`, and of `zklock run` with a running server until
+// the command starts, compared with a reference command.
 func TestStart(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it measures")
+		t.Skip("measures times")
 	}
 	bin := filepath.Join(t.TempDir(), "zklock")
 	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
@@ -42,32 +41,32 @@ func TestStart(t *testing.T) {
 		return string(text), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	}
 	run(bin, "run", "warm", "--", "true") // starts the server
-	// date tells when it ran; what it takes to start is in both.
-	begun := func(args ...string) taking {
+	// date prints the time at which it runs. Its own start counts in both runs.
+	begun := func(args ...string) cost {
 		before := time.Now()
 		out, used := run(append(args, "date", "+%s%N")...)
 		ns, err := strconv.ParseInt(strings.TrimSpace(out), 10, 64)
 		if err != nil {
-			t.Skipf("date does not tell nanoseconds here: %v", err)
+			t.Skipf("date prints no nanoseconds: %v", err)
 		}
-		return taking{time.Unix(0, ns).Sub(before), used}
+		return cost{time.Unix(0, ns).Sub(before), used}
 	}
-	whole := func(args ...string) taking {
+	whole := func(args ...string) cost {
 		before := time.Now()
 		_, used := run(args...)
-		return taking{time.Since(before), used}
+		return cost{time.Since(before), used}
 	}
-	bounded(t, "help", helpBound, func() taking { return whole("true") }, func() taking { return whole(bin, "help") })
-	bounded(t, "run", runBound, func() taking { return begun() }, func() taking { return begun(bin, "run", "start", "--") })
+	checkBound(t, "help", helpBound, func() cost { return whole("true") }, func() cost { return whole(bin, "help") })
+	checkBound(t, "run", runBound, func() cost { return begun() }, func() cost { return begun(bin, "run", "start", "--") })
 }
 
-// bounded fails if the command takes more than the bound beyond the bare one.
-func bounded(t *testing.T, what string, bound time.Duration, bare, with func() taking) {
+// checkBound fails if the command takes longer than the reference command by more than the bound.
+func checkBound(t *testing.T, what string, bound time.Duration, bare, with func() cost) {
 	t.Helper()
 	j := judge{bound: bound}
 	for j.open() {
 		var r round
-		left := spare(func() {
+		left := hasSpareTime(func() {
 			for range samples {
 				r = append(r, pair{bare(), with()})
 			}

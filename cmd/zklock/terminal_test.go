@@ -18,21 +18,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// screen is what a program has written to a pseudo-terminal.
+// screen is the output of a program on a pseudo-terminal.
 type screen struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 	seen int
 }
 
-// Write takes more text.
+// Write appends to the text.
 func (s *screen) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.Write(b)
 }
 
-// find looks for re in what was not matched yet, and passes over it.
+// find searches the unmatched text for re, and skips the match.
 func (s *screen) find(re *regexp.Regexp) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,16 +44,15 @@ func (s *screen) find(re *regexp.Regexp) bool {
 	return true
 }
 
-// rest is what was not matched yet.
+// rest returns the unmatched text.
 func (s *screen) rest() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return string(s.text.Bytes()[s.seen:])
 }
 
-// terminal runs an interactive shell on a terminal and follows a dialogue: a
-// file whose lines are "> text" to type (with ^C, ^Z and ^D for themselves, and ^I
-// within a text), and "< regexp" to wait for.
+// terminal runs an interactive shell on a terminal with a dialogue. Lines of the file are ">
+// text" to type (^C, ^Z, and ^D are keys, and ^I a tab in a text), and "< regexp" to wait for.
 //
 //	terminal DIALOGUE
 func terminal(ts *testscript.TestScript, neg bool, args []string) {
@@ -65,13 +64,12 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	for _, key := range []string{"PATH", "HOME", "WORK", "ZKLOCK_HOME", "ZKLOCK_IDLE"} {
 		cmd.Env = append(cmd.Env, key+"="+ts.Getenv(key))
 	}
-	// Without this, bash surrounds its prompt with sequences.
+	// Otherwise, bash surrounds its prompt with escape sequences.
 	keys := ts.MkAbs(".inputrc")
 	ts.Check(os.WriteFile(keys, []byte("set enable-bracketed-paste off\n"), 0o600))
 	cmd.Env = append(cmd.Env, "TERM=vt100", "INPUTRC="+keys, "PS1=ready> ", "HISTFILE=/dev/null")
-	// What a shell ignores from its start its jobs do, too, and whoever runs these
-	// tests in the background may have ^C and ^\ ignored. What is caught is not
-	// inherited.
+	// Jobs of a shell ignore the signals that the shell ignored at its start. Tests that run in
+	// the background may ignore ^C and ^\. A signal handler is not inherited.
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGINT, syscall.SIGQUIT)
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 100})
@@ -98,7 +96,7 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	<-read
 }
 
-// readFrom copies until the terminal's end, which Linux tells as an error.
+// readFrom copies until the terminal is closed, which Linux reports as an error.
 func (s *screen) readFrom(tty *os.File) (int64, error) {
 	buf := make([]byte, 4096)
 	for {
@@ -126,7 +124,7 @@ func jobInForeground(tty *os.File, shell int) bool {
 	return group != shell
 }
 
-// talk follows the dialogue. It sends ^C and ^Z only to jobs.
+// talk runs the dialogue. It sends ^C and ^Z only to jobs.
 func talk(ts *testscript.TestScript, tty *os.File, out *screen, dialogue string, shell int, abort func()) {
 	keys := map[string]string{"^C": "\x03", "^Z": "\x1a", "^D": "\x04"}
 	for line := range bytes.Lines([]byte(dialogue)) {

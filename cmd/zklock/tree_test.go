@@ -7,7 +7,7 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 )
 
-// TestPrefixFlag: it says what the argument says, and one of them is enough.
+// TestPrefixFlag checks that --prefix equals the argument, and that both together are refused.
 func TestPrefixFlag(t *testing.T) {
 	for _, name := range []string{"ls", "top", "ui", "doctor"} {
 		for line, want := range map[string]string{"": "/zklock", "/": "/", "team": "/zklock/team", "--prefix team": "/zklock/team", "--prefix /": "/", "--prefix team other": ""} {

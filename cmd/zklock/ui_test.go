@@ -13,9 +13,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// page asks the page that FILE names for an address, as JSON, until the answer has the
-// status: what is asked for may be about to come. Further arguments are headers, as
-// Name=value, and a body in braces, which makes it a POST. The answer is the output.
+// page requests an address of the page in FILE as JSON, until the response has the status.
+// Further arguments are headers, as NAME=VALUE, and a body in braces, which makes the request a
+// POST. It prints the response.
 func page(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: page FILE STATUS ADDRESS [NAME=VALUE...] [{BODY}]")

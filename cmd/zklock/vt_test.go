@@ -21,18 +21,17 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 )
 
-// A vt is as much of a terminal as zklock top and a shell need: what is on the screen
-// is what people would see, not what was sent.
+// A vt is a simple terminal for zklock top and a shell. It has the text that the screen shows.
 type vt struct {
 	mu            sync.Mutex
 	width, height int
-	rows          [][]rune // 0 stands behind a character of two columns
-	main          [][]rune // what the alternate screen hides; nil without one
+	rows          [][]rune // 0 after a character of two columns
+	main          [][]rune // the screen below the alternate screen; nil without one
 	mainX, mainY  int
 	x, y          int
-	pending       []byte // the beginning of a sequence
-	colored       bool   // a color was seen on the alternate screen
-	overflown     string // a row of the alternate screen that was too long
+	pending       []byte // an incomplete sequence
+	colored       bool   // the alternate screen had a color
+	overflown     string // a row that was too long for the alternate screen
 }
 
 func newVT(width, height int) *vt {
@@ -41,7 +40,7 @@ func newVT(width, height int) *vt {
 	return v
 }
 
-// resize changes the size, and empties the screen.
+// resize changes the size and clears the screen.
 func (v *vt) resize(width, height int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -60,7 +59,7 @@ func (v *vt) empty() [][]rune {
 	return rows
 }
 
-// Write takes what a program sends.
+// Write processes the output of a program.
 func (v *vt) Write(b []byte) (int, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -75,10 +74,10 @@ func (v *vt) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// csi is a control sequence.
+// csi matches a control sequence.
 var csi = regexp.MustCompile(`^\x1b\[([?>=]?)([0-9;]*)([@-~])`)
 
-// take takes one character or sequence, and returns its length; 0 if it is not whole.
+// take processes one character or sequence, and returns its length, or 0 if it is incomplete.
 func (v *vt) take(b []byte) int {
 	switch b[0] {
 	case '\r':
@@ -94,7 +93,7 @@ func (v *vt) take(b []byte) int {
 		m := csi.FindSubmatch(b)
 		if m == nil {
 			if len(b) > 40 || len(b) > 1 && b[1] != '[' {
-				return 2 // not for us
+				return 2 // ignored
 			}
 			return 0
 		}
@@ -131,7 +130,7 @@ func (v *vt) put(r rune) {
 	v.x += n
 }
 
-// down goes one row down, and scrolls at the end.
+// down moves the cursor down, and scrolls in the last row.
 func (v *vt) down() {
 	if v.y < v.height-1 {
 		v.y++
@@ -143,11 +142,11 @@ func (v *vt) down() {
 	v.rows = append(v.rows[1:], []rune(strings.Repeat(" ", v.width)))
 }
 
-// control obeys a control sequence.
+// control executes a control sequence.
 func (v *vt) control(kind, args string) {
 	var n []int
 	for part := range strings.SplitSeq(args, ";") {
-		i, _ := strconv.Atoi(part) // nothing is 0
+		i, _ := strconv.Atoi(part) // an empty part is 0
 		n = append(n, i)
 	}
 	switch kind {
@@ -183,7 +182,7 @@ func (v *vt) control(kind, args string) {
 	}
 }
 
-// text is what is on the screen.
+// text returns the text on the screen.
 func (v *vt) text() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -194,18 +193,17 @@ func (v *vt) text() string {
 	return b.String()
 }
 
-// screens runs an interactive shell on a terminal of 80x24 and follows a dialogue,
-// whose lines are
+// screens runs an interactive shell on a terminal of 80x24 with a dialogue. Its lines are
 //
 //	> text          to type, with a line end
 //	>> keys         to type as they are, with Go's escapes
 //	< regexp        to wait for on the screen; ^ and $ match at lines
 //	! regexp        must not be on the screen now
 //	size C R        to change the terminal's size
-//	touch FILE      to tell a process that looks for it
-//	color yes|no    whether colors were seen since the program took the screen
+//	touch FILE      to signal a process that waits for it
+//	color yes|no    whether the program has used colors
 //
-// Whatever is shown must fit: a row that is too long for the screen ends the test.
+// A row that is too long for the screen ends the test.
 //
 //	screens DIALOGUE
 func screens(ts *testscript.TestScript, neg bool, args []string) {
@@ -258,7 +256,7 @@ func screens(ts *testscript.TestScript, neg bool, args []string) {
 	<-read
 }
 
-// follow does one line of a dialogue.
+// follow executes one line of a dialogue.
 func (v *vt) follow(tty *os.File, line string, file func(string) string) error {
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
@@ -279,9 +277,9 @@ func (v *vt) follow(tty *os.File, line string, file func(string) string) error {
 		case err != nil:
 			return err
 		case word == "!" && re.MatchString(v.text()):
-			return fmt.Errorf("it is there")
+			return fmt.Errorf("found")
 		case word == "<" && !poll(func() bool { return re.MatchString(v.text()) }):
-			return fmt.Errorf("it was never shown")
+			return fmt.Errorf("not found")
 		}
 	case "size":
 		var size pty.Winsize
@@ -294,7 +292,7 @@ func (v *vt) follow(tty *os.File, line string, file func(string) string) error {
 		return os.WriteFile(file(rest), nil, 0o600)
 	case "color":
 	default:
-		return fmt.Errorf("no such word in a dialogue")
+		return fmt.Errorf("unknown word in a dialogue")
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -14,14 +14,13 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// others stands for the other libraries' programs on a script's server: one
-// session that writes what they would.
+// others is a session in which a script creates znodes of other libraries.
 type others struct {
 	home   string
-	client *zk.Client // nil until it is needed
+	client *zk.Client // nil until the first use
 }
 
-// othersKey is where a script keeps its others.
+// othersKey is the key of the others of a script.
 type othersKey struct{}
 
 // dial connects to the script's server, which must run.
@@ -41,11 +40,11 @@ func (o *others) close() {
 	}
 }
 
-// znode does to znodes what programs with other libraries do.
+// znode changes znodes, as programs with other libraries do.
 //
-//	znode create PATH [DATA]    an ephemeral one, with persistent parents
-//	znode sequence PATH [DATA]  the same, with a number behind the path
-//	znode keep PATH [DATA]      a persistent one
+//	znode create PATH [DATA]    an ephemeral znode, with persistent parents
+//	znode sequence PATH [DATA]  the same, with a sequence number
+//	znode keep PATH [DATA]      a persistent znode
 //	znode set PATH DATA
 //	znode get PATH              to stdout
 //	znode delete PATH
@@ -80,7 +79,7 @@ func znode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// create makes a znode and its parents.
+// create creates a znode and its parents.
 func create(ctx context.Context, z *zk.Client, path string, data []byte, mode zk.CreateMode) error {
 	for i := 1; i < len(path); i++ {
 		if path[i] != '/' {

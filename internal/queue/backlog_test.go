@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// floodLive is how many acquires each client of a flood has at a time.
+// floodLive is the number of acquires of each client of a flood at a time.
 const floodLive = 20
 
-// TestCanceledAcquiresStayBounded runs storms in which clients cancel acquires faster than
+// TestCanceledAcquiresStayBounded runs histories in which clients cancel acquires faster than
 // the servers answer. The requests without an answer stay bounded, every acquire that is not
 // canceled is granted or fails, and no znode is left.
 func TestCanceledAcquiresStayBounded(t *testing.T) {
-	seeds := *manyStorms / 40
-	if histories < 100 {
+	seeds := *historyCount / 40
+	if randomRuns < 100 {
 		seeds = 3
 	}
 	first := uint64(0)
-	if *storms != 0 {
-		first, seeds = *storms, *storms+1
+	if *oneHistory != 0 {
+		first, seeds = *oneHistory, *oneHistory+1
 	}
 	granted, parked := 0, 0
 	for seed := first; seed < seeds; seed++ {
-		w := newStorm(seed)
-		if w.layout.Layout == Custom { // reads each entry to find one of its own
+		w := newHistory(seed)
+		if w.layout.Layout == Custom { // a custom layout reads each entry to find its own
 			w.layout = Names{}
 		}
 		for _, l := range w.links {
@@ -45,7 +45,7 @@ func TestCanceledAcquiresStayBounded(t *testing.T) {
 			}
 		}
 		if err := w.run(); err != nil {
-			if *storms != 0 {
+			if *oneHistory != 0 {
 				t.Log(strings.Join(w.trace, "\n"))
 			}
 			t.Fatalf("seed %d: %v", seed, err)
@@ -53,16 +53,16 @@ func TestCanceledAcquiresStayBounded(t *testing.T) {
 		granted += w.granted
 	}
 	if n := int(seeds - first); granted < n*20 || parked < n*1000 {
-		t.Errorf("%d acquires granted, %d seen parked: no floods", granted, parked)
+		t.Errorf("%d acquires granted, %d seen parked: this tests nothing", granted, parked)
 	}
 }
 
 // replaceAcquire starts an acquire. If the client has enough, it first cancels one that was
 // not granted.
-func (w *storm) replaceAcquire(l *link) {
-	var waiting []*claimed
+func (w *history) replaceAcquire(l *link) {
+	var waiting []*clientAcquire
 	live := 0
-	for _, c := range w.claims {
+	for _, c := range w.acquires {
 		if c.link != l {
 			continue
 		}
@@ -74,17 +74,17 @@ func (w *storm) replaceAcquire(l *link) {
 		if len(waiting) == 0 {
 			return
 		}
-		slices.SortFunc(waiting, func(a, b *claimed) int { return cmp.Compare(a.id, b.id) })
+		slices.SortFunc(waiting, func(a, b *clientAcquire) int { return cmp.Compare(a.id, b.id) })
 		c := waiting[w.rng.IntN(len(waiting))]
 		w.logf("c%d cancel %d", l.name, c.id)
-		delete(w.claims, [2]uint64{uint64(l.name), uint64(c.id)})
+		delete(w.acquires, [2]uint64{uint64(l.name), uint64(c.id)})
 		l.core.Cancel(w.now, c.id)
 	}
 	w.acquire(l)
 }
 
-// unanswered returns how many requests a client has sent whose answers it has not read.
-func (w *storm) unanswered(l *link) (creates, all int) {
+// unanswered returns the numbers of requests of a client without an answer.
+func (w *history) unanswered(l *link) (creates, all int) {
 	count := func(r Request) {
 		all++
 		if r.Kind == Create || r.Kind == Renew {
@@ -103,7 +103,7 @@ func (w *storm) unanswered(l *link) (creates, all int) {
 }
 
 // TestFullBacklogParksAcquires fills the backlog with canceled acquires. Later acquires send
-// nothing until the first requests end, in whatever way. Then they enqueue in order of arrival.
+// nothing until the first requests end, for any reason. Then they enqueue in order of arrival.
 func TestFullBacklogParksAcquires(t *testing.T) {
 	connected := SessionChange{State: Connected, Session: 1, Timeout: 8 * time.Second, Conn: 1}
 	reconnected := SessionChange{State: Connected, Session: 1, Timeout: 8 * time.Second, Conn: 2}
@@ -132,7 +132,7 @@ func TestFullBacklogParksAcquires(t *testing.T) {
 		"session expired": func(c *Core, sent []Request) {
 			answer(c, sent, SessionOver)
 			c.Session(0, SessionChange{State: Expired})
-			c.Take(nil, nil) // what was sent in the former session
+			c.Take(nil, nil) // the requests of the former session
 			c.Session(0, renewed)
 		},
 		"session expired before the answers": func(c *Core, sent []Request) {

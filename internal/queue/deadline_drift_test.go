@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// TestGapOfAFastClock has a client whose clock runs faster than the leader's, by as
-// much as it reckons with: what is half a tick to it is less to the leader, whose
-// ping need not have passed between a and b. In a session of two ticks such
-// requests prove nothing; those with more than half a tick of the leader's between
-// them do.
+// TestGapOfAFastClock checks a client whose clock is faster than the leader's by the permitted
+// drift. Half a tick of the client is less than half a tick of the leader, so that a and b may
+// both arrive before the leader's ping. Such requests prove nothing. Requests that are more than
+// half a tick of the leader apart prove a deadline.
 func TestGapOfAFastClock(t *testing.T) {
 	const timeout, ms = 4 * time.Second, time.Millisecond
 	for _, drift := range []float64{0, 0.01, 0.1, 0.2, 0.3, 0.45} {
-		half := time.Duration(float64(timeout/4) / (1 - drift)) // of a tick, by the client's clock
+		half := time.Duration(float64(timeout/4) / (1 - drift)) // half a tick by the client's clock
 		for apart, proves := range map[time.Duration]bool{half - ms: false, half * 3 / 2: true} {
 			t.Run(fmt.Sprint(drift, " ", apart), func(t *testing.T) {
 				var d Deadline

@@ -6,27 +6,26 @@ import (
 	"time"
 )
 
-// A replica is a model of how an ensemble learns that a session lives: a client
-// sends to its follower; the follower forwards syncs and writes to the leader, notes
-// the client's life, and reports it when the leader pings, every half tick; the
-// leader answers and pings on one queue to the follower. Every hop takes a random
-// time, in order, and the follower may be cut off from the leader. The follower can
-// lose one touch of two. The leader may be paused: when it continues, it answers
-// before it pings, and both arrive soon.
+// A replica is a model of how the leader learns that a session is alive. A client sends requests
+// to its follower. The follower forwards syncs and writes to the leader, records that it heard of
+// the client (a touch), and reports that when the leader pings, every half tick. The leader sends
+// answers and pings to the follower on one queue. Every hop takes a random time and keeps the
+// order. The follower may be cut off from the leader, and may lose a touch, but not two in a row.
+// The leader may be paused. When it continues, it answers before it pings, and both arrive soon.
 type replica struct {
 	r       *rand.Rand
 	tick    time.Duration
 	timeout time.Duration
-	cut     time.Duration // from when on nothing passes between follower and leader
+	cut     time.Duration // when the connection between follower and leader ends
 
 	up, down, toLeader, toFollower time.Duration // arrival of the last message on each hop
-	touched                        time.Duration // when the follower last heard of the client
-	lost                           bool          // the last touch
-	leaderTouch                    time.Duration // when the leader last noted the client's life
+	touched                        time.Duration // when the follower last heard from the client
+	lost                           bool          // the last touch was lost
+	leaderTouch                    time.Duration // when the leader last recorded that the session is alive
 	resumes                        time.Duration // when the leader's last pause ends
 }
 
-// kind is what a request is.
+// kind is a kind of request.
 type kind int
 
 const (
@@ -35,7 +34,7 @@ const (
 	write
 )
 
-// event is something that happens at the follower or the leader, in time order.
+// event is an action at a time.
 type event struct {
 	at time.Duration
 	do func(now time.Duration)
@@ -59,7 +58,7 @@ func (l *timeline) run(until time.Duration) {
 	}
 }
 
-// hop returns when a message sent now arrives: later than the one before it.
+// hop returns when a message that is sent now arrives, which is not before the previous message.
 func (m *replica) hop(last *time.Duration, now time.Duration) time.Duration {
 	d := time.Duration(m.r.Int64N(int64(5 * time.Millisecond)))
 	prompt := last == &m.toFollower && now >= m.resumes && now < m.resumes+m.timeout/64
@@ -73,9 +72,9 @@ func (m *replica) hop(last *time.Duration, now time.Duration) time.Duration {
 // rule is a way to prove a deadline from answers.
 type rule func(d *Deadline, k kind, sent, received time.Duration)
 
-// checkRule runs clients against random ensembles and returns by how much the
-// proven deadline lay, at the worst, behind the moment at which the leader would
-// expire the session. Below zero is a double hold.
+// checkRule runs clients against random ensembles. worst is the shortest time from a proven
+// deadline to the moment at which the leader expires the session. If it is negative, two clients
+// can hold.
 func checkRule(t *testing.T, seeds int, use rule) (worst time.Duration, moved int) {
 	t.Helper()
 	worst = time.Hour
@@ -102,7 +101,7 @@ func runReplica(seed uint64, use rule) (worst time.Duration, moved int) {
 	before, _ := d.At()
 	end := 40 * time.Second
 
-	// The leader is late with its pings now and then, by its clock or by its load.
+	// The leader's pings are sometimes late.
 	var ping func(now time.Duration)
 	ping = func(now time.Duration) {
 		if now < m.resumes {
@@ -134,8 +133,8 @@ func runReplica(seed uint64, use rule) (worst time.Duration, moved int) {
 			if now, _ := d.At(); now > before {
 				before = now
 				moved++
-				// The leader hears nothing more in the worst case: it expires the
-				// session a timeout after it last noted it.
+				// In the worst case, the leader hears nothing more and expires the session one
+				// timeout later.
 				worst = min(worst, m.leaderTouch+m.timeout-now)
 			}
 		}))
@@ -144,7 +143,7 @@ func runReplica(seed uint64, use rule) (worst time.Duration, moved int) {
 	return worst, moved
 }
 
-// ping is the leader's, to the follower and back with what the follower knows.
+// ping sends a ping of the leader to the follower, which returns its last touch.
 func (m *replica) ping(lines *timeline, now time.Duration) {
 	if now >= m.cut {
 		return
@@ -165,15 +164,15 @@ func (m *replica) ping(lines *timeline, now time.Duration) {
 	})
 }
 
-// touch notes the client's life, unless that is lost.
+// touch records that the follower heard from the client, unless the touch is lost.
 func (m *replica) touch(now time.Duration) {
 	if m.lost = !m.lost && m.r.IntN(4) == 0; !m.lost {
 		m.touched = now
 	}
 }
 
-// request goes from the client to the follower, if it is a sync or a write on to
-// the leader and back, and to the client.
+// request sends a request from the client to the follower, and a sync or a write also to the
+// leader. The answer takes the same way back.
 func (m *replica) request(lines *timeline, k kind, answered func(sent, received time.Duration)) func(time.Duration) {
 	return func(sent time.Duration) {
 		answers := 0
@@ -211,8 +210,8 @@ func (m *replica) request(lines *timeline, k kind, answered func(sent, received 
 	}
 }
 
-// obey is the rule.
-func obey(d *Deadline, k kind, sent, received time.Duration) {
+// documentedRule is the rule of GUARANTEES.md.
+func documentedRule(d *Deadline, k kind, sent, received time.Duration) {
 	switch k {
 	case pair:
 		d.Continue(sent, received)
@@ -223,8 +222,8 @@ func obey(d *Deadline, k kind, sent, received time.Duration) {
 }
 
 func TestDeadlineIsBeforeExpiry(t *testing.T) {
-	worst, moved := checkRule(t, histories, obey)
-	if moved < 3*histories {
+	worst, moved := checkRule(t, randomRuns, documentedRule)
+	if moved < 3*randomRuns {
 		t.Fatalf("the deadline moved only %d times: the test shows nothing", moved)
 	}
 	if worst < 0 {
@@ -233,9 +232,8 @@ func TestDeadlineIsBeforeExpiry(t *testing.T) {
 	t.Logf("moved %d times, smallest margin %v", moved, worst)
 }
 
-// refute runs a rule against random ensembles until one of them shows a deadline after
-// the leader's expiry. The number of ensembles does not depend on the race detector:
-// some broken rules fail in one of a hundred only.
+// refute runs a rule against random ensembles until a deadline is after the leader's expiry. With
+// the race detector, it runs as many: some broken rules fail in only one of a hundred ensembles.
 func refute(use rule) (worst time.Duration, moved int) {
 	worst = time.Hour
 	for seed := uint64(0); seed < 4000 && worst >= 0; seed++ {
@@ -246,11 +244,10 @@ func refute(use rule) (worst time.Duration, moved int) {
 	return worst, moved
 }
 
-// TestModelRefutesBrokenDeadlines checks rules that look right and are not: the
-// model must refute each of them, or it would not notice a broken Deadline either.
+// TestModelRefutesBrokenDeadlines checks that the model refutes plausible rules that are wrong.
 func TestModelRefutesBrokenDeadlines(t *testing.T) {
 	for name, use := range map[string]rule{
-		"any answer proves life, a follower's too": func(d *Deadline, _ kind, sent, received time.Duration) {
+		"any answer proves a deadline, even a follower's": func(d *Deadline, _ kind, sent, received time.Duration) {
 			d.Begin(sent, received)
 			d.Answered(sent, received)
 		},
@@ -265,27 +262,27 @@ func TestModelRefutesBrokenDeadlines(t *testing.T) {
 					d.raise(a.sent)
 				}
 			}
-			obey(d, k, sent, received)
+			documentedRule(d, k, sent, received)
 		},
 		"counted from the answer": func(d *Deadline, k kind, sent, received time.Duration) {
 			if k == pair {
 				sent = received
 			}
-			obey(d, k, sent, received)
+			documentedRule(d, k, sent, received)
 		},
-		"half a tick is a third of what it is": func(d *Deadline, k kind, sent, received time.Duration) {
+		"a third of half a tick is enough": func(d *Deadline, k kind, sent, received time.Duration) {
 			d.halfTick, d.late = min(d.halfTick, time.Second)/3, 0
-			obey(d, k, sent, received)
+			documentedRule(d, k, sent, received)
 		},
 		"no ping after a": func(d *Deadline, k kind, sent, received time.Duration) {
-			obey(d, k, sent, received)
+			documentedRule(d, k, sent, received)
 			if k == write {
 				d.Begin(sent, received)
 			}
 		},
 		"no gap between a and b": func(d *Deadline, k kind, sent, received time.Duration) {
 			d.longest = 0
-			obey(d, k, sent, received)
+			documentedRule(d, k, sent, received)
 		},
 	} {
 		if worst, moved := refute(use); worst >= 0 {
@@ -294,8 +291,8 @@ func TestModelRefutesBrokenDeadlines(t *testing.T) {
 	}
 }
 
-// TestShortestTimeoutCounts: servers that grant one session different timeouts
-// make the leader count with any of them.
+// TestShortestTimeoutCounts: if servers grant one session different timeouts, the leader may count
+// any of them.
 func TestShortestTimeoutCounts(t *testing.T) {
 	var d Deadline
 	check := func(what string, want time.Duration) {
@@ -318,9 +315,9 @@ func TestShortestTimeoutCounts(t *testing.T) {
 	check("a new session", 43600*time.Millisecond)
 }
 
-// TestThirdRequestWaitsForALeaderThatWasPaused: a leader that was paused between the
-// answers to a and b may ping after it has answered b. A c that the client sends at
-// once can pass the follower before that ping, and proves nothing.
+// TestThirdRequestWaitsForALeaderThatWasPaused: a leader that was paused between the answers to a
+// and b may ping after it has answered b. If the client sends c at once, c can pass the follower
+// before that ping, and proves nothing.
 func TestThirdRequestWaitsForALeaderThatWasPaused(t *testing.T) {
 	const timeout, ms = 4 * time.Second, time.Millisecond
 	var d Deadline
@@ -340,16 +337,16 @@ func TestThirdRequestWaitsForALeaderThatWasPaused(t *testing.T) {
 	}
 }
 
-// TestLateLeader: with a timeout of two ticks, half a tick is all of a quarter of
-// it. A leader that is a twentieth late with its ping has not heard of a request
-// when two more, of which one was sent just half a tick later, are answered.
-func TestLateLeader(t *testing.T) {
+// TestLateLeaderPingProvesNothing checks a session timeout of two ticks, and a leader whose ping
+// is late by 5% of half a tick. The leader has not heard of a request when two later ones are
+// answered, although one of them was sent half a tick later.
+func TestLateLeaderPingProvesNothing(t *testing.T) {
 	const half, late, rtt = time.Second, 50 * time.Millisecond, 5 * time.Millisecond
 	var d Deadline
 	d.Handshake(0, 4*half, 0.01, true)
 	d.Answered(0, 0)
 	before, _ := d.At()
-	// The leader pinged just before the first one passed.
+	// The leader pinged just before the first request passed.
 	sent := rtt
 	d.Begin(sent, sent+rtt)
 	for sent += rtt + half; sent+rtt < half+late; sent += rtt {
@@ -373,7 +370,7 @@ func TestDeadlineZero(t *testing.T) {
 	if at, ok := d.At(); !ok || at != 4960*time.Millisecond {
 		t.Errorf("after a handshake and a write: %v, %v", at, ok)
 	}
-	// A resumption that was sent earlier than what is proven takes nothing back.
+	// A resumption that was sent before the proven deadline does not move it back.
 	d.Handshake(0, 4*time.Second, 0.01, false)
 	d.Answered(0, 0)
 	if at, _ := d.At(); at != 4960*time.Millisecond {
@@ -385,10 +382,10 @@ func TestDeadlineZero(t *testing.T) {
 	}
 }
 
-// A reign is a model of a leader that is deposed and does not know it: from the
-// election of another on, which begins every session's timeout anew, no quorum
-// takes its writes, and still it resumes sessions until it notices.
-func reign(seed uint64, resumed func(d *Deadline, sent time.Duration), synced func(d *Deadline, sent, received time.Duration)) (worst time.Duration, moved int) {
+// runDeposedLeader runs a model of a leader that is deposed without noticing. The election of its
+// successor starts each session's timeout again. From then on, no quorum accepts the writes of the
+// old leader, but it resumes sessions until it notices.
+func runDeposedLeader(seed uint64, resumed func(d *Deadline, sent time.Duration), synced func(d *Deadline, sent, received time.Duration)) (worst time.Duration, moved int) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	timeout := time.Duration(4+r.IntN(16)) * time.Second
 	elected := time.Duration(1 + r.Int64N(int64(20*time.Second)))
@@ -418,33 +415,33 @@ func reign(seed uint64, resumed func(d *Deadline, sent time.Duration), synced fu
 	return worst, moved
 }
 
-func reigns(resumed func(d *Deadline, sent time.Duration), synced func(d *Deadline, sent, received time.Duration)) (worst time.Duration, moved int) {
+func runDeposedLeaders(resumed func(d *Deadline, sent time.Duration), synced func(d *Deadline, sent, received time.Duration)) (worst time.Duration, moved int) {
 	worst = time.Hour
-	for seed := range histories {
-		margin, steps := reign(uint64(seed), resumed, synced)
+	for seed := range randomRuns {
+		margin, steps := runDeposedLeader(uint64(seed), resumed, synced)
 		worst, moved = min(worst, margin), moved+steps
 	}
 	return worst, moved
 }
 
-// TestDeposedLeaderMovesNoDeadline checks that what a deposed leader answers moves
-// no deadline beyond what its successor counts to. The model refutes that a
-// resumption proves the moment of its sending, and that a sync is a c.
+// TestDeposedLeaderMovesNoDeadline checks that answers of a deposed leader move no deadline beyond
+// the expiry by its successor. The model refutes that a resumption proves the time at which it was
+// sent, and that a sync counts as c.
 func TestDeposedLeaderMovesNoDeadline(t *testing.T) {
 	none := func(*Deadline, time.Duration) {}
 	synced := func(d *Deadline, sent, received time.Duration) {
 		d.Continue(sent, received)
 		d.Begin(sent, received)
 	}
-	worst, moved := reigns(none, synced)
-	if worst < 0 || moved < histories {
+	worst, moved := runDeposedLeaders(none, synced)
+	if worst < 0 || moved < randomRuns {
 		t.Errorf("moved %d times, and was %v before the expiry", moved, worst)
 	}
 	t.Logf("moved %d times, smallest margin %v", moved, worst)
-	if worst, moved := reigns((*Deadline).raise, synced); worst >= 0 {
+	if worst, moved := runDeposedLeaders((*Deadline).raise, synced); worst >= 0 {
 		t.Errorf("a resumption as a proof: not refuted (moved %d times, smallest margin %v)", moved, worst)
 	}
-	if worst, moved := reigns(none, func(d *Deadline, sent, received time.Duration) {
+	if worst, moved := runDeposedLeaders(none, func(d *Deadline, sent, received time.Duration) {
 		d.Heard(sent, received)
 		d.Begin(sent, received)
 	}); worst >= 0 {
@@ -452,9 +449,9 @@ func TestDeposedLeaderMovesNoDeadline(t *testing.T) {
 	}
 }
 
-// TestResumption: the first write on the new connection proves the handshake, and
-// a sync does not.
-func TestResumption(t *testing.T) {
+// TestResumptionIsProvenByWrite checks that the first write on a new connection proves the
+// handshake, and that a sync does not.
+func TestResumptionIsProvenByWrite(t *testing.T) {
 	var d Deadline
 	at := func(what string, want time.Duration) {
 		t.Helper()
@@ -475,8 +472,8 @@ func TestResumption(t *testing.T) {
 	at("another write", 13900*time.Millisecond)
 }
 
-// TestSyncsProveOnlyByHeard checks that a sync completes a proof by Heard alone,
-// which is for clients that send no writes.
+// TestSyncsProveOnlyByHeard checks that only Heard counts a sync as c. Clients that send no writes
+// call it.
 func TestSyncsProveOnlyByHeard(t *testing.T) {
 	var d Deadline
 	at := func(what string, want time.Duration) {
@@ -495,8 +492,8 @@ func TestSyncsProveOnlyByHeard(t *testing.T) {
 	at("a sync as c: a at 1 s and 7.92 s", 8920*time.Millisecond)
 }
 
-// TestTickShortensTheGap checks that a bound of the tick permits an earlier b, on
-// the connection that told it, and that the largest bound counts.
+// TestTickShortensTheGap checks that a bound of the tick permits an earlier b on the same
+// connection, and that the largest bound counts.
 func TestTickShortensTheGap(t *testing.T) {
 	var d Deadline
 	gap := func(what string, want time.Duration) {
@@ -519,13 +516,13 @@ func TestTickShortensTheGap(t *testing.T) {
 	gap("more than the timeout permits", 5625*time.Millisecond)
 }
 
-// TestStatedTickLengthensTheGap checks that a tick that is stated, not inferred, counts
-// also where the session is shorter than two ticks.
+// TestStatedTickLengthensTheGap checks that Options.ServerTick counts even if the session is
+// shorter than two ticks.
 func TestStatedTickLengthensTheGap(t *testing.T) {
 	var d Deadline
 	d.SetTick(2 * time.Second)
 	d.Handshake(0, 2*time.Second, 0.01, true)
-	want := 1073 * time.Millisecond // half a tick by the slower clock, and the first slack
+	want := 1073 * time.Millisecond // half a tick by the slower clock, plus the slack of a
 	if got := d.Gap().Round(time.Millisecond); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -20,8 +20,8 @@ type znode struct {
 	container        bool
 }
 
-// An ensemble is a model of ZooKeeper for storms: one tree, sessions, one-shot
-// watches. What it does to connections is in storm_test.go.
+// An ensemble is a model of ZooKeeper with one tree, sessions, and one-shot watches. For its
+// connections, see history.
 type ensemble struct {
 	rng   *rand.Rand
 	zxid  int64
@@ -29,33 +29,33 @@ type ensemble struct {
 	links []*link
 }
 
-// link is a client's side of a session with its connection.
+// link is a client with its session and its connection.
 type link struct {
 	core    *Core
 	name    int
 	session int64
 	conn    uint64
 	up      bool
-	heard   time.Duration // when the session was last heard of
+	heard   time.Duration // when the servers last heard from the session
 	timeout time.Duration
 
-	in   []sent // requests on their way
-	late []sent // of a lost connection, still in some server's pipeline
-	out  []news // what is on its way back
-	seen int64  // the last zxid that came with an answer
+	in   []sentRequest // requests in flight
+	late []sentRequest // requests of a lost connection that a server may still apply
+	out  []message     // answers and events in flight
+	seen int64         // the last zxid of an answer
 
-	data, children map[string]bool // watches that the servers have
-	missing        map[string]bool // the same, on znodes that do not exist
-	known          map[string]bool // those that the client knows of: "d" or "c" before the path
+	data, children map[string]bool // watches on the servers
+	missing        map[string]bool // watches of znodes that do not exist
+	known          map[string]bool // watches that the client knows: "d" or "c", and the path
 }
 
-type sent struct {
+type sentRequest struct {
 	Request
 	at time.Duration
 }
 
-// news is a reply or an event.
-type news struct {
+// message is a reply or an event.
+type message struct {
 	zxid  int64
 	reply *Reply
 	req   Request
@@ -77,12 +77,12 @@ func (e *ensemble) childrenOf(dir string) (names []string) {
 	return names
 }
 
-// fire tells whoever watches.
+// fire sends an event for each watch of p.
 func (e *ensemble) fire(set func(*link) map[string]bool, kind EventKind, p string) {
 	for _, l := range e.links {
 		if set(l)[p] {
 			delete(set(l), p)
-			l.out = append(l.out, news{zxid: e.zxid, kind: kind, path: p})
+			l.out = append(l.out, message{zxid: e.zxid, kind: kind, path: p})
 		}
 	}
 }
@@ -91,7 +91,7 @@ func dataOf(l *link) map[string]bool     { return l.data }
 func childrenOf(l *link) map[string]bool { return l.children }
 func missingOf(l *link) map[string]bool  { return l.missing }
 
-// create makes one znode, of which made tells when all of its transaction is done.
+// create creates a znode. When the transaction is done, made sends the events.
 func (e *ensemble) create(c Creation, owner int64, container bool) (made string, code Code) {
 	dir := parentOf(c.Path)
 	parent := e.nodes[dir]
@@ -129,7 +129,7 @@ func (e *ensemble) remove(p string) {
 	e.fire(childrenOf, Children, parentOf(p))
 }
 
-// apply carries a request out for a session and returns the answer.
+// apply applies a request of a session and returns the answer.
 func (e *ensemble) apply(l *link, r Request, session int64, reads bool) Reply {
 	q := Reply{ID: r.ID, Failed: -1}
 	fail := func(i int, code Code) Reply {
@@ -207,7 +207,7 @@ func (e *ensemble) apply(l *link, r Request, session int64, reads bool) Reply {
 	return q
 }
 
-// change carries out a multi of creates and deletes, all or none.
+// change applies a multi of creates and deletes.
 func (e *ensemble) change(r Request, session int64, q Reply, fail func(int, Code) Reply) Reply {
 	before := maps.Clone(e.nodes)
 	counts := map[string]znode{}
@@ -260,7 +260,7 @@ func (e *ensemble) set(p string, data []byte) {
 	e.fire(dataOf, Changed, p)
 }
 
-// expire ends a session at the servers.
+// expire expires a session.
 func (e *ensemble) expire(session int64) {
 	e.zxid++
 	for _, p := range slices.Sorted(maps.Keys(e.nodes)) {
@@ -278,7 +278,7 @@ func (e *ensemble) expire(session int64) {
 	}
 }
 
-// sweep collects empty containers.
+// sweep deletes empty containers.
 func (e *ensemble) sweep() {
 	for _, p := range slices.Backward(slices.Sorted(maps.Keys(e.nodes))) {
 		if n := e.nodes[p]; n.container && n.creates > 0 && len(e.childrenOf(p)) == 0 {
@@ -288,9 +288,9 @@ func (e *ensemble) sweep() {
 	}
 }
 
-// setWatches sets the watches of a request, and reports what is out of date.
+// setWatches sets the watches of a request, and sends an event for each change since its zxid.
 func (e *ensemble) setWatches(l *link, r Request) {
-	tell := func(kind EventKind, p string) { l.out = append(l.out, news{zxid: -1, kind: kind, path: p}) }
+	tell := func(kind EventKind, p string) { l.out = append(l.out, message{zxid: -1, kind: kind, path: p}) }
 	for _, p := range r.Paths {
 		switch n := e.nodes[p]; {
 		case n == nil:
@@ -310,7 +310,7 @@ func (e *ensemble) setWatches(l *link, r Request) {
 	}
 }
 
-// rewatch does what a client's setWatches does on a new connection.
+// rewatch sets the client's watches again on a new connection.
 func (e *ensemble) rewatch(l *link) {
 	for _, key := range slices.Sorted(maps.Keys(l.known)) {
 		p, n := key[1:], e.nodes[key[1:]]
@@ -328,23 +328,23 @@ func (e *ensemble) rewatch(l *link) {
 			l.data[p] = true
 			continue
 		}
-		l.out = append(l.out, news{zxid: -1, kind: kind, path: p})
+		l.out = append(l.out, message{zxid: -1, kind: kind, path: p})
 	}
 }
 
-// told returns what a server tells of the transaction of an event: some servers nothing.
-func (l *link) told(zxid int64) int64 {
+// eventZxid returns the zxid of an event, which some servers do not send.
+func (l *link) eventZxid(zxid int64) int64 {
 	if l.name%2 == 0 {
 		return -1
 	}
 	return zxid
 }
 
-// deliver brings the next piece of news to the client.
+// deliver delivers the next answer or event to the client.
 func (l *link) deliver(now time.Duration) {
 	n := l.out[0]
 	l.out = l.out[1:]
-	if n.reply == nil { // its zxid is not taken as seen, as others of its kind may not have come yet
+	if n.reply == nil { // other events of the same zxid may follow
 		prefix := "d"
 		if n.kind == Children {
 			prefix = "c"
@@ -353,7 +353,7 @@ func (l *link) deliver(now time.Duration) {
 		if n.kind == Deleted {
 			delete(l.known, "c"+n.path)
 		}
-		l.core.Event(now, n.kind, n.path, l.told(n.zxid))
+		l.core.Event(now, n.kind, n.path, l.eventZxid(n.zxid))
 		return
 	}
 	if n.req.Watch && n.reply.Code == OK {
@@ -368,5 +368,5 @@ func (l *link) deliver(now time.Duration) {
 	l.core.Reply(now, *n.reply)
 }
 
-// isRecord reports whether a path is a lock-delay record's.
+// isRecord reports whether p is a record of a lock delay.
 func isRecord(p string) bool { return strings.HasSuffix(parentOf(p), Held("")) }

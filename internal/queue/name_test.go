@@ -111,7 +111,7 @@ func TestPrefixParses(t *testing.T) {
 	}
 }
 
-// TestIsRecord: a record has an entry's name without the number, and nothing else is one.
+// TestIsRecord checks that a record has the name of an entry without the sequence number.
 func TestIsRecord(t *testing.T) {
 	for name, want := range map[string]bool{
 		"_c_" + id36 + "-lock-":               true,
@@ -147,9 +147,9 @@ func FuzzParseName(f *testing.F) {
 	})
 }
 
-// TestSortIsTheSameForAll: whatever order a listing comes in, everybody sees the
-// same queue, and exactly one exclusive entry, or the readers at the head, hold.
-func TestSortIsTheSameForAll(t *testing.T) {
+// TestSortIgnoresOrderOfListing checks that the order of a listing does not change the queue, and
+// that exactly one exclusive entry, or the readers at the head, hold.
+func TestSortIgnoresOrderOfListing(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	marks := []string{markLock, markRead, markWrite, kazooLock, kazooRead}
 	for range 500 {

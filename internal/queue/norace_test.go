@@ -2,4 +2,4 @@
 
 package queue
 
-const histories = 400
+const randomRuns = 400

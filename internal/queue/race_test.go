@@ -2,6 +2,6 @@
 
 package queue
 
-// histories is how many random ensembles a rule is held against. The race
-// detector makes them some ten times slower and has one goroutine to look at.
-const histories = 80
+// randomRuns is the number of random ensembles for a rule. With the race detector, they are ten
+// times slower, and there is only one goroutine to check.
+const randomRuns = 80

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// What was decided on in one session must not be done in the next, which a
-// goroutine that stood still may come upon: requests say for which they are.
-func TestRequestsSayForWhichSession(t *testing.T) {
+// TestRequestsNameTheirSession checks the session of each request. A goroutine that was delayed
+// must not send a request of one session in the next one.
+func TestRequestsNameTheirSession(t *testing.T) {
 	var guids byte
 	c := New(Config{GUID: func() (g [16]byte) { guids++; g[0] = guids; return g }, Jitter: func() float64 { return 0 }})
 	asked := func(want int64) {
 		t.Helper()
 		requests, _ := c.Take(nil, nil)
 		if len(requests) == 0 {
-			t.Fatal("nothing was asked for")
+			t.Fatal("no request")
 		}
 		for _, r := range requests {
 			if r.Session != want {

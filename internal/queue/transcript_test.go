@@ -16,9 +16,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the outputs in testdata, for review")
 
-// TestTranscripts runs the scenarios in testdata. Each line that begins with a
-// time is an input; the indented lines below it are what the core put out. GUIDs
-// are shortened to a number: _c_1-lock-0000000000.
+// TestTranscripts runs the scenarios in testdata. Each line that begins with a time is an input.
+// The indented lines below it are the outputs of the core. GUIDs are shortened to a number:
+// _c_1-lock-0000000000.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) < 15 {
@@ -30,7 +30,7 @@ func TestTranscripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := play(t, string(b))
+			got := runTranscript(t, string(b))
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -42,20 +42,20 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// player holds a core that a transcript drives.
-type player struct {
+// transcript drives a core.
+type transcript struct {
 	t    *testing.T
 	core *Core
 	now  time.Duration
 	conn uint64
-	// proofs shows the heartbeat's syncs and pings as well, which have no numbers else.
+	// proofs shows and numbers the syncs and pings of heartbeats too.
 	proofs bool
-	ids    []uint64 // of the requests that were shown
+	ids    []uint64 // of the shown requests
 }
 
-func play(t *testing.T, script string) string {
+func runTranscript(t *testing.T, script string) string {
 	var guids byte
-	p := &player{t: t, core: New(Config{
+	p := &transcript{t: t, core: New(Config{
 		OwnSession: true,
 		Ours:       func(data []byte) bool { return len(data) > 0 && data[0] == '{' },
 		GUID:       func() (g [16]byte) { guids++; g[15] = guids; return g },
@@ -72,7 +72,7 @@ func play(t *testing.T, script string) string {
 			continue
 		}
 		for _, o := range p.input(strings.Fields(line)) {
-			out.WriteString("  " + short(o) + "\n")
+			out.WriteString("  " + shorten(o) + "\n")
 		}
 	}
 	return out.String()
@@ -81,7 +81,7 @@ func play(t *testing.T, script string) string {
 var guid = regexp.MustCompile(`_c_00000000-0000-0000-0000-0000000000([0-9a-f]{2})`)
 var mark = regexp.MustCompile(markPrefix + `000000000000000000000000000000([0-9a-f]{2})-`)
 
-func short(s string) string {
+func shorten(s string) string {
 	s = mark.ReplaceAllStringFunc(s, func(g string) string {
 		n, _ := strconv.ParseInt(g[len(g)-3:len(g)-1], 16, 64)
 		return fmt.Sprintf("mark-%d-", n)
@@ -96,7 +96,7 @@ var shortGUID = regexp.MustCompile(`_c_([0-9]+)-`)
 
 var shortMark = regexp.MustCompile(`mark-([0-9]+)-`)
 
-func long(s string) string {
+func expand(s string) string {
 	s = shortMark.ReplaceAllStringFunc(s, func(g string) string {
 		n, _ := strconv.Atoi(strings.Trim(g, "mark-"))
 		return fmt.Sprintf(markPrefix+"%032x-", n)
@@ -107,7 +107,7 @@ func long(s string) string {
 	})
 }
 
-func (p *player) input(words []string) []string {
+func (p *transcript) input(words []string) []string {
 	at, err := time.ParseDuration(words[0])
 	if err != nil {
 		p.t.Fatal(err)
@@ -117,7 +117,7 @@ func (p *player) input(words []string) []string {
 	values := map[string]string{}
 	for _, a := range args {
 		if k, v, ok := strings.Cut(a, "="); ok {
-			values[k] = long(v)
+			values[k] = expand(v)
 		}
 	}
 	var extra []string
@@ -165,11 +165,11 @@ func (p *player) input(words []string) []string {
 	case "reply":
 		p.reply(args, values)
 	case "deleted":
-		p.core.Event(p.now, Deleted, long(args[0]), p.number(values["zxid"]))
+		p.core.Event(p.now, Deleted, expand(args[0]), p.number(values["zxid"]))
 	case "created":
-		p.core.Event(p.now, Created, long(args[0]), p.number(values["zxid"]))
+		p.core.Event(p.now, Created, expand(args[0]), p.number(values["zxid"]))
 	case "changed":
-		p.core.Event(p.now, Changed, long(args[0]), p.number(values["zxid"]))
+		p.core.Event(p.now, Changed, expand(args[0]), p.number(values["zxid"]))
 	case "drained":
 		p.core.Drained(p.now)
 	case "tick":
@@ -195,8 +195,7 @@ func (p *player) input(words []string) []string {
 	return extra
 }
 
-// spec reads what an acquire asks for: a path is a mutex, and words change what
-// follows.
+// spec parses the arguments of an acquire. A path adds a mutex, and a word changes the next path.
 func spec(t *testing.T, try bool, args []string) Spec {
 	s := Spec{Try: try, Data: []byte(`{"me":1}`), TellAfter: 100 * time.Millisecond}
 	m := Member{}
@@ -244,7 +243,7 @@ func spec(t *testing.T, try bool, args []string) Spec {
 	return s
 }
 
-func (p *player) session(verb string, values map[string]string) {
+func (p *transcript) session(verb string, values map[string]string) {
 	s := SessionChange{State: map[string]SessionState{
 		"connected": Connected, "disconnected": Disconnected, "expired": Expired, "closed": Closed}[verb]}
 	if s.State == Connected {
@@ -268,7 +267,7 @@ func (p *player) session(verb string, values map[string]string) {
 	p.core.Session(p.now, s)
 }
 
-func (p *player) reply(args []string, values map[string]string) {
+func (p *transcript) reply(args []string, values map[string]string) {
 	codes := map[string]Code{"ok": OK, "nonode": NoNode, "exists": NodeExists, "version": BadVersion, "unimplemented": Unimplemented,
 		"notapplied": NotApplied, "undone": Undone, "unknown": Unknown, "over": SessionOver, "refused": Refused}
 	code, ok := codes[args[1]]
@@ -301,7 +300,7 @@ func (p *player) reply(args []string, values map[string]string) {
 	p.core.Reply(p.now, r)
 }
 
-func (p *player) state() []string {
+func (p *transcript) state() []string {
 	out := []string{fmt.Sprintf("idle %v", p.core.Idle())}
 	if at, ok := p.core.Deadline(); ok {
 		out = append(out, fmt.Sprintf("deadline %v", at))
@@ -312,17 +311,17 @@ func (p *player) state() []string {
 	return out
 }
 
-func (p *player) id(s string) ID { return ID(p.number(s)) }
+func (p *transcript) id(s string) ID { return ID(p.number(s)) }
 
 // requested returns the ID of the request that was shown with this number.
-func (p *player) requested(n int64) uint64 {
+func (p *transcript) requested(n int64) uint64 {
 	if n < 1 || n > int64(len(p.ids)) {
-		return 1 << 62 // of a request that was never made
+		return 1 << 62 // an unknown request
 	}
 	return p.ids[n-1]
 }
 
-func (p *player) number(s string) int64 {
+func (p *transcript) number(s string) int64 {
 	if s == "" {
 		return 0
 	}

@@ -108,7 +108,7 @@ type history struct {
 	undone int
 }
 
-// record checks one answer, which must be consistent with the earlier ones.
+// enter checks one answer, which must be consistent with the earlier ones.
 func (b *history) enter(call *Call) {
 	b.t.Helper()
 	res, o := &call.Result, &call.Op

@@ -371,7 +371,7 @@ func TestUnknownOutcomeOfBatchIsUnknownForEachCall(t *testing.T) {
 	}
 }
 
-func TestWindow(t *testing.T) {
+func TestBatchWindowLimitsUnansweredCalls(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.BatchWindow = 2 })
 	r.connect(7)
 	for _, l := range []string{"/a", "/b"} {

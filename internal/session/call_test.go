@@ -138,7 +138,7 @@ func TestNoRequestRunsInALaterSession(t *testing.T) {
 	}
 }
 
-func TestWithdraw(t *testing.T) {
+func TestOnlyUnsentCallsAreWithdrawn(t *testing.T) {
 	r := newRig(t, nil)
 	a, b, c := r.submit(getA), r.submit(syncA), r.submit(getA)
 	if !r.core.Withdraw(b) || r.core.Withdraw(b) {

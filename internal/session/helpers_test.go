@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// rig drives a core by hand and plays the server.
+// rig drives a core, and answers its requests like a server.
 type rig struct {
 	t       *testing.T
 	core    *Core

@@ -10,16 +10,16 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// closeBehind connects, submits operations that the server does not answer, and lets the
-// server close the connection. It checks that the core asks nothing first.
-func (r *rig) closeBehind(ops ...Op) {
+// closeAfter connects and submits operations that the server does not answer. Then the server
+// closes the connection. It checks that the core has asked nothing before.
+func (r *rig) closeAfter(ops ...Op) {
 	r.t.Helper()
 	r.wantOps(r.connect(7))
-	r.endBehind(io.EOF, ops...)
+	r.endAfter(io.EOF, ops...)
 }
 
-// endBehind ends the connection behind operations that were sent.
-func (r *rig) endBehind(err error, ops ...Op) {
+// endAfter ends the connection after operations that were sent.
+func (r *rig) endAfter(err error, ops ...Op) {
 	r.t.Helper()
 	var codes []wire.OpCode
 	for _, op := range ops {
@@ -35,7 +35,7 @@ func (r *rig) ask() sentFrame {
 	r.t.Helper()
 	for i := range maxEndings {
 		r.wantOps(r.connect(7))
-		r.endBehind([]error{io.EOF, syscall.ECONNRESET}[i%2], createSeq)
+		r.endAfter([]error{io.EOF, syscall.ECONNRESET}[i%2], createSeq)
 	}
 	sent := r.connect(7)
 	r.wantOps(sent, wire.OpCreateContainer)
@@ -77,7 +77,7 @@ func TestOldLeaderKeepsPersistentWatches(t *testing.T) {
 	r.connect(7)
 	r.submit(addRecursive)
 	r.reply(r.requests()[0].Xid, 5, 0, &wire.ErrorResponse{})
-	r.endBehind(io.EOF, createSeq)
+	r.endAfter(io.EOF, createSeq)
 	for _, ops := range [][]wire.OpCode{{wire.OpSetWatches2}, {wire.OpSetWatches2, wire.OpCreateContainer}, {wire.OpSetWatches2}} {
 		sent := r.connect(7)
 		r.wantOps(sent, ops...)
@@ -116,7 +116,7 @@ func TestCallsWaitForAnswerAboutLeader(t *testing.T) {
 	}
 	// The answer disproves what suggested the question.
 	r.core.Lost(r.gen, io.EOF, r.now)
-	r.closeBehind(getA)
+	r.closeAfter(getA)
 }
 
 // A server that closes connections for another reason, such as a request that is too large
@@ -134,8 +134,8 @@ func TestLeaderThatAnswersStaysNew(t *testing.T) {
 
 func TestEndingsThatSayNothingAboutLeader(t *testing.T) {
 	for name, end := range map[string]func(r *rig){
-		"network error":    func(r *rig) { r.endBehind(syscall.ETIMEDOUT, createSeq) },
-		"truncated answer": func(r *rig) { r.endBehind(io.ErrUnexpectedEOF, createSeq) },
+		"network error":    func(r *rig) { r.endAfter(syscall.ETIMEDOUT, createSeq) },
+		"truncated answer": func(r *rig) { r.endAfter(io.ErrUnexpectedEOF, createSeq) },
 		"silence": func(r *rig) {
 			r.submit(createSeq)
 			r.requests()
@@ -150,12 +150,12 @@ func TestEndingsThatSayNothingAboutLeader(t *testing.T) {
 			r.requests()
 			r.frame(nil)
 		},
-		"reads":        func(r *rig) { r.endBehind(io.EOF, addRecursive, Op{Code: wire.OpRemoveWatches, Path: "/l"}) },
-		"older writes": func(r *rig) { r.endBehind(io.EOF, syncA, Op{Code: wire.OpDelete, Path: "/a"}) },
+		"reads":        func(r *rig) { r.endAfter(io.EOF, addRecursive, Op{Code: wire.OpRemoveWatches, Path: "/l"}) },
+		"older writes": func(r *rig) { r.endAfter(io.EOF, syncA, Op{Code: wire.OpDelete, Path: "/a"}) },
 		"answered write": func(r *rig) {
 			r.submit(containerL)
 			r.reply(r.requests()[0].Xid, 5, wire.ErrNodeExists, nil)
-			r.endBehind(io.EOF, createSeq)
+			r.endAfter(io.EOF, createSeq)
 		},
 	} {
 		r := newRig(t, nil)
@@ -238,7 +238,7 @@ func TestOldServerAnswersQuestionAboutLeader(t *testing.T) {
 func TestReadOnlyServerIsNotAskedAboutLeader(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.ReadOnly = true })
 	for range maxEndings {
-		r.closeBehind(createSeq)
+		r.closeAfter(createSeq)
 	}
 	r.dial()
 	w := r.welcome(7)

@@ -175,8 +175,7 @@ func TestNewRequestsWaitUntilEveryOldServerIsUpgraded(t *testing.T) {
 	}
 }
 
-// Servers before 3.6 cannot set a persistent watch again. Its users must learn that it is
-// gone.
+// Servers before 3.6 cannot set a persistent watch again. Its users must learn that it has ended.
 func TestPersistentWatchEndsOnOldServer(t *testing.T) {
 	r := newRig(t, nil)
 	r.connect(7)

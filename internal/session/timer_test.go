@@ -8,7 +8,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// pass advances the time, and ticks as a driver does.
+// pass advances the time, and calls Tick as a driver does.
 func (r *rig) pass(d time.Duration) {
 	r.t.Helper()
 	end := r.now + d
@@ -39,7 +39,7 @@ func TestPingAfterThirdOfSessionTimeout(t *testing.T) {
 	}
 	r.reply(wire.XidPing, 0, 0, nil)
 	r.pass(time.Second)
-	r.submit(getA) // activity moves the ping
+	r.submit(getA) // activity postpones the ping
 	r.requests()
 	r.reply(1, 1, wire.ErrNoNode, nil)
 	r.pass(2*time.Second - 1)

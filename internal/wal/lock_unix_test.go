@@ -53,7 +53,8 @@ func TestRefusedOpenLeavesLockFileUnlocked(t *testing.T) {
 }
 
 // TestOSDirectoryLockedByAnotherUser: every user who may read the directory can lock it. A server
-// starts if its lock file is the one that the last server locked, because then no server runs.
+// starts if its lock file is the one that the last server locked, because then no server is
+// running.
 func TestOSDirectoryLockedByAnotherUser(t *testing.T) {
 	refused := func(path, when string) {
 		t.Helper()

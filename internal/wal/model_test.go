@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/zklock/internal/wal/memfs"
 )
 
-// model runs a log through lifetimes that end in crashes, and knows which records
-// must survive and which may.
+// model runs a log through lifetimes that end in crashes. It knows which records must survive,
+// and which may.
 type model struct {
 	t      *testing.T
 	seed   uint64
@@ -109,8 +109,8 @@ func (m *model) broken(err error) bool {
 	return false
 }
 
-// life opens the log, uses it, and ends it in a random way.
-func (m *model) life() {
+// lifetime opens the log, uses it, and ends it in a random way.
+func (m *model) lifetime() {
 	l := m.recover()
 	if m.rand.IntN(3) == 0 {
 		m.faults++
@@ -158,8 +158,8 @@ func (m *model) life() {
 	}
 }
 
-// TestModel runs many logs through crashes, disk failures, and restarts.
-func TestModel(t *testing.T) {
+// TestRandomCrashes runs many logs through crashes, disk failures, and restarts.
+func TestRandomCrashes(t *testing.T) {
 	seeds := uint64(1500)
 	if testing.Short() || raced {
 		seeds = 150
@@ -168,7 +168,7 @@ func TestModel(t *testing.T) {
 	for seed := range seeds {
 		m := newModel(t, seed)
 		for range 8 {
-			m.life()
+			m.lifetime()
 		}
 		m.recover()
 		total.crashes += m.crashes
@@ -184,12 +184,12 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestModelReplays checks that a seed gives the same disk each time.
-func TestModelReplays(t *testing.T) {
+// TestRandomCrashesReplay checks that a seed gives the same disk each time.
+func TestRandomCrashesReplay(t *testing.T) {
 	run := func() (names []string, ops int) {
 		m := newModel(t, 77)
 		for range 8 {
-			m.life()
+			m.lifetime()
 		}
 		names, err := m.fs.ReadDir(dir)
 		if err != nil {

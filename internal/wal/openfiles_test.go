@@ -10,47 +10,47 @@ import (
 	"github.com/zklock/zklock/internal/wal/memfs"
 )
 
-// unsharing is a file system on which an open file cannot be renamed, removed, or
+// windowsFS is a file system on which an open file cannot be renamed, removed, or
 // replaced, as on Windows for files opened by package os.
-type unsharing struct {
+type windowsFS struct {
 	*memfs.FS
 	mu   sync.Mutex
 	open map[string]int
 }
 
-// unshared is a file of it.
-type unshared struct {
+// windowsFile is an open file of a windowsFS.
+type windowsFile struct {
 	wal.File
-	fs   *unsharing
+	fs   *windowsFS
 	name string
 }
 
-func (u *unsharing) hold(f wal.File, name string, err error) (wal.File, error) {
+func (u *windowsFS) hold(f wal.File, name string, err error) (wal.File, error) {
 	if err != nil {
 		return nil, err
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.open[name]++
-	return unshared{f, u, name}, nil
+	return windowsFile{f, u, name}, nil
 }
 
-func (u *unsharing) Create(name string) (wal.File, error) {
+func (u *windowsFS) Create(name string) (wal.File, error) {
 	f, err := u.FS.Create(name)
 	return u.hold(f, name, err)
 }
 
-func (u *unsharing) Open(name string) (wal.File, error) {
+func (u *windowsFS) Open(name string) (wal.File, error) {
 	f, err := u.FS.Open(name)
 	return u.hold(f, name, err)
 }
 
-func (u *unsharing) OpenWrite(name string) (wal.File, error) {
+func (u *windowsFS) OpenWrite(name string) (wal.File, error) {
 	f, err := u.FS.OpenWrite(name)
 	return u.hold(f, name, err)
 }
 
-func (f unshared) Close() error {
+func (f windowsFile) Close() error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
 	f.fs.open[f.name]--
@@ -58,7 +58,7 @@ func (f unshared) Close() error {
 }
 
 // free returns an error if a file of this name is open.
-func (u *unsharing) free(op string, names ...string) error {
+func (u *windowsFS) free(op string, names ...string) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, name := range names {
@@ -69,14 +69,14 @@ func (u *unsharing) free(op string, names ...string) error {
 	return nil
 }
 
-func (u *unsharing) Rename(oldname, newname string) error {
+func (u *windowsFS) Rename(oldname, newname string) error {
 	if err := u.free("rename", oldname, newname); err != nil {
 		return err
 	}
 	return u.FS.Rename(oldname, newname)
 }
 
-func (u *unsharing) Remove(name string) error {
+func (u *windowsFS) Remove(name string) error {
 	if err := u.free("remove", name); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (u *unsharing) Remove(name string) error {
 // TestOpenFilesAreNotRenamed runs a log through many segments and snapshots, and
 // opens it again.
 func TestOpenFilesAreNotRenamed(t *testing.T) {
-	u := &unsharing{FS: memfs.New(seeded(9)), open: make(map[string]int)}
+	u := &windowsFS{FS: memfs.New(seeded(9)), open: make(map[string]int)}
 	for life := range 3 {
 		l, _, s := mustOpen(t, u, smallOptions(9))
 		for i := range 40 {

@@ -26,8 +26,8 @@ func openOS(t testing.TB, path string, opts wal.Options) (*wal.Log, *wal.Recover
 	return l, rec, s
 }
 
-// TestOS runs segments, snapshots and restarts on a real disk.
-func TestOS(t *testing.T) {
+// TestLogOnRealDisk runs segments, snapshots and restarts on a real disk.
+func TestLogOnRealDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "data")
 	opts := wal.Options{SegmentSize: 4096, Preallocate: 1024}
 	var want state
@@ -56,8 +56,8 @@ func TestOS(t *testing.T) {
 	}
 }
 
-// TestOSTorn tears the end of a real file.
-func TestOSTorn(t *testing.T) {
+// TestTornEndOfRealFile tears the end of a real file.
+func TestTornEndOfRealFile(t *testing.T) {
 	path := t.TempDir()
 	l, _, s := openOS(t, path, wal.Options{Preallocate: -1})
 	appendAll(t, l, &s, "one")
@@ -81,8 +81,8 @@ func TestOSTorn(t *testing.T) {
 	}
 }
 
-// TestOSLocked opens a real directory twice.
-func TestOSLocked(t *testing.T) {
+// TestRealDirectoryIsLocked opens a real directory twice.
+func TestRealDirectoryIsLocked(t *testing.T) {
 	path := t.TempDir()
 	l, _, _ := openOS(t, path, wal.Options{})
 	_, _, err := wal.Open(wal.OS{}, path, wal.Options{})

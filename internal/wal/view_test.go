@@ -14,9 +14,9 @@ import (
 	"github.com/zklock/zklock/internal/wal/memfs"
 )
 
-// TestView reads the log up to every record while it is written, with snapshots
+// TestViewAtEveryRecord reads the log up to every record while it is written, with snapshots
 // before and after it.
-func TestView(t *testing.T) {
+func TestViewAtEveryRecord(t *testing.T) {
 	opts := smallOptions(31)
 	opts.KeepSnapshots = 9
 	_, l, states := newMem(t, 31, opts, 20, 6)

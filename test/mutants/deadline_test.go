@@ -193,7 +193,7 @@ func deadlineMutants() []Mutant {
 		return 0
 	}`},
 			},
-			Suite: bubble, Test: "TestSuspend",
+			Suite: bubble, Test: "TestSuspendEndsHold",
 			Says: `after a suspend: <nil>`,
 		},
 		{
@@ -204,7 +204,7 @@ func deadlineMutants() []Mutant {
 					Before: `func now() time.Duration { return boottime.Now() }`,
 					After:  `func now() time.Duration { return boottime.Recent() }`},
 			},
-			Suite: bubble, Test: "TestSuspend",
+			Suite: bubble, Test: "TestSuspendEndsHold",
 			Says: `after a suspend: <nil>`,
 		},
 		{
@@ -241,7 +241,7 @@ func deadlineMutants() []Mutant {
 					Before: `if d, proven := c.deadline.At(); proven {`,
 					After:  `if d, proven := c.deadline.At(); proven && false {`},
 			},
-			Suite: property, Test: "TestStorms",
+			Suite: property, Test: "TestRandomHistories",
 			Says: heldWithout,
 		},
 		{
@@ -254,7 +254,7 @@ func deadlineMutants() []Mutant {
 `,
 					After: ""},
 			},
-			Suite: bubble, Test: "TestSuspend",
+			Suite: bubble, Test: "TestSuspendEndsHold",
 			Says: `after a suspend: <nil>, 0s left`,
 		},
 	}

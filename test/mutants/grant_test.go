@@ -66,7 +66,7 @@ func grantMutants() []Mutant {
 					After: `	if kind == Changed {
 		delete`},
 			},
-			Suite: property, Test: "TestSoleUse",
+			Suite: property, Test: "TestRandomHistoriesOfSoleUse",
 			Says: `was granted, and .* is ahead|hold /q/a`,
 		},
 		{
@@ -159,7 +159,7 @@ func grantMutants() []Mutant {
 		case true:
 		case r.Failed < 0 || r.Failed >= len(nodes): // no entry's fault: the next one will tell`},
 			},
-			Suite: bubble, Test: "TestManyLocks",
+			Suite: bubble, Test: "TestOneHeartbeatCoversAllEntries",
 			Says: `hold \d+: <nil>`,
 		},
 		{
@@ -325,7 +325,7 @@ func grantMutants() []Mutant {
 					Before: `	if p.clearance != clearedAlone || !p.waited || p.kind() != Exclusive ||`,
 					After:  `	if !p.waited || p.role == leases ||`},
 			},
-			Suite: property, Test: "TestMarkStorm",
+			Suite: property, Test: "TestRandomHistoriesWithMarks",
 			Says: `hold /q/a`,
 		},
 		{

@@ -39,7 +39,7 @@ var (
 	tree        = Suite{Module: ".", Package: "./internal/tree"}
 	client      = Suite{Module: ".", Package: "./zk"}
 	conformance = Suite{Module: "test", Package: "./locktest"}
-	property    = Suite{Module: ".", Package: "./internal/queue", Args: []string{"-storms=240"}}
+	property    = Suite{Module: ".", Package: "./internal/queue", Args: []string{"-histories=240"}}
 	simulation  = Suite{Module: "test", Package: "./sim", Args: []string{"-histories=40"}}
 	bubble      = Suite{Module: ".", Package: "."}
 	kerberos    = Suite{Module: "zkkerberos", Package: "."}

@@ -184,7 +184,7 @@ func severalMutants() []Mutant {
 					After: `	size    []byte
 	agreed  bool // it was`},
 			},
-			Suite: property, Test: "TestSizeStorm",
+			Suite: property, Test: "TestRandomHistoriesWithResizes",
 			Says: `always more leases than the size`,
 		},
 		{

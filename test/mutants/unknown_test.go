@@ -120,7 +120,7 @@ func unknownMutants() []Mutant {
 					Before: `if n.state == alive && n.named == byData {`,
 					After:  `if false {`},
 			},
-			Suite: property, Test: "TestStorms",
+			Suite: property, Test: "TestRandomHistories",
 			Says: heldWithout,
 		},
 		{
@@ -188,7 +188,7 @@ func unknownMutants() []Mutant {
 					Before: `return r.Owner == n.session && carries(r.Data, n.id)`,
 					After:  `return r.Owner == n.session`},
 			},
-			Suite: property, Test: "TestStorms",
+			Suite: property, Test: "TestRandomHistories",
 			Says: `hold /q/n/lock|` + heldWithout + `|` + notSettled,
 		},
 		{

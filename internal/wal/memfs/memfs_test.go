@@ -68,8 +68,8 @@ func outcomes(t *testing.T, do func(*memfs.FS), name string) map[string]int {
 	return count
 }
 
-// TestCrash checks what may and may not be there after a crash.
-func TestCrash(t *testing.T) {
+// TestFilesAfterCrash checks what may and may not be there after a crash.
+func TestFilesAfterCrash(t *testing.T) {
 	one, two := strings.Repeat("1", 512), strings.Repeat("2", 512)
 	cases := []struct {
 		name string
@@ -181,8 +181,8 @@ func TestRestartKeepsUnsyncedData(t *testing.T) {
 	}
 }
 
-// TestReads reads various lengths and offsets.
-func TestReads(t *testing.T) {
+// TestReadAtAnyOffset reads various lengths and offsets.
+func TestReadAtAnyOffset(t *testing.T) {
 	m := newFS(t, 1)
 	f := put(t, m, "/d/a", []byte("hello"), 0)
 	b := make([]byte, 4)
@@ -215,8 +215,8 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestNames uses missing files.
-func TestNames(t *testing.T) {
+// TestMissingFilesFail uses missing files.
+func TestMissingFilesFail(t *testing.T) {
 	m := newFS(t, 1)
 	_, oerr := m.Open("/d/a")
 	_, cerr := m.Create("/e/a")
@@ -233,8 +233,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestLimit: writes are short when the disk is full, until space is freed.
-func TestLimit(t *testing.T) {
+// TestWritesAreShortOnFullDisk: writes are short when the disk is full, until space is freed.
+func TestWritesAreShortOnFullDisk(t *testing.T) {
 	m := newFS(t, 1)
 	m.SetLimit(1024)
 	f := put(t, m, "/d/a", []byte("x"), 0)
@@ -253,8 +253,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestFaults has short writes, counted operations, and damage.
-func TestFaults(t *testing.T) {
+// TestInjectedFaults has short writes, counted operations, and damage.
+func TestInjectedFaults(t *testing.T) {
 	m := newFS(t, 1)
 	f := put(t, m, "/d/a", []byte("x"), 2)
 	if m.Syncs() != 2 || m.Ops() != 6 {

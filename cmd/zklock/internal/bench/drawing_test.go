@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestDrawingIntoAPipe checks that a file that is not regular is written to and not
+// TestDrawingToPipe checks that a file that is not regular is written to and not
 // replaced.
-func TestDrawingIntoAPipe(t *testing.T) {
+func TestDrawingToPipe(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(name, 0o600); err != nil {
 		t.Fatal(err)
@@ -45,9 +45,9 @@ func TestDrawingIntoAPipe(t *testing.T) {
 	}
 }
 
-// TestDrawingThroughALinkOfAnotherUser checks that another user's link cannot make the
+// TestDrawingReplacesNoFileByLinkOfAnotherUser checks that another user's link cannot make the
 // command replace a file.
-func TestDrawingThroughALinkOfAnotherUser(t *testing.T) {
+func TestDrawingReplacesNoFileByLinkOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to make a link another user's")
 	}
@@ -68,9 +68,9 @@ func TestDrawingThroughALinkOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestDrawingThroughALink checks that a symbolic link is kept and the file that it points
+// TestDrawingKeepsLink checks that a symbolic link is kept and the file that it points
 // to is replaced.
-func TestDrawingThroughALink(t *testing.T) {
+func TestDrawingKeepsLink(t *testing.T) {
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "file.svg"), filepath.Join(dir, "link.svg")
 	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
@@ -94,8 +94,8 @@ func TestDrawingThroughALink(t *testing.T) {
 	}
 }
 
-// TestDrawingIntoADirectory checks that a directory is refused before the run.
-func TestDrawingIntoADirectory(t *testing.T) {
+// TestDrawingToDirectoryIsRefused checks that a directory is refused before the run.
+func TestDrawingToDirectoryIsRefused(t *testing.T) {
 	if _, err := newDrawing(t.TempDir()); err == nil {
 		t.Error("a directory is taken for a picture")
 	}

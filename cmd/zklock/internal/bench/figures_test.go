@@ -12,8 +12,8 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// bed starts a server on which a message takes ten milliseconds each way.
-func bed(t *testing.T) (*zktest.Server, FiguresConfig) {
+// startSlowServer starts a server on which a message takes ten milliseconds each way.
+func startSlowServer(t *testing.T) (*zktest.Server, FiguresConfig) {
 	srv := zktest.Start(t)
 	srv.Delay(10 * time.Millisecond)
 	return srv, FiguresConfig{
@@ -25,10 +25,10 @@ func bed(t *testing.T) (*zktest.Server, FiguresConfig) {
 	}
 }
 
-// TestRun checks that each row has the expected round trips, and that no znode is left.
-func TestRun(t *testing.T) {
+// TestFiguresTakeExpectedRoundTrips also checks that no znode is left.
+func TestFiguresTakeExpectedRoundTrips(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, cfg := bed(t)
+		srv, cfg := startSlowServer(t)
 		var told []string
 		cfg.Progress = func(name string) { told = append(told, name) }
 		rows, err := MeasureFigures(t.Context(), cfg)
@@ -42,7 +42,7 @@ func TestRun(t *testing.T) {
 			names = append(names, r.Name)
 			most := want[r.Name] + trip/4
 			if r.Name == Handover {
-				most += trip // if the waiter has to confirm its session first
+				most += trip // if the waiter must first confirm its session
 			}
 			if r.P50 < want[r.Name] || r.P50 > most {
 				t.Errorf("%s takes %v, want %v", r.Name, r.P50, want[r.Name])
@@ -61,10 +61,11 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestInterrupted checks that a run whose context ends returns an error and cleans up.
-func TestInterrupted(t *testing.T) {
+// TestCanceledFiguresCleanUp checks that a run whose context ends returns an error and leaves no
+// znode.
+func TestCanceledFiguresCleanUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, cfg := bed(t)
+		srv, cfg := startSlowServer(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 17*time.Second) // during the measurement of locks
 		defer cancel()
 		rows, err := MeasureFigures(ctx, cfg)
@@ -78,9 +79,9 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
-// TestRefused checks that the error reports servers that refuse writes.
-func TestRefused(t *testing.T) {
-	srv, cfg := bed(t)
+// TestFiguresReportRefusedWrites checks the error of servers that refuse writes.
+func TestFiguresReportRefusedWrites(t *testing.T) {
+	srv, cfg := startSlowServer(t)
 	z := srv.Dial(t)
 	if _, err := z.SetACL(t.Context(), "/", []zk.ACL{{Perms: zk.PermRead, Scheme: "world", ID: "anyone"}}, -1); err != nil {
 		t.Fatal(err)

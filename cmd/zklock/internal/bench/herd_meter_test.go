@@ -103,8 +103,8 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// TestMeterTakesAnything checks that invalid frames are passed on and not counted.
-func TestMeterTakesAnything(t *testing.T) {
+// TestMeterPassesInvalidFrames checks that invalid frames are passed on and not counted.
+func TestMeterPassesInvalidFrames(t *testing.T) {
 	all := func() int { return 1 << 16 }
 	for name, junk := range map[string][]byte{
 		"nothing":         {},
@@ -120,8 +120,8 @@ func TestMeterTakesAnything(t *testing.T) {
 	}
 }
 
-// TestMeterDialFails checks that the caller gets the dialer's error.
-func TestMeterDialFails(t *testing.T) {
+// TestMeterReturnsDialError checks that the caller gets the dialer's error.
+func TestMeterReturnsDialError(t *testing.T) {
 	broken := errors.New("broken")
 	var m meter
 	if _, err := m.over(func(context.Context, string, string) (net.Conn, error) { return nil, broken })(t.Context(), "tcp", "x"); err != broken {
@@ -129,8 +129,8 @@ func TestMeterDialFails(t *testing.T) {
 	}
 }
 
-// TestMeterDialsByItself checks that a meter without a dialer uses that of net.Dialer.
-func TestMeterDialsByItself(t *testing.T) {
+// TestMeterHasDefaultDialer checks that a meter without a dialer uses that of net.Dialer.
+func TestMeterHasDefaultDialer(t *testing.T) {
 	address := zktest.Start(t).ListenTCP(t)
 	var m meter
 	c, err := m.over(nil)(t.Context(), "tcp", address)
@@ -143,12 +143,12 @@ func TestMeterDialsByItself(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsDoNotCount checks that the heartbeats and pings of idle sessions do not
+// TestMeterIgnoresHeartbeats checks that the heartbeats and pings of idle sessions do not
 // count.
-func TestHeartbeatsDoNotCount(t *testing.T) {
+func TestMeterIgnoresHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		sessions := begin(t, srv, 2)
+		sessions := openSessions(t, srv, 2)
 		for _, s := range sessions {
 			s.members = []contender{joinOurs(mutex)(s.client, "/lock")}
 			s.listen(func(err error) { t.Error(err) })
@@ -167,9 +167,9 @@ func TestHeartbeatsDoNotCount(t *testing.T) {
 	})
 }
 
-// TestFramesDoNotDependOnCuts splits random streams of valid, empty, truncated, and invalid
+// TestMeterIgnoresSizesOfReads splits random streams of valid, empty, truncated, and invalid
 // frames, in one piece and in small pieces.
-func TestFramesDoNotDependOnCuts(t *testing.T) {
+func TestMeterIgnoresSizesOfReads(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	parts := [][]byte{handshake(), wire.AppendRequest(nil, 1, wire.OpExists, &wire.ExistsRequest{Path: "/a"}),
 		{0, 0, 0, 0}, {0, 0, 0, 2, 1, 2}, {0, 0, 0, 13}, {0}, {0xff, 0xff, 0xff, 0xff}, {0x7f, 0xff, 0xff, 0xff, 1}}

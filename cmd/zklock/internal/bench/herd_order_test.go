@@ -10,14 +10,14 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// inTrial begins a trial with a session for each contender.
-func inTrial(t *testing.T, recipe Recipe, contenders int) (*trial, *entrant) {
+// startTrial starts a trial with a session for each contender.
+func startTrial(t *testing.T, recipe Recipe, contenders int) (*trial, *entrant) {
 	t.Helper()
 	srv := zktest.Start(t)
 	if _, _, err := srv.Dial(t).Create(t.Context(), "/lock", nil, nil, zk.ModePersistent); err != nil {
 		t.Fatal(err)
 	}
-	tr := newTrial(recipe, "/lock", begin(t, srv, contenders), contenders)
+	tr := newTrial(recipe, "/lock", openSessions(t, srv, contenders), contenders)
 	first, err := tr.begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -25,12 +25,12 @@ func inTrial(t *testing.T, recipe Recipe, contenders int) (*trial, *entrant) {
 	return tr, first
 }
 
-// TestOrder checks that a queue grants in order of arrival, and that with one znode each
-// winner was waiting.
-func TestOrder(t *testing.T) {
+// TestQueuesGrantInOrder checks that a queue grants in order of arrival, and that with one znode
+// each winner was a waiter.
+func TestQueuesGrantInOrder(t *testing.T) {
 	const contenders = 5
 	for _, recipe := range Recipes() {
-		tr, holder := inTrial(t, recipe, contenders)
+		tr, holder := startTrial(t, recipe, contenders)
 		if holder != tr.entrants[0] {
 			t.Errorf("%s: the first to come does not hold", recipe.Name)
 		}
@@ -63,7 +63,7 @@ func TestReadersAndWritersTakeTurns(t *testing.T) {
 			continue
 		}
 		for _, contenders := range []int{2, 4, 5} {
-			tr, holder := inTrial(t, recipe, contenders)
+			tr, holder := startTrial(t, recipe, contenders)
 			var row Row
 			for i := range 3 * contenders {
 				write := holder.write
@@ -86,11 +86,11 @@ func TestReadersAndWritersTakeTurns(t *testing.T) {
 	}
 }
 
-// TestOwnIsApart checks that events of the session that acts do not count as notifications
-// of other sessions.
-func TestOwnIsApart(t *testing.T) {
+// TestOwnEventsAreNotNotifications checks that events of the session that acts do not count as
+// notifications of other sessions.
+func TestOwnEventsAreNotNotifications(t *testing.T) {
 	for _, recipe := range Recipes() {
-		tr, holder := inTrial(t, recipe, 4)
+		tr, holder := startTrial(t, recipe, 4)
 		cost, err := tr.measured(t.Context(), tr.sessions[3], func() error {
 			_, _, err := holder.home.client.Exists(t.Context(), "/lock")
 			return err
@@ -118,9 +118,9 @@ func TestOwnIsApart(t *testing.T) {
 	}
 }
 
-// TestBlockerAgainstAModel compares blocker with its definition: sort the entries, and
+// TestBlockerMatchesModel compares blocker with its definition: sort the entries, and
 // search backward from the own entry for one that excludes it.
-func TestBlockerAgainstAModel(t *testing.T) {
+func TestBlockerMatchesModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 11))
 	for range 2000 {
 		var children []string

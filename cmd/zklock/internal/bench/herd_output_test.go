@@ -206,8 +206,8 @@ func TestSVG(t *testing.T) {
 	}
 }
 
-// TestSVGOfLittle checks that any rows result in a valid picture.
-func TestSVGOfLittle(t *testing.T) {
+// TestSVGOfAnyRowsIsValid checks that any rows result in a valid picture.
+func TestSVGOfAnyRowsIsValid(t *testing.T) {
 	one := someRows(10)[:1]
 	none := Row{Recipe: one[0].Recipe, Waiters: 100, Err: errors.New("failed")}
 	silent := Row{Recipe: Recipes()[3], Waiters: 10}
@@ -264,8 +264,8 @@ type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// TestWritersFail checks that an error of the output is returned.
-func TestWritersFail(t *testing.T) {
+// TestOutputErrorsAreReturned checks that an error of the output is returned.
+func TestOutputErrorsAreReturned(t *testing.T) {
 	rows := someRows(1)
 	for name, err := range map[string]error{
 		"table": WriteTable(closed{}, rows), "svg": WriteSVG(closed{}, "", rows),

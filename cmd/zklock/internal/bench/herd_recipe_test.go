@@ -116,8 +116,9 @@ func TestReadersShare(t *testing.T) {
 	}
 }
 
-// TestEntryRemoved checks that a waiter gets an error if another client deletes its entry.
-func TestEntryRemoved(t *testing.T) {
+// TestWaiterFailsIfEntryIsDeleted checks that a waiter gets an error if another client deletes
+// its entry.
+func TestWaiterFailsIfEntryIsDeleted(t *testing.T) {
 	srv := zktest.Start(t)
 	s := &session{client: srv.Dial(t), meter: &meter{}}
 	for _, path := range []string{"/lock"} {
@@ -139,8 +140,8 @@ func TestEntryRemoved(t *testing.T) {
 	}
 }
 
-// TestNoParent checks that a waiter gets the error of the server.
-func TestNoParent(t *testing.T) {
+// TestWaiterFailsWithoutParent checks that a waiter gets the error of the server.
+func TestWaiterFailsWithoutParent(t *testing.T) {
 	c := zktest.Start(t).Dial(t)
 	granted := make(chan error, 1)
 	n := joinNode(c, "/missing")

@@ -108,8 +108,8 @@ func TestBytesGrow(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft checks that a run leaves no znodes and no sessions.
-func TestNothingIsLeft(t *testing.T) {
+// TestHerdLeavesNothing checks that a run leaves no znodes and no sessions.
+func TestHerdLeavesNothing(t *testing.T) {
 	srv := zktest.Start(t)
 	c := srv.Dial(t)
 	before, _, err := c.Children(t.Context(), "/")
@@ -126,9 +126,9 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// TestInterrupted checks that a run whose context ends returns soon, with the rows so far,
-// and leaves nothing.
-func TestInterrupted(t *testing.T) {
+// TestCanceledHerdReturnsRows checks that a run whose context ends returns soon, with the rows so
+// far, and leaves nothing.
+func TestCanceledHerdReturnsRows(t *testing.T) {
 	srv := zktest.Start(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -148,8 +148,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestRootInUse checks that a run does not change znodes that it did not create.
-func TestRootInUse(t *testing.T) {
+// TestHerdKeepsForeignZnodes checks that a run does not change znodes that it did not create.
+func TestHerdKeepsForeignZnodes(t *testing.T) {
 	srv := zktest.Start(t)
 	c := srv.Dial(t)
 	cfg := config(t, srv, []int{1})

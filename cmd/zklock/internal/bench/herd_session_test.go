@@ -14,8 +14,8 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// begin opens n metered sessions that end with the test.
-func begin(t *testing.T, srv *zktest.Server, n int) []*session {
+// openSessions opens n metered sessions, which end with the test.
+func openSessions(t *testing.T, srv *zktest.Server, n int) []*session {
 	t.Helper()
 	sessions, err := dialSessions(t.Context(), &HerdConfig{Servers: srv.Servers(), Options: zk.Options{DialContext: srv.DialContext}}, n)
 	if err != nil || len(sessions) != n {
@@ -28,7 +28,7 @@ func begin(t *testing.T, srv *zktest.Server, n int) []*session {
 // TestSessionsAreMetered checks that each session counts its own traffic without the
 // handshake.
 func TestSessionsAreMetered(t *testing.T) {
-	sessions := begin(t, zktest.Start(t), 3)
+	sessions := openSessions(t, zktest.Start(t), 3)
 	if got := total(sessions); got != (Traffic{}) {
 		t.Errorf("%+v was counted before anything was asked", got)
 	}
@@ -50,7 +50,7 @@ func TestSessionsAreMetered(t *testing.T) {
 // TestEventsAreCountedWhereTheyArrive checks that the session with the watch counts the
 // notification, and that quiet does not return before.
 func TestEventsAreCountedWhereTheyArrive(t *testing.T) {
-	sessions := begin(t, zktest.Start(t), 4)
+	sessions := openSessions(t, zktest.Start(t), 4)
 	const path = "/watched"
 	for _, s := range sessions[:3] {
 		if _, _, _, err := s.client.ExistsW(t.Context(), path); err != nil {
@@ -75,7 +75,7 @@ func TestEventsAreCountedWhereTheyArrive(t *testing.T) {
 func TestQuietWaitsForReactions(t *testing.T) {
 	const chain = 25
 	for round := range 20 {
-		sessions := begin(t, zktest.Start(t), 2)
+		sessions := openSessions(t, zktest.Start(t), 2)
 		c := sessions[0].client
 		if _, _, _, err := c.ExistsW(t.Context(), "/go"); err != nil {
 			t.Fatal(err)
@@ -104,7 +104,7 @@ func TestQuietWaitsForReactions(t *testing.T) {
 func TestQuietEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		sessions := begin(t, srv, 2)
+		sessions := openSessions(t, srv, 2)
 		srv.Blackhole(true)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
@@ -119,11 +119,11 @@ func TestQuietEnds(t *testing.T) {
 	})
 }
 
-// TestListenTellsTheMembers checks that every contender of a session, and no other, gets a
+// TestListenNotifiesContenders checks that every contender of a session, and no other, gets a
 // watch event, and that a lost connection is reported.
-func TestListenTellsTheMembers(t *testing.T) {
+func TestListenNotifiesContenders(t *testing.T) {
 	srv := zktest.Start(t)
-	sessions := begin(t, srv, 2)
+	sessions := openSessions(t, srv, 2)
 	told := make([]atomic.Int64, 4)
 	disturbed := make(chan error, 8)
 	for i, s := range sessions {
@@ -165,9 +165,9 @@ func (l *listener) event(zk.Event) { l.told.Add(1) }
 func (l *listener) stop()          {}
 func (l *listener) close()         {}
 
-// TestDialSessionsGivesWhatItHas checks that dialSessions returns the opened sessions with
+// TestDialSessionsReturnsOpenedSessions checks that dialSessions returns the opened sessions with
 // the error, which has their number.
-func TestDialSessionsGivesWhatItHas(t *testing.T) {
+func TestDialSessionsReturnsOpenedSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		var dials atomic.Int64

@@ -11,33 +11,33 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// odd is a contender that breaks the rules.
-type odd struct {
+// faultyContender is a contender that breaks the rules.
+type faultyContender struct {
 	contender
 	onWait  func()
 	onLeave func()
 }
 
-func (o odd) wait() {
+func (o faultyContender) wait() {
 	if o.onWait != nil {
 		o.onWait()
 	}
 	o.contender.wait()
 }
 
-func (o odd) leave(ctx context.Context) error {
+func (o faultyContender) leave(ctx context.Context) error {
 	if o.onLeave != nil {
 		o.onLeave()
 	}
 	return o.contender.leave(ctx)
 }
 
-// runOdd runs one recipe with four waiters.
-func runOdd(t *testing.T, srv *zktest.Server, join func(*zk.Client, string) contender) Row {
+// runFaulty runs one recipe with four waiters.
+func runFaulty(t *testing.T, srv *zktest.Server, join func(*zk.Client, string) contender) Row {
 	t.Helper()
 	rows, err := RunHerd(t.Context(), HerdConfig{
 		Servers: srv.Servers(), Options: zk.Options{DialContext: srv.DialContext}, Root: "/herd",
-		Recipes: []Recipe{{"odd", "a recipe that is broken", Mutex, First, join}}, Waiters: []int{4}, Releases: 3, Budget: time.Minute,
+		Recipes: []Recipe{{"faulty", "a recipe that is broken", Mutex, First, join}}, Waiters: []int{4}, Releases: 3, Budget: time.Minute,
 	})
 	if err != nil || len(rows) != 1 {
 		t.Fatalf("%d rows, %v", len(rows), err)
@@ -51,34 +51,35 @@ type greedy struct{ node }
 func (g *greedy) wait()                       { g.granted(nil) }
 func (g *greedy) leave(context.Context) error { return nil }
 
-// TestBrokenRecipe checks that a lock that two hold at a time has no figures.
-func TestBrokenRecipe(t *testing.T) {
-	row := runOdd(t, zktest.Start(t), func(c *zk.Client, path string) contender { return &greedy{node{client: c}} })
+// TestBrokenRecipeHasNoFigures checks a lock that two clients hold at the same time.
+func TestBrokenRecipeHasNoFigures(t *testing.T) {
+	row := runFaulty(t, zktest.Start(t), func(c *zk.Client, path string) contender { return &greedy{node{client: c}} })
 	if !errors.Is(row.Err, ErrExclusion) || row.Releases != 0 {
 		t.Errorf("%d releases, %v; want ErrExclusion", row.Releases, row.Err)
 	}
 }
 
-// TestLostConnection checks that a lost connection makes the figures invalid, even though
-// every client reconnects.
-func TestLostConnection(t *testing.T) {
+// TestLostConnectionInvalidatesFigures checks that a lost connection makes the figures invalid,
+// even though every client reconnects.
+func TestLostConnectionInvalidatesFigures(t *testing.T) {
 	srv := zktest.Start(t)
-	row := runOdd(t, srv, func(c *zk.Client, path string) contender {
-		return odd{contender: joinNode(c, path), onLeave: srv.CutConnections}
+	row := runFaulty(t, srv, func(c *zk.Client, path string) contender {
+		return faultyContender{contender: joinNode(c, path), onLeave: srv.CutConnections}
 	})
 	if !errors.Is(row.Err, ErrDisturbed) && !errors.Is(row.Err, zk.ErrConnectionLost) || row.Releases != 0 {
 		t.Errorf("%d releases, %v; want that a connection was lost", row.Releases, row.Err)
 	}
 }
 
-// TestServerGone checks that a run that loses its servers ends with its budget.
-func TestServerGone(t *testing.T) {
+// TestTrialWithoutServersEndsWithBudget checks that a run that loses its servers ends with its
+// budget.
+func TestTrialWithoutServersEndsWithBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		_, err := RunHerd(t.Context(), HerdConfig{
 			Servers: srv.Servers(), Options: zk.Options{DialContext: srv.DialContext, SessionTimeout: time.Second}, Root: "/herd",
-			Recipes: []Recipe{{"odd", "a recipe that is broken", Mutex, First, func(c *zk.Client, path string) contender {
-				return odd{contender: joinNode(c, path), onLeave: srv.Stop}
+			Recipes: []Recipe{{"faulty", "a recipe that is broken", Mutex, First, func(c *zk.Client, path string) contender {
+				return faultyContender{contender: joinNode(c, path), onLeave: srv.Stop}
 			}}}, Waiters: []int{2}, Budget: time.Second,
 		})
 		if err == nil {
@@ -87,9 +88,8 @@ func TestServerGone(t *testing.T) {
 	})
 }
 
-// TestTroubleIsToldOnce checks that the first error ends a trial, and that reporting more
-// errors does not block.
-func TestTroubleIsToldOnce(t *testing.T) {
+// TestFirstErrorEndsTrial also checks that reporting more errors does not block.
+func TestFirstErrorEndsTrial(t *testing.T) {
 	tr := &trial{grants: make(chan grant, 1), troubles: make(chan error, 1)}
 	first := errors.New("first")
 	tr.trouble(first)
@@ -104,9 +104,9 @@ func TestTroubleIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestSpread checks that neighbors in the queue have different sessions if there are at
-// least two.
-func TestSpread(t *testing.T) {
+// TestNeighborsHaveDifferentSessions checks that neighbors in the queue have different sessions,
+// if there are at least two.
+func TestNeighborsHaveDifferentSessions(t *testing.T) {
 	srv := zktest.Start(t)
 	sessions := []*session{{client: srv.Dial(t), meter: &meter{}}, {client: srv.Dial(t), meter: &meter{}}, {client: srv.Dial(t), meter: &meter{}}}
 	tr := newTrial(Recipes()[0], "/x", sessions, 7)
@@ -123,11 +123,10 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestExclusion checks the rule itself.
 func TestExclusion(t *testing.T) {
 	tests := []struct {
 		name  string
-		steps string // r and w enter, R and W leave
+		steps string // r and w acquire, R and W release
 		ok    bool
 	}{
 		{"one writer after the other", "wWwW", true},

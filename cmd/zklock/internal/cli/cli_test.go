@@ -44,7 +44,7 @@ func TestCode(t *testing.T) {
 func TestInterruptible(t *testing.T) {
 	signals := make(chan os.Signal)
 	ctx, stop := Interruptible(signals, nil)
-	signals <- syscall.SIGPIPE // not one that ends programs
+	signals <- syscall.SIGPIPE // does not end programs
 	if ctx.Err() != nil {
 		t.Fatal("any signal interrupts")
 	}
@@ -61,7 +61,7 @@ func TestInterruptible(t *testing.T) {
 	}
 }
 
-// TestUntilInterruptedEndsBlockedWrite has a reader of standard output that does not read.
+// TestUntilInterruptedEndsBlockedWrite: nothing reads standard output.
 func TestUntilInterruptedEndsBlockedWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -167,8 +167,8 @@ func TestPrefixPath(t *testing.T) {
 	}
 }
 
-// TestWarningIsOneLegibleLine: an error with what a server wrote in it stays one line
-// that no terminal obeys.
+// TestWarningIsOneLegibleLine checks that an error with text of a server is one line without
+// control characters.
 func TestWarningIsOneLegibleLine(t *testing.T) {
 	if got := Warning("ZKLOCK_LAYOUT is %q", strings.Repeat("é", 100_000)); len(got) > 10_000 || !utf8.ValidString(got) || !strings.HasSuffix(got, "...\n") {
 		t.Errorf("a warning about a long value has %d bytes and ends with %q", len(got), got[len(got)-10:])

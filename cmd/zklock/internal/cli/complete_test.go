@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestOfferedWords: completion offers a stranger's name only if no shell takes a part of
-// it for anything but text, and no command for a flag.
-func TestOfferedWords(t *testing.T) {
+// TestCompletionOmitsUnsafeWords checks that completion offers a name only if every shell reads
+// it as text, and the command does not read it as a flag.
+func TestCompletionOmitsUnsafeWords(t *testing.T) {
 	for _, good := range []string{"demo", "team/build", "/apps/locks/billing", "a.b_c@d%e+f=g-h", "9", ".hidden", "/", strings.Repeat("x", maxCompletionBytes)} {
 		if !completable(good) {
 			t.Errorf("%q is not offered", good)
@@ -26,9 +26,9 @@ func TestOfferedWords(t *testing.T) {
 	}
 }
 
-// TestAnnotatedWords: a description that an owner wrote keeps nothing that a shell or a
-// terminal obeys, and is bounded.
-func TestAnnotatedWords(t *testing.T) {
+// TestDescriptionsOfWordsAreSafe checks that the description of an owner has a bounded length,
+// and no characters that a shell or a terminal interprets.
+func TestDescriptionsOfWordsAreSafe(t *testing.T) {
 	for in, want := range map[string]string{
 		"web-3:4711 report":               "12\tweb-3:4711 report",
 		"a\tb\nc\x1b[2J\u202e$(x)`y`;{z}": "12\ta_b_c__2J___x__y___z_",

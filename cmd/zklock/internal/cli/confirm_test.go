@@ -7,8 +7,8 @@ import (
 	"testing/iotest"
 )
 
-// TestAsk: nothing but a yes is one, and where nobody can say it, --yes must.
-func TestAsk(t *testing.T) {
+// TestConfirm checks that only a yes confirms, and that --yes is required without a terminal.
+func TestConfirm(t *testing.T) {
 	for answer, yes := range map[string]bool{"y\n": true, "yes\n": true, " YES \n": true, "Y": true,
 		"\n": false, "": false, "n\n": false, "yesterday\n": false, "ja\n": false} {
 		var out bytes.Buffer
@@ -21,7 +21,7 @@ func TestAsk(t *testing.T) {
 		}
 	}
 	if err := (Confirmer{in: iotest.ErrReader(bytes.ErrTooLarge), out: &bytes.Buffer{}, yes: true}).Confirm("Sure?"); err != nil {
-		t.Errorf("--yes was asked all the same: %v", err)
+		t.Errorf("with --yes, Confirm read an answer: %v", err)
 	}
 	for _, tt := range []struct {
 		terminal, yes bool
@@ -33,8 +33,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestLining: columns grow with what comes, and never shrink.
-func TestLining(t *testing.T) {
+// TestTableColumnsOnlyGrow checks the widths of columns as lines are added, and in little room.
+func TestTableColumnsOnlyGrow(t *testing.T) {
 	var out bytes.Buffer
 	c := Table{}
 	for _, lines := range [][][]string{{{"A", "B"}, {"ü", "1"}}, {{"longer", "2"}}, {{"x", "3"}}} {
@@ -48,7 +48,8 @@ func TestLining(t *testing.T) {
 	if want := "A  B\nü  1\nlonger  2\nx       3\n"; out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
-	// In little room the columns move together, and then what may be cut is.
+	// In little room, the space between columns shrinks first. Then columns that may be cut are
+	// cut.
 	for room, want := range map[int]string{
 		0:  "a-long-name-of-a-lock  exclusive  a-host:4711\n",
 		43: "a-long-name-of-a-lock exclusive a-host:4711\n",
@@ -63,12 +64,12 @@ func TestLining(t *testing.T) {
 		}
 	}
 	c.Add([]string{"y", "4"})
-	if err := c.Flush(iotestFull{}); err == nil {
+	if err := c.Flush(failingWriter{}); err == nil {
 		t.Error("what could not be written is lost in silence")
 	}
 }
 
-// iotestFull is a writer that fails.
-type iotestFull struct{}
+// failingWriter is a writer that fails.
+type failingWriter struct{}
 
-func (iotestFull) Write([]byte) (int, error) { return 0, bytes.ErrTooLarge }
+func (failingWriter) Write([]byte) (int, error) { return 0, bytes.ErrTooLarge }

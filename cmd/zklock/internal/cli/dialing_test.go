@@ -12,7 +12,8 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// TestDialingDescribesLastAttempt: a new attempt does not hide why the last one failed.
+// TestDialingDescribesLastAttempt checks that a new attempt does not hide the error of the last
+// one.
 func TestDialingDescribesLastAttempt(t *testing.T) {
 	d := &dialing{}
 	for _, tt := range []struct {
@@ -35,8 +36,8 @@ func TestDialingDescribesLastAttempt(t *testing.T) {
 	}
 }
 
-// TestDialingReportsRefusalByAllServers: only if each server has refused three times, and
-// none has answered in between.
+// TestDialingReportsRefusalByAllServers checks that this needs three refusals by each server, and
+// no answer in between.
 func TestDialingReportsRefusalByAllServers(t *testing.T) {
 	var answer error
 	refused := 0
@@ -59,7 +60,7 @@ func TestDialingReportsRefusalByAllServers(t *testing.T) {
 	}
 }
 
-// TestExplainNamesDialOnce: package zk names the dial too.
+// TestExplainNamesDialOnce: the errors of package zk name the dial too.
 func TestExplainNamesDialOnce(t *testing.T) {
 	s := Settings{Servers: "x:1"}
 	inner := errors.New("zk: dial x:1: refused")

@@ -41,7 +41,7 @@ func TestSecretsAreRefusedAsFlags(t *testing.T) {
 	}
 }
 
-func TestProof(t *testing.T) {
+func TestIdentityCredentials(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "mine")
 	if err := os.WriteFile(file, []byte("digest:file:x\nsasl:file:x"), 0o600); err != nil {
@@ -51,7 +51,7 @@ func TestProof(t *testing.T) {
 		name     string
 		identity identity
 		env      map[string]string
-		auth     string // joined by commas
+		auth     string // separated by commas
 		sasl     string
 		err      error
 	}{

@@ -38,7 +38,7 @@ func TestKerberosSettings(t *testing.T) {
 	}
 }
 
-// A connection has one identity of SASL: Kerberos, or a user with a password.
+// A connection has one SASL identity: Kerberos, or a user with a password.
 func TestKerberosIsTheOnlySASL(t *testing.T) {
 	i := identity{kerberos: kerberos{keytab: "app.keytab"}}
 	p, err := i.Authentication()
@@ -69,7 +69,7 @@ func TestKerberosForACommand(t *testing.T) {
 	}
 }
 
-// A flag that says what to log in with overrides the other one of a context or the environment.
+// A flag for the login overrides the other login flag of a context or the environment.
 func TestKerberosLoginOfFlagCounts(t *testing.T) {
 	for name, set := range map[string]func(*pflag.FlagSet) error{
 		"context": func(f *pflag.FlagSet) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// tree is a program with what is hard to write.
-func tree() *cobra.Command {
+// testCommands returns commands with text that is difficult in a manual page.
+func testCommands() *cobra.Command {
 	root := &cobra.Command{Use: "tool", Short: "Does things", Long: "Tool does things.\n\n.It begins with a dot,\n'this with a quote.\n\nA list:\n  a-b   one\n  c\\d   two\nand after it.", Example: "  tool run -x 'a b' # all"}
 	run := &cobra.Command{Use: "run NAME [flags]", Short: "Runs - at once", Long: "Run runs.", Run: func(*cobra.Command, []string) {}, GroupID: "g"}
 	run.Flags().StringP("file", "f", "a\\b", "read this `file`; ~ and ^ mean themselves")
@@ -24,8 +24,8 @@ func tree() *cobra.Command {
 	return root
 }
 
-// groups is all flags of a command in one group, the first with a variable.
-func groups(c *cobra.Command) []HelpGroup {
+// testGroups returns all flags of a command in one group. The first flag has a variable.
+func testGroups(c *cobra.Command) []HelpGroup {
 	g := HelpGroup{Title: "Lock"}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
@@ -37,7 +37,7 @@ func groups(c *cobra.Command) []HelpGroup {
 
 func TestPages(t *testing.T) {
 	pages := map[string]string{}
-	for _, p := range ManualPages(tree(), "tool 1", groups) {
+	for _, p := range ManualPages(testCommands(), "tool 1", testGroups) {
 		pages[p.File] = string(p.Text)
 	}
 	if len(pages) != 4 || pages["tool-hide.1"] != "" {
@@ -55,17 +55,17 @@ func TestPages(t *testing.T) {
 		}
 	}
 	if strings.Contains(pages["tool-run.1"], "secret") {
-		t.Error("a hidden flag is told")
+		t.Error("a hidden flag is shown")
 	}
 }
 
-// TestReadable: what reads manual pages has nothing to complain of.
-func TestReadable(t *testing.T) {
+// TestGroffHasNoWarnings checks that groff accepts the manual pages.
+func TestGroffHasNoWarnings(t *testing.T) {
 	groff, err := exec.LookPath("groff")
 	if err != nil {
 		t.Skip("no groff here")
 	}
-	for _, p := range ManualPages(tree(), "tool 1", groups) {
+	for _, p := range ManualPages(testCommands(), "tool 1", testGroups) {
 		cmd := exec.Command(groff, "-man", "-Tutf8", "-ww", "-z")
 		cmd.Stdin = bytes.NewReader(p.Text)
 		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {

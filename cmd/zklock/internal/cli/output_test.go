@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/zklock/internal/legible"
 )
 
-// thing is something to show.
+// thing is a result to print.
 type thing struct {
 	Name   string   `json:"name"`
 	Token  int64    `json:"token"`
@@ -92,9 +92,9 @@ inside:
 	}
 }
 
-// TestOutputUnseen: what turns text around or hides it is escaped in all forms, and
-// means the same.
-func TestOutputUnseen(t *testing.T) {
+// TestOutputEscapesInvisibleCharacters checks that characters that hide or reverse text are
+// escaped in all forms, without a change of the value.
+func TestOutputEscapesInvisibleCharacters(t *testing.T) {
 	one := thing{Name: "/a\u202eb\U000e0101\ufeff\u2003\u0301e\u0301\"" + strings.Repeat("\u0302", 5) + "\x7f"}
 	for form, want := range map[string]string{
 		OutName: `"/a\u202eb\U000e0101\ufeff\u2003\u0301` + "e\u0301" + `\"` + strings.Repeat("\u0302", 4) + `\u0302\x7f"`,
@@ -111,8 +111,8 @@ func TestOutputUnseen(t *testing.T) {
 	}
 }
 
-// TestYAMLQuotesWhatLibrariesReadAsOtherValues: YAML 1.1 has words and forms that package yaml
-// writes without quotes, and that other libraries read as a merge key, number, or date, or refuse.
+// TestYAMLQuotesWhatLibrariesReadAsOtherValues: package yaml writes some words and forms of YAML
+// 1.1 without quotes. Other libraries read them as a merge key, number, or date, or refuse them.
 func TestYAMLQuotesWhatLibrariesReadAsOtherValues(t *testing.T) {
 	for _, text := range []string{"<<", "=", "0x_", "0b_", "2026-99-99", "1:99", ":a", "~", ".", "-", "y", "No", "null", "1e5", "", "?"} {
 		var got bytes.Buffer
@@ -131,7 +131,7 @@ func TestYAMLQuotesWhatLibrariesReadAsOtherValues(t *testing.T) {
 	}
 }
 
-// FuzzYAML: what is JSON is YAML of the same content, whatever is in it.
+// FuzzYAML checks that the YAML of any JSON has the same content.
 func FuzzYAML(f *testing.F) {
 	for _, seed := range []string{`{"a":"b"}`, `[1,-2,3.5,1e9,null,true,"x"]`, `{"":{"~":[[],{}]}}`, `"\u0000\u007f\u0085\ud83d\ude00"`, `"- a"`, `"a\n b\n"`, `"\t\n"`, `["\u0301a","a\u0301","a\"\u0301","a: \"\u0301'\u0301","\u007f"]`, `["\u202ea","\ufeff\u2028 \udb40\udd00\ufe0f\n \u200b"]`, `{"\u2066k":1}`, `["yes","0x1f","1_000","=","<<","2026-11-21"]`, `[20000000000000000000,-9223372036854775809,18446744073709551615]`} {
 		f.Add(seed)
@@ -142,7 +142,7 @@ func FuzzYAML(f *testing.F) {
 			return
 		}
 		canonical, err := json.Marshal(want)
-		if err != nil || strings.ContainsAny(text, "eE") { // a float's text is its own
+		if err != nil || strings.ContainsAny(text, "eE") { // floats may have another text
 			return
 		}
 		node, err := toYAML(canonical)
@@ -169,7 +169,7 @@ func FuzzYAML(f *testing.F) {
 	})
 }
 
-// plain makes what YAML reads what JSON reads: all numbers are floating point.
+// plain converts all numbers of YAML to floats, as in JSON.
 func plain(v any) any {
 	switch v := v.(type) {
 	case int:

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestProgressAppearsWithinSecond: a short wait shows nothing. A longer one shows a line,
-// which makes room for output and disappears at the end.
+// TestProgressAppearsWithinSecond checks that a short wait prints nothing. A longer one prints a
+// line, which is removed for other output and at the end.
 func TestProgressAppearsWithinSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out screen
@@ -45,7 +45,7 @@ func TestProgressAppearsWithinSecond(t *testing.T) {
 	})
 }
 
-// screen is what a goroutine writes to and the test reads.
+// screen is a writer for a goroutine. The test reads what it has written.
 type screen struct {
 	mu   sync.Mutex
 	text bytes.Buffer

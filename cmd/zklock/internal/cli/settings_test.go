@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// TestSessionSettingsReachOptions: from flags, the environment, and a context.
+// TestSessionSettingsReachOptions checks flags, the environment, and a context.
 func TestSessionSettingsReachOptions(t *testing.T) {
 	values := map[string]string{"server-tick": "2s", "sync-heartbeat": "true", "keep-order": "true", "read-only": "true"}
 	for name, set := range map[string]func(c *cobra.Command) error{

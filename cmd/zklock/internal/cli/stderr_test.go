@@ -9,8 +9,8 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 )
 
-// TestDroppedLinesAreReported: standard error takes no more for a while. The lines that did
-// not fit are counted once it does.
+// TestDroppedLinesAreReported checks that the lines that standard error did not accept are
+// counted, and that the number is printed later.
 func TestDroppedLinesAreReported(t *testing.T) {
 	r, restore := clitest.BlockStderr(t)
 	defer restore()

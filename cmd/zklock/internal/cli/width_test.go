@@ -50,8 +50,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestFitIsExact fits random texts.
-func TestFitIsExact(t *testing.T) {
+func TestFitRandomTexts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		text, width := clitest.Text(r, "a", " ", "世", "e\u0301", "\u0301", "😀", "\x1b", "\xff", "\u202e"), r.IntN(12)

@@ -26,8 +26,8 @@ func TestRaiseZxidKeepsTheHighest(t *testing.T) {
 	}
 }
 
-// TestLastZxidOfNonsense: what is no number counts as nothing seen, and is replaced.
-func TestLastZxidOfNonsense(t *testing.T) {
+// TestInvalidZxidFileIsReplaced checks that invalid content counts as zxid 0.
+func TestInvalidZxidFileIsReplaced(t *testing.T) {
 	path := ZxidFile(t.TempDir(), "prod")
 	for _, text := range []string{"", "x", "-5", "9223372036854775808", "1\n2", string(make([]byte, 1<<20))} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -49,9 +49,9 @@ func TestLastZxidOfNonsense(t *testing.T) {
 	}
 }
 
-// TestRaiseZxidWritesThroughNoLink: a link in the file's place is replaced, and what it
-// leads to is left alone.
-func TestRaiseZxidWritesThroughNoLink(t *testing.T) {
+// TestRaiseZxidReplacesLink checks that a symbolic link is replaced, and that its target is
+// unchanged.
+func TestRaiseZxidReplacesLink(t *testing.T) {
 	dir := t.TempDir()
 	target, path := filepath.Join(dir, "target"), ZxidFile(dir, "prod")
 	if err := os.WriteFile(target, []byte("9\n"), 0o600); err != nil {

@@ -26,7 +26,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// TestSaveAndLoad: what is saved is loaded, in a file that nobody else may read.
+// TestSaveAndLoad also checks that no other user may read the file.
 func TestSaveAndLoad(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deep", "config.yaml")
 	f, err := Load(path, false)
@@ -36,7 +36,7 @@ func TestSaveAndLoad(t *testing.T) {
 	if _, err := Load(path, true); !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, ErrContexts) {
 		t.Errorf("a file that must be there: %v", err)
 	}
-	for range 2 { // anew, and over another one
+	for range 2 { // a new file, and then an existing one
 		err := ChangeContexts(path, false, func(changed *ContextFile) error {
 			changed.Contexts["prod"] = Context{"servers": "zk1:2181,zk2:2181/locks", "session-timeout": "10s", "tls-ca": "/a b/ca.pem"}
 			changed.Contexts["test.1"] = Context{"servers": "[::1]:2181"}
@@ -65,8 +65,8 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 }
 
-// TestLink: who keeps settings elsewhere, with a link to them, goes on doing so.
-func TestLink(t *testing.T) {
+// TestSaveKeepsLink checks that a symbolic link to the settings is kept.
+func TestSaveKeepsLink(t *testing.T) {
 	dir := t.TempDir()
 	real, link := filepath.Join(dir, "real.yaml"), filepath.Join(dir, "link.yaml")
 	f := &ContextFile{Path: real, Current: LocalContext, Contexts: map[string]Context{}}
@@ -88,8 +88,8 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// TestBadFiles: what is wrong is said with the file's name and what was meant.
-func TestBadFiles(t *testing.T) {
+// TestErrorsOfContextFiles checks that an error names the file, and suggests a setting.
+func TestErrorsOfContextFiles(t *testing.T) {
 	for text, want := range map[string]string{
 		"contexts:\n  prod:\n    severs: a:1\n":                 `"severs" is not a setting of a context; did you mean servers?`,
 		"contexts:\n  prod:\n    password: x\n    servers: a\n": `"password" is not a setting of a context`,
@@ -116,8 +116,8 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// TestWritable: a file that others could change is not read.
-func TestWritable(t *testing.T) {
+// TestWritableByOthersIsRefused checks a file that other users can change.
+func TestWritableByOthersIsRefused(t *testing.T) {
 	if !permissions {
 		t.Skip("modes say nothing here")
 	}
@@ -135,9 +135,9 @@ func TestWritable(t *testing.T) {
 	}
 }
 
-// TestOtherUser: a file of another user leads nowhere, and a link of another user
-// replaces no file of this one.
-func TestOtherUser(t *testing.T) {
+// TestFilesOfOtherUsersAreRefused checks that a file of another user is not read, and that a link
+// of another user lets no file of this user be replaced.
+func TestFilesOfOtherUsersAreRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to make a file another user's")
 	}
@@ -184,8 +184,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestContextsChangedAtOnce: each of several processes that change a file at the same time
-// keeps the changes of the others. flock distinguishes open files, not processes.
+// TestContextsChangedAtOnce checks that processes that change a file at the same time keep the
+// changes of each other. flock distinguishes open files, not processes.
 func TestContextsChangedAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zklock", "config.yaml")
 	const n = 20

@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// digestLine is an Auth of that scheme.
+// digestLine returns an Auth of the scheme digest.
 func digestLine(data string) zk.Auth { return zk.Auth{Scheme: "digest", Data: []byte(data)} }
 
 func TestParse(t *testing.T) {

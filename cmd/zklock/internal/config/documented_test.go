@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// TestEveryDocumentedKeyIsKnown: of each key that ZooKeeper 3.8 or 3.9 documents or
-// reads it is known what becomes of it: it is honored, or idle, and a note says why it
-// has no effect, or refused, and the error says why.
+// TestEveryDocumentedKeyIsKnown checks the effect of each key that ZooKeeper 3.8 or 3.9 documents
+// or reads. It is honored; or idle, and a note says why; or refused, and the error says why.
 func TestEveryDocumentedKeyIsKnown(t *testing.T) {
 	file, err := os.Open("testdata/keys.txt")
 	if err != nil {
@@ -23,7 +22,7 @@ func TestEveryDocumentedKeyIsKnown(t *testing.T) {
 			continue
 		}
 		n++
-		if got := fate(t, setting); got != want {
+		if got := effect(t, setting); got != want {
 			t.Errorf("%s is %s, want %s", setting, got, want)
 		}
 	}
@@ -32,8 +31,8 @@ func TestEveryDocumentedKeyIsKnown(t *testing.T) {
 	}
 }
 
-// fate is what becomes of a setting.
-func fate(t *testing.T, setting string) string {
+// effect returns whether a setting is honored, idle, or refused.
+func effect(t *testing.T, setting string) string {
 	t.Helper()
 	const others = "\nclientPort=2181\nsecureClientPort=2281\nssl.keyStore.location=/k.pem\nssl.trustStore.location=/t.pem"
 	c, err := ParseServerConfig("zoo.cfg", strings.NewReader(setting+others))

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestPipesAreRefused hangs if a pipe is opened as a file is.
+// TestPipesAreRefused checks that a pipe is not opened, which would block.
 func TestPipesAreRefused(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestProperties has the rules of java.util.Properties.load, each by example.
+// TestProperties checks the rules of java.util.Properties.load by examples.
 func TestProperties(t *testing.T) {
 	tests := []struct {
 		name, in string

@@ -2,8 +2,8 @@ package config
 
 import "testing"
 
-// TestToSuggestsNearWords checks misspelled words, and words that are like none.
-func TestToSuggestsNearWords(t *testing.T) {
+// TestToSuggestsSimilarWords checks misspelled words, and words that are similar to none.
+func TestToSuggestsSimilarWords(t *testing.T) {
 	known := []string{"servers", "session-timeout", "shared", "show", "status-fd", "verbose", "verify"}
 	for key, want := range map[string]string{
 		"severs": "servers", "SERVERS": "servers", "shwo": "show", "shared ": "shared", "sharde": "shared",
@@ -20,8 +20,8 @@ func TestToSuggestsNearWords(t *testing.T) {
 	}
 }
 
-// TestToPrefersFirstByName checks that the order of the known words does not matter.
-func TestToPrefersFirstByName(t *testing.T) {
+// TestToIgnoresOrderOfWords checks that the order of the known words does not matter.
+func TestToIgnoresOrderOfWords(t *testing.T) {
 	for _, known := range [][]string{{"bat", "cat"}, {"cat", "bat"}} {
 		if got := Similar("hat", known); got != "bat" {
 			t.Errorf("of %v it is %q, want bat", known, got)

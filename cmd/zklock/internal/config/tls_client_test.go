@@ -61,8 +61,8 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestClientRenewed has the certificate of a program that runs on replaced.
-func TestClientRenewed(t *testing.T) {
+// TestClientReadsRenewedCertificate replaces the certificate of a running program.
+func TestClientReadsRenewedCertificate(t *testing.T) {
 	ca := testcert.New(t, "ca")
 	old, renewed := ca.Client("ann"), ca.Client("ann")
 	paths := testcert.Write(t, t.TempDir(), "cert.pem", old.Cert, "key.pem", old.Key)
@@ -93,8 +93,8 @@ func TestClientRenewed(t *testing.T) {
 	expect(renewed, 2)
 }
 
-// TestClientCARenewed replaces the authorities of a program that runs on.
-func TestClientCARenewed(t *testing.T) {
+// TestClientReadsRenewedAuthorities replaces the authorities of a running program.
+func TestClientReadsRenewedAuthorities(t *testing.T) {
 	old, renewed := testcert.New(t, "old"), testcert.New(t, "new")
 	ca := testcert.Write(t, t.TempDir(), "ca.pem", old.PEM)[0]
 	warned := 0
@@ -157,7 +157,7 @@ func TestClientCARenewed(t *testing.T) {
 	expect(renewed, old, 1) // the former authorities
 }
 
-// TestPipesAreReadOnce: what <(command) stands for in a shell can be read only once.
+// TestPipesAreReadOnce: a file that a shell creates for <(command) can be read only once.
 func TestPipesAreReadOnce(t *testing.T) {
 	ca := testcert.New(t, "ca")
 	pipe := func(content []byte) string {
@@ -193,8 +193,8 @@ func TestPipesAreReadOnce(t *testing.T) {
 	}
 }
 
-// TestClientWarnsOnceForEachReason: connections that are made at the same time report a reason
-// that stays once.
+// TestClientWarnsOnceForEachReason checks that simultaneous connections report the same reason
+// once.
 func TestClientWarnsOnceForEachReason(t *testing.T) {
 	ca := testcert.New(t, "ca")
 	paths := testcert.Write(t, t.TempDir(), "ca.pem", ca.PEM, "both.pem", ca.Client("ann").Both())
@@ -221,7 +221,7 @@ func TestClientWarnsOnceForEachReason(t *testing.T) {
 	}
 }
 
-// TestClientRefusesServers: the client accepts the certificates that crypto/tls accepts.
+// TestClientRefusesServers checks that the client accepts the same certificates as crypto/tls.
 func TestClientRefusesServers(t *testing.T) {
 	ca, other := testcert.New(t, "ca"), testcert.New(t, "ca")
 	file := testcert.Write(t, t.TempDir(), "ca.pem", ca.PEM)[0]

@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// read takes lines of key=value.
+// read parses lines of key=value.
 func read(t *testing.T, text string) (*JavaTLS, error) {
 	t.Helper()
 	j := &JavaTLS{}

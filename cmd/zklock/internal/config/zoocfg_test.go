@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// parse reads a text that must be good.
+// parse parses a valid text.
 func parse(t *testing.T, text string) *ServerConfig {
 	t.Helper()
 	c, err := ParseServerConfig("zoo.cfg", strings.NewReader(text))
@@ -22,7 +22,7 @@ func parse(t *testing.T, text string) *ServerConfig {
 	return c
 }
 
-// TestServerOptions has every key that becomes an option of the server.
+// TestServerOptions checks every key that sets an option of the server.
 func TestServerOptions(t *testing.T) {
 	for in, want := range map[string]zkserver.Options{
 		"":                                 {},
@@ -77,7 +77,7 @@ func TestServerOptions(t *testing.T) {
 		"DigestAuthenticationProvider.digestAlg=SHA1": {},
 	} {
 		if want.TickTime == 0 {
-			want.TickTime = 3 * time.Second // that of a file that does not say
+			want.TickTime = 3 * time.Second // the default of a file
 		}
 		if got := parse(t, in).Server; !reflect.DeepEqual(got, want) {
 			t.Errorf("%q:\ngot  %+v\nwant %+v", in, got, want)
@@ -85,8 +85,8 @@ func TestServerOptions(t *testing.T) {
 	}
 }
 
-// TestAddresses: where to listen, by the four keys.
-func TestAddresses(t *testing.T) {
+// TestAddressesToListenOn checks the four keys of addresses.
+func TestAddressesToListenOn(t *testing.T) {
 	const store = "\nssl.keyStore.location=/k.pem\nssl.trustStore.location=/t.pem"
 	for in, want := range map[string][2]string{
 		"":                                     {"127.0.0.1:2181", ""},
@@ -104,8 +104,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestMetrics: on the loopback unless the file says where.
-func TestMetrics(t *testing.T) {
+// TestMetricsListenOnLoopback checks the default address of metrics, and addresses in the file.
+func TestMetricsListenOnLoopback(t *testing.T) {
 	const class = "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n"
 	for in, want := range map[string]string{
 		"":                                   "",
@@ -135,7 +135,7 @@ func TestUsersAndTLS(t *testing.T) {
 	}
 }
 
-// TestNotes: what is said about lines, whether it warns, and on which line.
+// TestNotes checks the notes about lines, which of them are warnings, and their line numbers.
 func TestNotes(t *testing.T) {
 	for _, tt := range []struct {
 		in      string
@@ -181,9 +181,9 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestRelative: a path that depends on where the server was started is taken, as
-// in ZooKeeper, and shown in full.
-func TestRelative(t *testing.T) {
+// TestRelativePaths checks that paths are relative to the working directory, as in ZooKeeper, and
+// are shown in full.
+func TestRelativePaths(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	c := parse(t, "dataDir=./data\njava.security.auth.login.config=jaas.conf")
@@ -195,8 +195,8 @@ func TestRelative(t *testing.T) {
 	}
 }
 
-// TestConfidential: which files others must not read.
-func TestConfidential(t *testing.T) {
+// TestConfidentialFiles checks which files other users must not read.
+func TestConfidentialFiles(t *testing.T) {
 	for in, want := range map[string]bool{
 		"tickTime=2000": false, "ssl.keyStore.password=": false, "ssl.keyStore.passwordPath=/p": false,
 		"ssl.keyStore.password=x": true, "zookeeper.ssl.trustStore.password=x": true, "ssl.quorum.keyStore.password=x": true,
@@ -254,8 +254,8 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// TestSample: the file that ZooKeeper brings along.
-func TestSample(t *testing.T) {
+// TestSampleConfiguration reads the sample file of ZooKeeper.
+func TestSampleConfiguration(t *testing.T) {
 	b, err := os.ReadFile("testdata/zoo_sample.cfg")
 	if err != nil {
 		t.Fatal(err)
@@ -274,9 +274,9 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestEveryKeyIsReached: no key is in two groups, and none with an effect is
-// taken for one without.
-func TestEveryKeyIsReached(t *testing.T) {
+// TestEveryKeyIsInOneGroup checks that no key is in two groups, and that no key with an effect
+// counts as idle.
+func TestEveryKeyIsInOneGroup(t *testing.T) {
 	keys := knownKeys()
 	total := len(placeKeys()) + len(limitKeys()) + len(storageKeys()) + len(authKeys()) + len(otherKeys())
 	if len(keys) != total {
@@ -289,9 +289,9 @@ func TestEveryKeyIsReached(t *testing.T) {
 	}
 }
 
-// TestLimitsOfSessionsAreToldByTheirKeys: the options of the Go API mean nothing to a
-// reader of the file.
-func TestLimitsOfSessionsAreToldByTheirKeys(t *testing.T) {
+// TestErrorsOfSessionLimitsNameKeys checks that the errors name the keys of the file, not the
+// options of the Go API.
+func TestErrorsOfSessionLimitsNameKeys(t *testing.T) {
 	for text, want := range map[string]string{
 		"maxSessionTimeout=100":                         "minSessionTimeout, which is twice tickTime=3000 unless it is set, is above maxSessionTimeout=100",
 		"tickTime=2000\nmaxSessionTimeout=3999":         "minSessionTimeout, which is twice tickTime=2000 unless it is set, is above maxSessionTimeout=3999",

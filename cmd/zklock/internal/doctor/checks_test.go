@@ -17,13 +17,13 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// testConfig returns the configuration of the command's defaults.
+// testConfig returns the default configuration of the command.
 func testConfig() Config {
 	return Config{Prefix: "/zklock", Zk: zk.Options{SessionTimeout: 20 * time.Second}, Limit: 10 * time.Second, Apart: time.Millisecond}
 }
 
-// look runs a checkup of a server in this process.
-func look(t *testing.T, srv *zktest.Server, edit ...func(*Config)) Report {
+// runDoctor runs the checks on a server in this process.
+func runDoctor(t *testing.T, srv *zktest.Server, edit ...func(*Config)) Report {
 	t.Helper()
 	c := testConfig()
 	c.Servers, c.Zk.DialContext = srv.Servers(), srv.DialContext
@@ -40,7 +40,7 @@ func look(t *testing.T, srv *zktest.Server, edit ...func(*Config)) Report {
 	return r
 }
 
-// of are the findings about a subject, without what is in order.
+// of returns the findings about a subject that are not OK.
 func (r Report) of(check string) (found []Finding) {
 	for _, f := range r.Findings {
 		if f.Check == check && f.Level != OK {
@@ -50,7 +50,7 @@ func (r Report) of(check string) (found []Finding) {
 	return found
 }
 
-// wantOne wants one finding about a subject that is not in order, with this text.
+// wantOne checks that a subject has one finding that is not OK, with these texts.
 func wantOne(t *testing.T, r Report, check string, level Level, texts ...string) Finding {
 	t.Helper()
 	found := r.of(check)
@@ -63,12 +63,12 @@ func wantOne(t *testing.T, r Report, check string, level Level, texts ...string)
 		}
 	}
 	if found[0].Do == "" && level != Note {
-		t.Errorf("%s: %q says not what to do", check, found[0].What)
+		t.Errorf("%s: %q does not say what to do", check, found[0].What)
 	}
 	return found[0]
 }
 
-// clients dials for locks, each in a session of its own.
+// client returns a client for locks in its own session.
 func client(t *testing.T, srv *zktest.Server, host string) *zklock.Client {
 	t.Helper()
 	c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: srv.DialContext, Owner: &zklock.Owner{Host: host}})
@@ -79,7 +79,7 @@ func client(t *testing.T, srv *zktest.Server, host string) *zklock.Client {
 	return c
 }
 
-// hold takes a lock for the time of the test.
+// hold acquires a lock.
 func hold(t *testing.T, l *zklock.Lock) *zklock.Hold {
 	t.Helper()
 	h, err := l.Acquire(t.Context())
@@ -89,7 +89,7 @@ func hold(t *testing.T, l *zklock.Lock) *zklock.Hold {
 	return h
 }
 
-// enqueue lets a lock be waited for, and returns when it is in line.
+// enqueue starts an acquire, and returns when the lock has this many waiters.
 func enqueue(t *testing.T, l *zklock.Lock, waiting int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -106,7 +106,7 @@ func enqueue(t *testing.T, l *zklock.Lock, waiting int) {
 	for {
 		select {
 		case <-ended:
-			t.Fatalf("%s was not waited for", l)
+			t.Fatalf("the acquire of %s has ended", l)
 		default:
 		}
 		entries, err := l.Inspect(t.Context())
@@ -125,9 +125,9 @@ func enqueue(t *testing.T, l *zklock.Lock, waiting int) {
 	}
 }
 
-func TestNothingIsWrong(t *testing.T) {
+func TestHealthyServersAreOK(t *testing.T) {
 	srv := zktest.Start(t, func(o *zkserver.Options) { o.FourLetterWords = []string{"*"} })
-	r := look(t, srv)
+	r := runDoctor(t, srv)
 	if r.Level != OK || r.Exit != 0 || len(r.Servers) != 1 || r.Locks != 0 {
 		t.Errorf("%+v", r)
 	}
@@ -137,11 +137,11 @@ func TestNothingIsWrong(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	hold(t, client(t, srv, "one").Mutex("a"))
-	r = look(t, srv)
+	r = runDoctor(t, srv)
 	if r.Level != OK || r.Locks != 1 {
 		t.Errorf("with a lock: %+v", r)
 	}
-	// What it wrote is gone, in the place where the locks are.
+	// The znode that doctor wrote next to the locks is deleted.
 	if children, _, err := srv.Dial(t).Children(t.Context(), "/zklock"); err != nil || len(children) != 1 {
 		t.Errorf("left behind: %q, %v", children, err)
 	}
@@ -151,10 +151,10 @@ func TestNothingIsWrong(t *testing.T) {
 	}
 }
 
-func TestNobodyAnswers(t *testing.T) {
+func TestNoServerAnswers(t *testing.T) {
 	srv := zktest.Start(t)
 	srv.Refuse(true)
-	r := look(t, srv, func(c *Config) { c.Limit = 200 * time.Millisecond })
+	r := runDoctor(t, srv, func(c *Config) { c.Limit = 200 * time.Millisecond })
 	if r.Level != Critical || r.Exit != 2 {
 		t.Errorf("%+v", r)
 	}
@@ -163,25 +163,25 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
-func TestDeadlock(t *testing.T) {
+func TestDeadlockIsReported(t *testing.T) {
 	srv := zktest.Start(t)
 	one, two, three := client(t, srv, "one"), client(t, srv, "two"), client(t, srv, "three")
 	hold(t, one.Mutex("a"))
 	hold(t, two.Mutex("b"))
 	enqueue(t, one.Mutex("b"), 1)
-	if found := look(t, srv).of("deadlock"); len(found) != 0 {
+	if found := runDoctor(t, srv).of("deadlock"); len(found) != 0 {
 		t.Errorf("before there is one: %+v", found)
 	}
 	enqueue(t, two.Mutex("a"), 1)
 	enqueue(t, three.Mutex("a"), 2)
-	r := look(t, srv)
+	r := runDoctor(t, srv)
 	f := wantOne(t, r, "deadlock", Critical, "one waits for /zklock/b, held by two", "two waits for /zklock/a, held by one", "1 more session waits for them")
 	if len(f.Locks) != 2 || r.Exit != 2 {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestLayoutsStraysAndNobodys(t *testing.T) {
+func TestStraysAndOtherLayoutsAreReported(t *testing.T) {
 	srv := zktest.Start(t)
 	hold(t, client(t, srv, "one").Mutex("a"))
 	z := srv.Dial(t)
@@ -192,18 +192,18 @@ func TestLayoutsStraysAndNobodys(t *testing.T) {
 		}
 	}
 	put("/zklock/a/0f8fad5bd9cb469fa16570867728950e__lock__", zk.ModeEphemeralSequential)
-	wantOne(t, look(t, srv), "layouts", Warning, "/zklock/a", "kazoo")
+	wantOne(t, runDoctor(t, srv), "layouts", Warning, "/zklock/a", "kazoo")
 	put("/zklock/a/stray", zk.ModeEphemeral)
-	if found := look(t, srv).of("layouts"); len(found) != 2 || !strings.Contains(found[1].What, "1 stray") {
+	if found := runDoctor(t, srv).of("layouts"); len(found) != 2 || !strings.Contains(found[1].What, "1 stray") {
 		t.Errorf("%+v", found)
 	}
 	put("/zklock/n", zk.ModePersistent)
 	put("/zklock/n/x-lock-", zk.ModePersistentSequential)
-	r := look(t, srv, func(c *Config) { c.Prefix = "/zklock/n" })
+	r := runDoctor(t, srv, func(c *Config) { c.Prefix = "/zklock/n" })
 	wantOne(t, r, "layouts", Critical, "x-lock-0000000000", "is not ephemeral")
 }
 
-func TestSequence(t *testing.T) {
+func TestExhaustedSequenceIsReported(t *testing.T) {
 	srv := zktest.Start(t)
 	c := client(t, srv, "one")
 	hold(t, c.Mutex("a"))
@@ -211,7 +211,7 @@ func TestSequence(t *testing.T) {
 		t.Fatal(err)
 	}
 	enqueue(t, client(t, srv, "two").Mutex("a"), 1)
-	f := wantOne(t, look(t, srv), "sequence", Critical, "/zklock/a", "99%")
+	f := wantOne(t, runDoctor(t, srv), "sequence", Critical, "/zklock/a", "99%")
 	if len(f.Locks) != 1 {
 		t.Errorf("%+v", f)
 	}
@@ -232,7 +232,7 @@ func TestSequenceOfUnusedSemaphore(t *testing.T) {
 		if err := srv.JumpSequence("/zklock/s/"+child, 1<<31-1); err != nil {
 			t.Fatal(err)
 		}
-		wantOne(t, look(t, srv), "sequence", Critical, "/zklock/s/"+child, "100%")
+		wantOne(t, runDoctor(t, srv), "sequence", Critical, "/zklock/s/"+child, "100%")
 	}
 }
 
@@ -244,7 +244,7 @@ func TestHeldLocksAreReadOnce(t *testing.T) {
 	hold(t, c.Mutex("a"))
 	hold(t, c.Semaphore("s", 2))
 	var sent sentBytes
-	look(t, srv, func(c *Config) {
+	runDoctor(t, srv, func(c *Config) {
 		c.Zk.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := srv.DialContext(ctx, network, address)
 			return recordedConn{conn, &sent}, err
@@ -260,7 +260,7 @@ func TestHeldLocksAreReadOnce(t *testing.T) {
 	}
 }
 
-// sentBytes are what connections sent.
+// sentBytes records what connections sent.
 type sentBytes struct {
 	mu  sync.Mutex // guards all
 	all []byte
@@ -291,16 +291,16 @@ func TestManyLocks(t *testing.T) {
 	for i := range manyLocks {
 		hold(t, c.Mutex("l"+string(rune('a'+i/26))+string(rune('a'+i%26))))
 	}
-	wantOne(t, look(t, srv), "sessions", Warning, "busy", "100 locks")
+	wantOne(t, runDoctor(t, srv), "sessions", Warning, "busy", "100 locks")
 }
 
-func TestHeldTooLong(t *testing.T) {
+func TestLongHoldIsReported(t *testing.T) {
 	srv := zktest.Start(t)
 	hold(t, client(t, srv, "one").Mutex("a"))
-	if found := look(t, srv, func(c *Config) { c.Held = time.Hour }).of("held"); len(found) != 0 {
+	if found := runDoctor(t, srv, func(c *Config) { c.Held = time.Hour }).of("held"); len(found) != 0 {
 		t.Errorf("%+v", found)
 	}
-	r := look(t, srv, func(c *Config) { c.Held = time.Nanosecond })
+	r := runDoctor(t, srv, func(c *Config) { c.Held = time.Nanosecond })
 	wantOne(t, r, "held", Warning, "one has held /zklock/a for")
 }
 
@@ -314,24 +314,24 @@ func TestAccess(t *testing.T) {
 		}
 	}
 	make("/apps", append(zk.CreatorACL(), zk.ReadACL()...))
-	r := look(t, srv, func(c *Config) { c.Prefix = "/apps" })
+	r := runDoctor(t, srv, func(c *Config) { c.Prefix = "/apps" })
 	wantOne(t, r, "access", Warning, "may not create locks below /apps")
 	wantOne(t, r, "clock", Note, "unknown: you may not create a znode below /apps")
 	boss := func(c *Config) {
 		c.Prefix = "/apps"
 		c.Zk.Auth = []zk.Auth{{Scheme: "digest", Data: []byte("boss:secret")}}
 	}
-	if r := look(t, srv, boss); r.Level != OK {
+	if r := runDoctor(t, srv, boss); r.Level != OK {
 		t.Errorf("with credentials: %+v", r.Findings)
 	}
 	make("/apps/half", append(zk.CreatorACL(), zk.ACL{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"}))
-	r = look(t, srv, func(c *Config) { c.Prefix = "/apps" })
+	r = runDoctor(t, srv, func(c *Config) { c.Prefix = "/apps" })
 	if found := r.of("access"); len(found) != 2 || found[1].Level != Critical || !strings.Contains(found[1].What, "not delete them in /apps/half") {
 		t.Errorf("%+v", found)
 	}
 	make("/apps/secret", zk.CreatorACL())
 	make("/apps/secret/lock", nil)
-	r = look(t, srv, func(c *Config) { c.Prefix = "/apps" })
+	r = runDoctor(t, srv, func(c *Config) { c.Prefix = "/apps" })
 	if found := r.of("locks"); len(found) != 1 || found[0].Level != Unknown {
 		t.Errorf("%+v", found)
 	}
@@ -340,8 +340,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestUnreadEntries: an entry that its maker keeps to himself can't be waited for.
-func TestUnreadEntries(t *testing.T) {
+// TestUnreadableEntryIsReported: a client cannot wait for an entry that it may not read.
+func TestUnreadableEntryIsReported(t *testing.T) {
 	srv := zktest.Start(t)
 	auth := []zk.Auth{{Scheme: "digest", Data: []byte("u:p")}}
 	z := srv.Dial(t, func(o *zk.Options) { o.Auth = auth })
@@ -353,7 +353,7 @@ func TestUnreadEntries(t *testing.T) {
 	if _, _, err := z.Create(t.Context(), "/zklock/a/x-lock-", nil, zk.CreatorACL(), zk.ModeEphemeralSequential); err != nil {
 		t.Fatal(err)
 	}
-	found := look(t, srv).of("access")
+	found := runDoctor(t, srv).of("access")
 	if len(found) != 2 || found[1].Level != Warning || !strings.Contains(found[1].What, "you may not read some entries of /zklock/a") {
 		t.Errorf("%+v", found)
 	}
@@ -363,7 +363,7 @@ func TestTimeoutBounds(t *testing.T) {
 	srv := zktest.Start(t, func(o *zkserver.Options) {
 		o.MinSessionTimeout, o.MaxSessionTimeout = 2*time.Second, 6*time.Second
 	})
-	r := look(t, srv)
+	r := runDoctor(t, srv)
 	wantOne(t, r, "timeout", Warning, "grants a session timeout of 6s instead of the requested 20s")
 	if s := r.Servers[0]; s.MinTimeout != Span(2*time.Second) || s.MaxTimeout != Span(6*time.Second) {
 		t.Errorf("%+v", s)

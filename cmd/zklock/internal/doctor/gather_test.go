@@ -18,7 +18,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestChroot: everything is looked at below the connection string's chroot.
+// TestChroot checks that doctor reads only below the chroot of the connection string.
 func TestChroot(t *testing.T) {
 	srv := zktest.Start(t)
 	z := srv.Dial(t)
@@ -31,20 +31,21 @@ func TestChroot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := look(t, srv, func(c *Config) { c.Servers += "/team" })
+	r := runDoctor(t, srv, func(c *Config) { c.Servers += "/team" })
 	if r.Level != OK || r.Locks != 1 || r.Servers[0].Address != srv.Servers() {
 		t.Errorf("%+v", r)
 	}
-	// A chroot that is not there gives a session, and nothing below it.
-	r = look(t, srv, func(c *Config) { c.Servers += "/nobody" })
+	// A missing chroot permits a session, and has no znodes.
+	r = runDoctor(t, srv, func(c *Config) { c.Servers += "/nobody" })
 	wantOne(t, r, "access", Critical, "does not exist")
 	if r.Locks != 0 || len(r.of("servers")) != 0 {
 		t.Errorf("%+v", r)
 	}
 }
 
-// TestWordsAllowed: what may not be asked is left out, and nothing is wrong with it.
-func TestWordsAllowed(t *testing.T) {
+// TestForbiddenWordsAreNoFinding checks that doctor omits four-letter words that the server does
+// not permit.
+func TestForbiddenWordsAreNoFinding(t *testing.T) {
 	for _, tt := range []struct {
 		allowed []string
 		words   string
@@ -56,7 +57,7 @@ func TestWordsAllowed(t *testing.T) {
 		{[]string{}, "", "", []string{"versions"}},
 	} {
 		srv := zktest.Start(t, func(o *zkserver.Options) { o.FourLetterWords = tt.allowed })
-		r := look(t, srv)
+		r := runDoctor(t, srv)
 		s := r.Servers[0]
 		var notes []string
 		for _, f := range r.Findings {
@@ -70,12 +71,12 @@ func TestWordsAllowed(t *testing.T) {
 	}
 }
 
-// TestElectionEndsMeanwhile: a server that had no quorum when doctor asked for its words, and
-// then opens a session, is asked again.
-func TestElectionEndsMeanwhile(t *testing.T) {
+// TestServerIsAskedAgainAfterElection checks a server that has no quorum when doctor sends the
+// four-letter words, and then opens a session.
+func TestServerIsAskedAgainAfterElection(t *testing.T) {
 	srv := zktest.Start(t)
 	var dials atomic.Int32
-	r := look(t, srv, func(c *Config) {
+	r := runDoctor(t, srv, func(c *Config) {
 		c.Zk.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			if dials.Add(1) > 3 { // srvr, conf, and mntr
 				return srv.DialContext(ctx, network, address)
@@ -105,7 +106,7 @@ func TestOldServersAreReported(t *testing.T) {
 		srv := zktest.Start(t)
 		srv.Imitate(release)
 		hold(t, client(t, srv, "one").Mutex("a"))
-		r := look(t, srv)
+		r := runDoctor(t, srv)
 		level, missing := Note, "no recursive watches"
 		if release == zktest.Release34 {
 			level, missing = Warning, "no container znodes"
@@ -121,9 +122,9 @@ func TestOldServersAreReported(t *testing.T) {
 	}
 }
 
-// TestLockIsLeftAlone: where the prefix is a lock itself, nothing is made in it, which
-// would take a number from those who queue.
-func TestLockIsLeftAlone(t *testing.T) {
+// TestDoctorCreatesNothingInLock checks that doctor creates no znode if the prefix is a lock. The
+// znode would use up a sequence number.
+func TestDoctorCreatesNothingInLock(t *testing.T) {
 	srv := zktest.Start(t)
 	hold(t, client(t, srv, "one").Mutex("a"))
 	z := srv.Dial(t)
@@ -131,7 +132,7 @@ func TestLockIsLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := look(t, srv, func(c *Config) { c.Prefix = "/zklock/a" })
+	r := runDoctor(t, srv, func(c *Config) { c.Prefix = "/zklock/a" })
 	after, _, err := z.Exists(t.Context(), "/zklock/a")
 	if err != nil || before != after || r.Level != OK || r.Locks != 1 {
 		t.Errorf("%v: %+v became %+v; %+v", err, before, after, r)
@@ -141,15 +142,15 @@ func TestLockIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestSlowServer: what requests take is measured, and held against the heartbeat. It is
-// in a bubble, as a busy machine would let such short sessions expire.
-func TestSlowServer(t *testing.T) {
+// TestSlowServerIsReported compares the latency of requests with the heartbeat. It runs in a
+// bubble, because short sessions would expire on a busy machine.
+func TestSlowServerIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, func(o *zkserver.Options) {
 			o.FourLetterWords, o.MinSessionTimeout = []string{"conf"}, 300*time.Millisecond
 		})
 		srv.Delay(40 * time.Millisecond) // there and back
-		r := look(t, srv, func(c *Config) {
+		r := runDoctor(t, srv, func(c *Config) {
 			c.Zk.SessionTimeout, c.Limit = 400*time.Millisecond, 8*time.Second
 		})
 		f := wantOne(t, r, "latency", Critical, "longer than the 50ms between heartbeats")
@@ -160,7 +161,7 @@ func TestSlowServer(t *testing.T) {
 		if s.MaxTimeout < Span(time.Hour) {
 			t.Errorf("sessions of at most %v", s.MaxTimeout)
 		}
-		// The shortest session there is can't be had: conf has the bound.
+		// The servers do not grant the shortest session: conf has the bound.
 		if s.MinTimeout != Span(300*time.Millisecond) {
 			t.Errorf("sessions of at least %v", s.MinTimeout)
 		}
@@ -190,7 +191,7 @@ func TestSlowServerOpensSession(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t)
 				row.slow(srv)
-				r := look(t, srv)
+				r := runDoctor(t, srv)
 				wantOne(t, r, "latency", row.level, row.want)
 				if found := slices.Concat(r.of("servers"), r.of("timeout")); len(found) != 0 {
 					t.Errorf("%+v", found)
@@ -200,8 +201,8 @@ func TestSlowServerOpensSession(t *testing.T) {
 	}
 }
 
-// TestSilentHolderIsReported: a holder that the servers do not hear from is a warning, with
-// the locks that it will lose. Before, and after it is heard again, there is none.
+// TestSilentHolderIsReported checks that a holder whose heartbeats do not arrive is a warning,
+// with its locks. Before, and after it is heard again, there is no warning.
 func TestSilentHolderIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, func(o *zkserver.Options) {
@@ -216,35 +217,36 @@ func TestSilentHolderIsReported(t *testing.T) {
 		hold(t, c.Mutex("a"))
 		hold(t, c.Mutex("b"))
 		hold(t, client(t, srv, "well").Mutex("c"))
-		for range 12 { // whatever the phase of heartbeats and ticks is
-			if found := look(t, srv).of("jeopardy"); len(found) != 0 {
+		for range 12 { // for any phase of heartbeats and ticks
+			if found := runDoctor(t, srv).of("jeopardy"); len(found) != 0 {
 				t.Fatalf("before it is cut off: %+v", found)
 			}
 			time.Sleep(1300 * time.Millisecond)
 		}
 		way.Partition()
 		time.Sleep(9 * time.Second)
-		f := wantOne(t, look(t, srv), "jeopardy", Warning, "cut holds /zklock/a, /zklock/b, and for at least ", " of 20s, the servers have not heard from its session 0x", "which expires in 1")
+		f := wantOne(t, runDoctor(t, srv), "jeopardy", Warning, "cut holds /zklock/a, /zklock/b, and for at least ", " of 20s, the servers have not heard from its session 0x", "which expires in 1")
 		if !slices.Equal(f.Locks, []string{"/zklock/a", "/zklock/b"}) {
 			t.Errorf("%+v", f)
 		}
 		way.Heal()
 		time.Sleep(5 * time.Second)
-		if found := look(t, srv).of("jeopardy"); len(found) != 0 {
+		if found := runDoctor(t, srv).of("jeopardy"); len(found) != 0 {
 			t.Errorf("after it was heard again: %+v", found)
 		}
 	})
 }
 
-// TestSilenceIsUnknown: without the words, silent holders are not found, and a note says so.
-func TestSilenceIsUnknown(t *testing.T) {
+// TestSilenceIsUnknownWithoutWords checks that a note says that silent holders cannot be found
+// without four-letter words.
+func TestSilenceIsUnknownWithoutWords(t *testing.T) {
 	srv := zktest.Start(t, func(o *zkserver.Options) { o.FourLetterWords = nil })
 	hold(t, client(t, srv, "one").Mutex("a"))
-	wantOne(t, look(t, srv), "jeopardy", Note, "it is not known whether holders are silent")
+	wantOne(t, runDoctor(t, srv), "jeopardy", Note, "it is not known whether holders are silent")
 }
 
-// TestSessionsOfServers parses what an ensemble of Apache ZooKeeper answers: the leader
-// knows when sessions expire, the followers know their timeouts.
+// TestSessionsOfServers parses answers of a ZooKeeper ensemble. The leader knows when sessions
+// expire, and the followers know their timeouts.
 func TestSessionsOfServers(t *testing.T) {
 	s := sessions{expires: map[int64]time.Time{}, timeouts: map[int64]time.Duration{}}
 	s.dump("SessionTracker dump:\nGlobal Session Sets (2)/(2):\n1 expire at Thu Nov 26 05:40:01 CET 2026:\n\t0x1000a\n" +
@@ -284,7 +286,7 @@ func TestSilentServerLeavesTimeForOtherChecks(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t, func(o *zkserver.Options) { o.FourLetterWords = []string{"srvr", "dump", "cons"} })
 			hold(t, client(t, srv, "one").Mutex("a"))
-			r := look(t, srv, func(c *Config) {
+			r := runDoctor(t, srv, func(c *Config) {
 				c.Servers += ",silent:1"
 				c.Zk.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 					if address == "silent:1" {
@@ -310,7 +312,7 @@ func TestSilentWordsLeaveTimeForSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		hold(t, client(t, srv, "one").Mutex("a"))
-		r := look(t, srv, func(c *Config) {
+		r := runDoctor(t, srv, func(c *Config) {
 			c.Zk.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 				conn, err := srv.DialContext(ctx, network, address)
 				return wordless{conn}, err
@@ -342,7 +344,7 @@ func (c wordless) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestManyParents: as many znodes above entries as are read at a time, and more.
+// TestManyParents checks more parents of entries than are read at a time.
 func TestManyParents(t *testing.T) {
 	srv := zktest.Start(t)
 	c := client(t, srv, "one")
@@ -350,7 +352,7 @@ func TestManyParents(t *testing.T) {
 	for i := range many {
 		hold(t, c.Mutex(fmt.Sprintf("l%d", i)))
 	}
-	found := look(t, srv).of("access")
+	found := runDoctor(t, srv).of("access")
 	if len(found) != 1 || found[0].Level != Note || len(found[0].Locks) != many || !strings.Contains(found[0].What, "and 46 others") {
 		t.Errorf("%+v", found)
 	}
@@ -372,7 +374,7 @@ func TestPrefixTooLargeToList(t *testing.T) {
 		if _, err := z.Multi(t.Context(), ops...); err != nil {
 			t.Fatal(err)
 		}
-		r := look(t, srv, func(c *Config) { c.Prefix, c.Zk.MaxReply = "/big", limit.client })
+		r := runDoctor(t, srv, func(c *Config) { c.Prefix, c.Zk.MaxReply = "/big", limit.client })
 		wantOne(t, r, "locks", Unknown, "too large a list")
 		if len(r.of("servers")) != 0 || len(r.Findings) < 8 {
 			t.Errorf("limit of the %s: %+v", limit.side, r.Findings)
@@ -380,8 +382,8 @@ func TestPrefixTooLargeToList(t *testing.T) {
 	}
 }
 
-// TestHostile: what others wrote into names and data can't move the cursor.
-func TestHostile(t *testing.T) {
+// TestHostileNamesAreEscaped checks that names and data cannot move the cursor.
+func TestHostileNamesAreEscaped(t *testing.T) {
 	srv := zktest.Start(t)
 	z := srv.Dial(t)
 	for _, path := range []string{"/zklock", "/zklock/\u202eevil"} {
@@ -394,7 +396,7 @@ func TestHostile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := look(t, srv, func(c *Config) { c.Held = time.Nanosecond })
+	r := runDoctor(t, srv, func(c *Config) { c.Held = time.Nanosecond })
 	var text strings.Builder
 	if err := r.Write(&text, 80, false); err != nil {
 		t.Fatal(err)

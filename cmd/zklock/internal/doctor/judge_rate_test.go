@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestRateOfPairs: a rate is known if the readings are close enough together for the
-// time between them.
+// TestRateOfPairs checks that the rate is known only if the readings are close together compared
+// with the time between them.
 func TestRateOfPairs(t *testing.T) {
 	const s, us = time.Second, time.Microsecond
 	tests := []struct {
@@ -37,7 +37,7 @@ func TestRateOfPairs(t *testing.T) {
 	}
 }
 
-// TestMeasureRate: where the rate can be measured, it is that of a clock.
+// TestMeasureRate checks that a measured rate is plausible.
 func TestMeasureRate(t *testing.T) {
 	for range 20 {
 		if r := measureRate()(t.Context()); r != nil {
@@ -50,7 +50,7 @@ func TestMeasureRate(t *testing.T) {
 	t.Skip("not measured on this system, or not under this load")
 }
 
-// TestChronySlew: what chrony may do is read in its settings, as it reads them.
+// TestChronySlew checks the limit of the slew rate in the settings of chrony.
 func TestChronySlew(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	running := map[string]*fstest.MapFile{"proc/1/comm": file("systemd\n"), "proc/717/comm": file("chronyd\n"), "proc/self/comm": file("zklock\n")}
@@ -69,7 +69,8 @@ func TestChronySlew(t *testing.T) {
 		{map[string]string{"etc/chrony/chrony.conf": "pool ntp", "etc/chrony.conf": "maxslewrate 4000"}, 83333.333},
 		{map[string]string{"etc/chrony.conf": "maxslewrate 4000", "proc/717/cmdline": "chronyd\x00-n\x00-f\x00/etc/own.conf", "etc/own.conf": "maxslewrate 9000"}, 9000},
 		{map[string]string{"etc/chrony.conf": "maxslewrate 4000", "proc/717/cmdline": "chronyd\x00-f/etc/own.conf\x00"}, 83333.333},
-		// Every user can start a process with this name, and could let doctor read a file without end.
+		// Every user can start a process with this name, and could make doctor read a file
+		// without end.
 		{map[string]string{"proc/717/cmdline": "chronyd\x00-f/home/ann/c.conf\x00", "home/ann/c.conf": "maxslewrate 9000"}, 83333.333},
 		{map[string]string{"etc/chrony.conf": "confdir /a /b", "a/2.conf": "maxslewrate 500", "b/1.conf": "maxslewrate 9000"}, 500},
 		{map[string]string{"etc/chrony.conf": "confdir /a /b", "a/1.conf": "maxslewrate 9000", "b/1.conf": "maxslewrate 500"}, 9000},
@@ -91,7 +92,8 @@ func TestChronySlew(t *testing.T) {
 	}
 }
 
-// TestTimesyncdSlew: how fast timesyncd slews the clock follows its shortest time between polls.
+// TestTimesyncdSlew checks that the slew rate follows from the shortest poll interval of
+// timesyncd.
 func TestTimesyncdSlew(t *testing.T) {
 	const main, part = "etc/systemd/timesyncd.conf", "systemd/timesyncd.conf.d/"
 	for _, tt := range []struct {
@@ -121,8 +123,8 @@ func TestTimesyncdSlew(t *testing.T) {
 	}
 }
 
-// TestLinuxptpSlew: how fast linuxptp slews the system clock follows max_frequency. ptp4l slews it
-// only with timestamps of software.
+// TestLinuxptpSlew checks that the slew rate of the system clock follows from max_frequency.
+// ptp4l slews it only with software timestamps.
 func TestLinuxptpSlew(t *testing.T) {
 	const global = "[global]\n"
 	for _, tt := range []struct {
@@ -177,7 +179,7 @@ func TestChronySlewReadsNoPipe(t *testing.T) {
 	}
 }
 
-// TestJudgeRate: the rate is held against half of what locks assume.
+// TestJudgeRate checks that the rate is compared with half of the drift that locks assume.
 func TestJudgeRate(t *testing.T) {
 	const hardware = "than its hardware counter, more than "
 	const slewing = " may slew this machine's clock by 8.3%, more than half of the 1% by which the rates of two clocks may differ"

@@ -18,7 +18,7 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// member is a server of a good ensemble.
+// member returns a server of a healthy ensemble.
 func member(n int, role string) Server {
 	s := Server{
 		Address: fmt.Sprintf("zk%d:2181", n), Answers: true, Role: role, Version: "3.8.0", Synced: -1,
@@ -32,18 +32,18 @@ func member(n int, role string) Server {
 	return s
 }
 
-// ensemble are the facts of a good ensemble of three, with nothing on it.
+// ensemble returns the facts of a healthy ensemble of three servers without locks.
 func ensemble() *Facts {
 	f := &Facts{Config: testConfig(), Now: time.Now(), At: "/zklock", Parents: map[string]Parent{}}
 	f.Servers = []Server{member(1, "follower"), member(2, "leader"), member(3, "follower")}
 	return f
 }
 
-// down makes a server one that does not answer.
+// down makes a server fail to answer.
 func down(s *Server) { *s = Server{Address: s.Address, Synced: -1, err: errors.New("refused")} }
 
-// TestJudgements edits a good ensemble, and wants these findings besides those that
-// are in order: "level check: text", of which the text is a part of what is said.
+// TestJudgements changes a healthy ensemble, and checks the findings that are not OK, as "level
+// check: text" with a part of the text.
 func TestJudgements(t *testing.T) {
 	tests := []struct {
 		name string
@@ -199,7 +199,7 @@ func TestJudgements(t *testing.T) {
 	}
 }
 
-// short gives all servers sessions of so many seconds, as asked for.
+// short gives all servers a session timeout of this many seconds.
 func short(f *Facts, seconds int) {
 	f.Zk.SessionTimeout = time.Duration(seconds) * time.Second
 	for i := range f.Servers {
@@ -207,7 +207,7 @@ func short(f *Facts, seconds int) {
 	}
 }
 
-// silent makes servers that may not be asked for their configuration.
+// silent makes all servers refuse to send their configuration.
 func silent(f *Facts) {
 	for i := range f.Servers {
 		f.Servers[i].Tick, f.Servers[i].SyncLimit = 0, 0
@@ -217,7 +217,7 @@ func silent(f *Facts) {
 // libKazoo is a library whose entries are not zklock's.
 const libKazoo = "kazoo"
 
-// mutex is an entry of session and number n.
+// mutex returns the entry with number n of session n.
 func mutex(n int, holder bool, library string) inspect.Entry {
 	name := fmt.Sprintf("x-lock-%010d", n)
 	return inspect.Entry{
@@ -226,7 +226,7 @@ func mutex(n int, holder bool, library string) inspect.Entry {
 	}
 }
 
-// lockOf is a lock with these entries.
+// lockOf returns a lock with these entries.
 func lockOf(path string, entries ...inspect.Entry) *inspect.Lock {
 	l := &inspect.Lock{Path: path, Kind: inspect.KindQueue, Entries: entries}
 	turn := 0
@@ -241,11 +241,11 @@ func lockOf(path string, entries ...inspect.Entry) *inspect.Lock {
 	return l
 }
 
-// TestUsual: a hold is long by what was usual for its lock before it, and the longer
-// its queue is, the longer it may have stood in line itself.
-func TestUsual(t *testing.T) {
-	// A lock whose znode was made an hour ago, and that had n turns of a second until
-	// its holder came.
+// TestLongHoldIsComparedWithEarlierHolds checks that a hold is long compared with the earlier
+// holds of its lock. A longer queue permits a longer time, because the holder may have waited
+// itself.
+func TestLongHoldIsComparedWithEarlierHolds(t *testing.T) {
+	// scene returns the facts of a lock that had n holds of a second each until its holder came.
 	scene := func(n int, held time.Duration, waiting int) *Facts {
 		f := ensemble()
 		entries := []inspect.Entry{mutex(n, true, "zklock")}
@@ -267,17 +267,17 @@ func TestUsual(t *testing.T) {
 	}{
 		{"as usual", 100, 10 * time.Second, 1, OK},
 		{"long", 100, 10 * time.Minute, 1, Warning},
-		{"long, but nobody minds", 100, 10 * time.Minute, 0, Note},
-		{"long, but it stood in a long line", 100, 10 * time.Minute, 100, OK},
-		{"too seldom taken to know", 5, 10 * time.Minute, 1, OK},
-		{"many times the usual, but not for long", 100, 50 * time.Second, 1, OK},
+		{"long, without waiters", 100, 10 * time.Minute, 0, Note},
+		{"long, with a long queue", 100, 10 * time.Minute, 100, OK},
+		{"too few earlier holds", 5, 10 * time.Minute, 1, OK},
+		{"much longer than usual, but short", 100, 50 * time.Second, 1, OK},
 	} {
 		found := scene(tt.n, tt.held, tt.waiting).judgeHeld()
 		if len(found) != 1 || found[0].Level != tt.want {
 			t.Errorf("%s: %+v, want %s", tt.name, found, tt.want)
 		}
 	}
-	// The servers' clock counts: theirs says that it came just now.
+	// By the clock of the servers, the holder has just come.
 	f := scene(100, 10*time.Minute, 1)
 	f.Clock.Ahead = -10 * time.Minute
 	if found := f.judgeHeld(); found[0].Level != OK {
@@ -285,7 +285,8 @@ func TestUsual(t *testing.T) {
 	}
 }
 
-// TestSequences: what is left is told by the rate of the znode's life.
+// TestSequences estimates the remaining sequence numbers by the rate since the creation of the
+// znode.
 func TestSequences(t *testing.T) {
 	for _, tt := range []struct {
 		used  int64
@@ -318,13 +319,13 @@ func TestSequences(t *testing.T) {
 	if n := (Parent{Stat: zk.Stat{Cversion: -1, NumChildren: 1}}).Creates(); n != 0 {
 		t.Errorf("a new root had %d creates", n)
 	}
-	// What is to be done may be copied into a shell.
+	// The user may copy the command into a shell.
 	f := ensemble()
 	f.Parents["/zklock/a;reboot"] = Parent{Path: "/zklock/a;reboot", Stat: zk.Stat{Ctime: f.Now.UnixMilli(), Cversion: lastSequence - 1, NumChildren: lastSequence - 1}}
 	if found := f.judgeSequence(); len(found) != 1 || !strings.Contains(found[0].Do, "delete '/zklock/a;reboot' while") {
 		t.Errorf("a shell would run a part of the path: %+v", found)
 	}
-	// A random name of a permit of kazoo's has no sequence number.
+	// A permit of kazoo has a random name without a sequence number.
 	f = ensemble()
 	permit := mutex(1, true, "kazoo permit")
 	permit.Name = "f0e1d2c3b4a5968778695a9876543210"
@@ -335,9 +336,8 @@ func TestSequences(t *testing.T) {
 	}
 }
 
-// TestOneWhoWaitsForMore tells less surely of a deadlock in which somebody waits for
-// several things.
-func TestUnsureDeadlock(t *testing.T) {
+// TestUncertainDeadlock checks that the finding is uncertain if a session waits for several locks.
+func TestUncertainDeadlock(t *testing.T) {
 	f := ensemble()
 	a, b := lockOf("/zklock/a", mutex(1, true, "zklock"), mutex(2, false, "zklock")), lockOf("/zklock/b", mutex(2, true, "zklock"), mutex(1, false, "zklock"))
 	f.Locks = []*inspect.Lock{a, b}
@@ -395,7 +395,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestWords: what servers answer is read, whatever it is.
+// TestWords parses answers of servers, including invalid ones.
 func TestWords(t *testing.T) {
 	var s Server
 	s.srvr("Zookeeper version: 3.9.2-e454e8c7283100c7caec6dcae2bc82aaecb63023, built on 2024-02-12 20:59 UTC\nLatency min/avg/max: 0/0.0/0\nOutstanding: 3\nZxid: 0x100000000\nMode: leader\nNode count: 5\n")
@@ -430,7 +430,6 @@ func TestWordsOfAnyServer(t *testing.T) {
 	}
 }
 
-// TestQuorumSaysHowManyMoreMayFail is about ensembles that are in order.
 func TestQuorumSaysHowManyMoreMayFail(t *testing.T) {
 	three, five := ensemble(), ensemble()
 	five.Servers = append(five.Servers, member(4, "follower"), member(5, "follower"))

@@ -12,15 +12,16 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 )
 
-// TestLike: reports are told apart by what is wrong, and not by how long.
-func TestLike(t *testing.T) {
+// TestLikeIgnoresDurations checks that reports differ by their findings, and not by durations in
+// the texts.
+func TestLikeIgnoresDurations(t *testing.T) {
 	base := func() Report {
 		return Report{Findings: []Finding{{Level: OK, Check: "servers", What: "1 of 1 answer"}, {Level: Warning, Check: "held", What: "for 3s", Do: "ask", Locks: []string{"/a"}}}}
 	}
 	later := base()
 	later.Findings[1].What, later.Level = "for 9s", Warning
 	if !base().Like(later) {
-		t.Error("time alone makes another report")
+		t.Error("reports that differ only by a duration count as different")
 	}
 	for what, change := range map[string]func(*Report){
 		"a level": func(r *Report) { r.Findings[0].Level = Critical }, "a check": func(r *Report) { r.Findings[1].Check = "clock" },
@@ -28,10 +29,11 @@ func TestLike(t *testing.T) {
 	} {
 		other := base()
 		if change(&other); base().Like(other) || other.Like(base()) {
-			t.Errorf("another report by %s is taken for the same", what)
+			t.Errorf("reports that differ by %s count as the same", what)
 		}
 	}
-	// One server comes back while another goes: as many are down, and not the same.
+	// One server answers again while another fails: the number of failed servers is the same, but
+	// not the finding.
 	without := func(n int, why string) Report {
 		f := ensemble()
 		down(&f.Servers[n])
@@ -40,7 +42,7 @@ func TestLike(t *testing.T) {
 		return f.report()
 	}
 	if without(0, "refused").Like(without(2, "refused")) || !without(0, "refused").Like(without(0, "timeout")) {
-		t.Error("what is wrong with one server is taken for what is wrong with another")
+		t.Error("the failures of different servers count as the same")
 	}
 }
 

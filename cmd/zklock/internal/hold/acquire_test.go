@@ -100,7 +100,7 @@ func TestAcquireTimeoutWithoutAnswerFails(t *testing.T) {
 	})
 }
 
-// The servers only report that a znode does not exist.
+// TestErrorNamesMissingChroot: the servers report only that a znode does not exist.
 func TestErrorNamesMissingChroot(t *testing.T) {
 	missing := &zk.Error{Op: "create", Path: "/zklock", Err: zk.ErrNoNode}
 	k := &lockSpec{names: []string{"demo"}, paths: []string{"/zklock/demo"}}

@@ -46,7 +46,7 @@ func TestDefaultPlan(t *testing.T) {
 	for session, want := range map[time.Duration]Plan{
 		20 * s:   {2 * s, 500 * ms, s},
 		4 * s:    {500 * ms, 100 * ms, 250 * ms}, // KILL after an eighth
-		400 * ms: {50 * ms, 20 * ms, 25 * ms},    // the least margin
+		400 * ms: {50 * ms, 20 * ms, 25 * ms},    // the minimum margin
 	} {
 		if got := defaultPlan(session); got != want {
 			t.Errorf("%v: got %+v, want %+v", session, got, want)
@@ -54,8 +54,8 @@ func TestDefaultPlan(t *testing.T) {
 	}
 }
 
-// TestPlanWithinShorterTimeout checks the plan after the client moved to a server that grants
-// a shorter timeout, and after the session has ended.
+// TestPlanWithinShorterTimeout checks the plan after the server grants a shorter timeout, and
+// after the session has ended.
 func TestPlanWithinShorterTimeout(t *testing.T) {
 	long := Plan{5 * s, 500 * ms, s} // --kill-after 5s
 	for granted, want := range map[time.Duration]Plan{
@@ -72,9 +72,8 @@ func TestPlanWithinShorterTimeout(t *testing.T) {
 	}
 }
 
-// look is one step of a scenario: at now the hold looks so, and Step is to
-// answer with action and next.
-type look struct {
+// step is a step of a scenario: the state of the hold at now, and the expected result of Step.
+type step struct {
 	now       time.Duration
 	remaining time.Duration
 	lost      bool
@@ -86,46 +85,46 @@ func TestStep(t *testing.T) {
 	// Session 20 s: TERM 2.5 s and KILL 0.5 s before the deadline.
 	tests := []struct {
 		name  string
-		looks []look
+		steps []step
 	}{
-		{"heartbeats keep it going", []look{
+		{"heartbeats keep it going", []step{
 			{0, 19 * s, false, Wait, 1 * s},
 			{1 * s, 18 * s, false, Wait, 2 * s},
 			{2 * s, 19 * s, false, Wait, 3 * s},
 		}},
-		{"the last look before TERM is exactly at TERM", []look{
+		{"the last step before TERM is exactly at TERM", []step{
 			{0, 3 * s, false, Wait, 500 * ms},
 			{500 * ms, 2500 * ms, false, Term, 1500 * ms},
 		}},
-		{"TERM, then KILL a margin before the deadline", []look{
-			{0, 2500 * ms, false, Term, 1 * s}, // the watchdog looks for processes
+		{"TERM, then KILL a margin before the deadline", []step{
+			{0, 2500 * ms, false, Term, 1 * s}, // the watchdog searches for processes
 			{900 * ms, 1600 * ms, false, Wait, 1900 * ms},
 			{1900 * ms, 600 * ms, false, Wait, 2 * s},
 			{2 * s, 500 * ms, false, Kill, 3 * s},
 			{3 * s, 0, true, Wait, 4 * s},
 		}},
-		{"late to the TERM: the grace shrinks, not the margin", []look{
+		{"late to the TERM: the grace shrinks, not the margin", []step{
 			{0, 1500 * ms, false, Term, 1 * s},
 			{1 * s, 500 * ms, false, Kill, 2 * s},
 		}},
-		{"woken after the deadline: no TERM at all", []look{
+		{"woken after the deadline: no TERM at all", []step{
 			{0, 19 * s, false, Wait, 1 * s},
 			{60 * s, 0, false, Kill, 61 * s},
 		}},
-		{"woken after the deadline and lost", []look{
+		{"woken after the deadline and lost", []step{
 			{0, 19 * s, false, Wait, 1 * s},
 			{60 * s, 0, true, Kill, 61 * s},
 		}},
-		{"taken away with the deadline far off: another may hold already", []look{
+		{"lost long before the deadline: another client may already hold", []step{
 			{0, 19 * s, false, Wait, 1 * s},
 			{1 * s, 0, true, Kill, 2 * s},
 			{2 * s, 0, true, Wait, 3 * s},
 		}},
-		{"taken away within the grace", []look{
+		{"lost within the grace", []step{
 			{0, 2500 * ms, false, Term, 1 * s},
 			{100 * ms, 0, true, Kill, 1100 * ms},
 		}},
-		{"a deadline that moves on does not take TERM back", []look{
+		{"an extended deadline does not undo TERM", []step{
 			{0, 2 * s, false, Term, 1 * s},
 			{1 * s, 19 * s, false, Wait, 1500 * ms},
 			{1500 * ms, 19 * s, false, Kill, 2500 * ms},
@@ -133,21 +132,20 @@ func TestStep(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			first := tt.looks[0]
+			first := tt.steps[0]
 			core := defaultPlan(20*s).Begin(first.now, Hold{first.remaining, first.lost})
-			for i, l := range tt.looks {
+			for i, l := range tt.steps {
 				action, next := core.Step(l.now, Hold{l.remaining, l.lost})
 				if action != l.action || next != l.next {
-					t.Fatalf("look %d at %v: %v until %v, want %v until %v", i, l.now, action, next, l.action, l.next)
+					t.Fatalf("step %d at %v: %v until %v, want %v until %v", i, l.now, action, next, l.action, l.next)
 				}
 			}
 		})
 	}
 }
 
-// TestKillBeforeDeadline runs a hold whose heartbeats stop at every possible
-// moment: KILL must always come a margin before the deadline, and TERM a grace
-// before it.
+// TestKillBeforeDeadline runs holds whose heartbeats stop at different moments. KILL comes a
+// margin before the deadline, and TERM a grace before KILL.
 func TestKillBeforeDeadline(t *testing.T) {
 	for _, session := range []time.Duration{400 * ms, 4 * s, 20 * s} {
 		plan := defaultPlan(session)
@@ -168,7 +166,7 @@ func TestKillBeforeDeadline(t *testing.T) {
 					kill = now
 				}
 				if next <= now {
-					t.Fatalf("session %v, stop %v: next look %v at %v", session, stop, next, now)
+					t.Fatalf("session %v, stop %v: next step %v at %v", session, stop, next, now)
 				}
 				now = next
 			}

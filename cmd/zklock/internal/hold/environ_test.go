@@ -23,7 +23,7 @@ func TestEnviron(t *testing.T) {
 	}
 }
 
-// TestEnvironReplacesTheIdentity: the command gets the files, and no secret.
+// TestEnvironReplacesTheIdentity checks that the command gets the paths of files, and no secret.
 func TestEnvironReplacesTheIdentity(t *testing.T) {
 	got := lockEnvironment{locks: []lockState{{"a", "/a", 1}}, identity: map[string]string{cli.EnvAuth: "", "ZKLOCK_TLS_CA": "/ca"}}.environ(
 		[]string{"ZKLOCK_AUTH=digest:ann:secret", "ZKLOCK_TLS_CA=ca", "ZKLOCK_AUTH_FILE=f"})

@@ -14,7 +14,7 @@ func TestPaceEstimatesAfterSeveralSteps(t *testing.T) {
 		want     time.Duration
 	}{
 		{0, 9, 0},
-		{30 * time.Second, 8, 0}, // the first step counts from here on
+		{30 * time.Second, 8, 0}, // the estimate begins with the first step
 		{40 * time.Second, 7, 0},
 		{50 * time.Second, 6, 0},
 		{60 * time.Second, 5, 50 * time.Second}, // three steps of 10 s

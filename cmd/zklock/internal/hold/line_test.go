@@ -71,7 +71,7 @@ func TestOtherLibrariesOverlookOtherLayouts(t *testing.T) {
 		want    string
 	}{
 		{[]zklock.Entry{kazoo, mine}, "kazoo clients do not wait"},
-		{[]zklock.Entry{mine, kazoo}, "kazoo clients do not wait"}, // which came later
+		{[]zklock.Entry{mine, kazoo}, "kazoo clients do not wait"}, // later than mine
 		{[]zklock.Entry{kazoo, twin}, ""},                          // --layout kazoo
 		{[]zklock.Entry{kazoo, twin, mine}, ""},                    // --layout mixed
 		{[]zklock.Entry{curator, twin}, "Curator clients do not wait"},
@@ -86,8 +86,8 @@ func TestOtherLibrariesOverlookOtherLayouts(t *testing.T) {
 	}
 }
 
-// TestWaitingLineWarnsOnceOfLaterKazoo: a client of kazoo that comes during the wait is
-// found by a read that the line makes anyway.
+// TestWaitingLineWarnsOnceOfLaterKazoo: the line reads the queue anyway, and finds a kazoo client
+// that enqueues during the wait.
 func TestWaitingLineWarnsOnceOfLaterKazoo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -118,8 +118,8 @@ func TestWaitingLineWarnsOnceOfLaterKazoo(t *testing.T) {
 	})
 }
 
-// TestWaitingLineLimitsWhatOthersWrote: the host name of another client does not fill the
-// screen.
+// TestWaitingLineLimitsWhatOthersWrote checks that a long host name of another client does not
+// fill the screen.
 func TestWaitingLineLimitsWhatOthersWrote(t *testing.T) {
 	now := time.Now()
 	entries := []zklock.Entry{clitest.Entry(strings.Repeat("h", 1<<20), 1, true, now, 0), clitest.Entry("w", 2, false, now, 0)}
@@ -128,8 +128,8 @@ func TestWaitingLineLimitsWhatOthersWrote(t *testing.T) {
 	}
 }
 
-// TestWaitingLineReportsOnlySilence checks that a client that may not read the lock does not
-// say that the servers are silent.
+// TestWaitingLineReportsOnlySilence checks a client that may not read the lock: it does not
+// report silent servers.
 func TestWaitingLineReportsOnlySilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -158,8 +158,8 @@ func TestWaitingLineReportsOnlySilence(t *testing.T) {
 	})
 }
 
-// A waiter tells once that the servers do not answer, and once that they answer again.
-// It does not tell of an interruption that ends within a moment.
+// TestWaitingLineReportsOutageOnce checks that a waiter reports once that the servers do not
+// answer, and once that they answer again. A short interruption is not reported.
 func TestWaitingLineReportsOutageOnce(t *testing.T) {
 	for _, terminal := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -209,7 +209,8 @@ func TestWaitingLineReportsOutageOnce(t *testing.T) {
 	}
 }
 
-// If the lock is granted as soon as the servers answer again, the waiter tells that they do.
+// TestWaitingLineReportsEndOfOutageAtGrant: the lock is granted as soon as the servers answer
+// again.
 func TestWaitingLineReportsEndOfOutageAtGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)

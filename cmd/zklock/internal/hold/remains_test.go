@@ -15,8 +15,8 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
 )
 
-// TestRemainsEndBeforeTheRelease: the supervisor returns, and the lock is released,
-// once nothing is left of a command that was ended.
+// TestRemainsEndBeforeTheRelease checks that the supervisor returns, and the lock is released,
+// only when no process of a terminated command is left.
 func TestRemainsEndBeforeTheRelease(t *testing.T) {
 	term := func(_ *fakeHold, p *fakeProcess, c chan os.Signal) {
 		c <- syscall.SIGTERM
@@ -26,9 +26,9 @@ func TestRemainsEndBeforeTheRelease(t *testing.T) {
 		name  string
 		left  int
 		lasts time.Duration
-		play  func(*fakeHold, *fakeProcess, chan os.Signal)
+		run   func(*fakeHold, *fakeProcess, chan os.Signal)
 		log   []string
-		took  time.Duration // at least, and at most a look more
+		took  time.Duration // minimum; the maximum is one interval more
 		ended bool
 	}{
 		{"nothing is left", 0, 0, term, []string{"terminated@0s"}, 0, false},
@@ -73,14 +73,14 @@ func TestRemainsEndBeforeTheRelease(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
 				cmd.left, cmd.lasts = tt.left, tt.lasts
-				s, _, signals := rig(hold, cmd)
+				s, _, signals := newTestSupervisor(hold, cmd)
 				began := time.Now()
-				go tt.play(hold, cmd, signals)
+				go tt.run(hold, cmd, signals)
 				_, ended := s.run()
 				if took := time.Since(began); took < tt.took || took > tt.took+remainsMost {
 					t.Errorf("it took %v, want %v", took, tt.took)
 				}
-				// What kills does so until nothing is left.
+				// KILL is repeated until no process is left.
 				if log := slices.Compact(cmd.log); ended != tt.ended || !slices.Equal(log, tt.log) {
 					t.Errorf("ended %v after %q; want %v after %q", ended, log, tt.ended, tt.log)
 				}
@@ -90,9 +90,9 @@ func TestRemainsEndBeforeTheRelease(t *testing.T) {
 	}
 }
 
-// TestRemainsThatCannotBeKilled: the lock is kept while they run, with a warning. Once the lock
-// is lost and its time is over, nothing is left to wait for, and a warning says that they still
-// run.
+// TestRemainsThatCannotBeKilled checks that the lock is kept while such processes run, with a
+// warning. After the lock is lost and its deadline has passed, the supervisor returns and warns
+// that they still run.
 func TestRemainsThatCannotBeKilled(t *testing.T) {
 	const run = "processes of the command still run after KILL (they may belong to another user): keeping the lock until they end, on zk1:2181\n"
 	const unlisted = "cannot list the processes of the command: keeping the lock until that is possible and they have ended, on zk1:2181: too many open files\n"
@@ -112,7 +112,7 @@ func TestRemainsThatCannotBeKilled(t *testing.T) {
 			lost := tt.lost
 			hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
 			cmd.left, cmd.listErr = leftBeyond, tt.listErr
-			s, _, _ := rig(hold, cmd)
+			s, _, _ := newTestSupervisor(hold, cmd)
 			s.servers = ", on zk1:2181"
 			began := time.Now()
 			go func() {
@@ -125,7 +125,7 @@ func TestRemainsThatCannotBeKilled(t *testing.T) {
 				if lost {
 					hold.lose(errors.New("the znode is gone"))
 				} else {
-					cmd.gone()
+					cmd.end()
 				}
 			}()
 			said := clitest.Stderr(t, func() { s.run() })
@@ -150,15 +150,15 @@ func TestRemainsThatCannotBeKilled(t *testing.T) {
 	}
 }
 
-// TestRemainsGetKillAfterALateLoss: this process was suspended, or stopped, past the time of KILL
-// and past the deadline. What is left gets KILL, and time to end, before a message says that it
-// still runs.
+// TestRemainsGetKillAfterALateLoss: this process was suspended or stopped until after the
+// deadline. The remaining processes get KILL, and time to end before a message says that they
+// still run.
 func TestRemainsGetKillAfterALateLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
 		cmd.left = leftIgnore
 		cmd.lasts = 100 * time.Millisecond
-		s, _, signals := rig(hold, cmd)
+		s, _, signals := newTestSupervisor(hold, cmd)
 		var suspended atomic.Int64
 		clock := s.now
 		s.now = func() time.Duration { return clock() + time.Duration(suspended.Load()) }

@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 )
 
-// TestRunMetrics: each outcome has its counter, and only what ran or got the lock
-// changes what is said of that.
+// TestRunMetrics checks the counter of each outcome. Only a run that acquired the lock or started
+// the command changes the metrics of that.
 func TestRunMetrics(t *testing.T) {
 	at := time.UnixMilli(1_700_000_000_500)
 	zero, one := 0, 1
@@ -54,8 +54,8 @@ func TestRunMetrics(t *testing.T) {
 	}
 }
 
-// TestRunMetricsInOrder: the end is not overtaken by the start, which nobody waits
-// for.
+// TestRunMetricsInOrder checks that the metrics of the start, which are written in the
+// background, do not overwrite those of the end.
 func TestRunMetricsInOrder(t *testing.T) {
 	for range 20 {
 		m := runMetrics{path: filepath.Join(t.TempDir(), "x.prom")}
@@ -71,8 +71,8 @@ func TestRunMetricsInOrder(t *testing.T) {
 	}
 }
 
-// TestRunOutcomesAreCounted: an outcome of the status line that is none of the
-// metrics' would begin to be counted at 1.
+// TestRunOutcomesAreCounted checks that each outcome of the status line has a counter that begins
+// at 0.
 func TestRunOutcomesAreCounted(t *testing.T) {
 	for _, o := range []string{outcomeExited, outcomeSignalled, outcomeLost, outcomeNotAcquired, outcomeInterrupted, outcomeNotFound, outcomeNotExecutable, outcomeFailed} {
 		if !slices.Contains(runOutcomes(), strings.ReplaceAll(o, "-", "_")) {
@@ -81,8 +81,7 @@ func TestRunOutcomesAreCounted(t *testing.T) {
 	}
 }
 
-// TestNoMetrics: without a file, and for a command line that was refused, nothing
-// is written.
+// TestNoMetrics checks that nothing is written without a file, or for an invalid command line.
 func TestNoMetrics(t *testing.T) {
 	none := runMetrics{}
 	if err := none.begin("/l"); err != nil {
@@ -93,10 +92,10 @@ func TestNoMetrics(t *testing.T) {
 	refused := runMetrics{path: filepath.Join(t.TempDir(), "x.prom")}
 	refused.ended(&statusLine{Outcome: outcomeUsage}, time.Now())
 	if _, err := os.Stat(refused.path); err == nil {
-		t.Error("a run of no lock was counted")
+		t.Error("an invalid command line was counted")
 	}
 	if err := (&runMetrics{path: "x.txt"}).begin("/l"); err == nil || !strings.Contains(err.Error(), ErrTextfileName.Error()) {
-		t.Errorf("a file that nobody reads: %v", err)
+		t.Errorf("a file with another ending: %v", err)
 	}
 }
 

@@ -53,7 +53,7 @@ func TestStatusLineWrite(t *testing.T) {
 	}
 }
 
-// TestUnreadStatusLineDelaysTheExitForABoundedTime: no process reads the status line.
+// TestUnreadStatusLineDelaysTheExitForABoundedTime: nothing reads the status line.
 func TestUnreadStatusLineDelaysTheExitForABoundedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()

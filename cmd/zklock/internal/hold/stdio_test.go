@@ -45,7 +45,7 @@ func (h *fakeStdioHold) ReleaseRequest(context.Context) (zklock.ReleaseRequest, 
 	return zklock.ReleaseRequest{By: zklock.Owner{Host: "web-3", PID: 4, User: "ann"}, Reason: "maintenance"}, nil
 }
 
-// program is the other end of a stdio in a test: it writes and reads its pipes.
+// program is the program at the other end of stdio. It writes and reads the pipes.
 type program struct {
 	s        *stdio
 	hold     *fakeStdioHold
@@ -58,7 +58,7 @@ type program struct {
 	result   chan error
 }
 
-// newProgram starts a stdio with a hold that is safe for d.
+// newProgram starts stdio with a hold that is safe for d.
 func newProgram(t *testing.T, d time.Duration) *program {
 	t.Helper()
 	in, stdin := io.Pipe()
@@ -79,7 +79,7 @@ func newProgram(t *testing.T, d time.Duration) *program {
 	return p
 }
 
-// start begins the hold.
+// start starts the hold.
 func (p *program) start() {
 	go func() {
 		p.result <- p.s.hold(acquired{hold: p.hold, held: event{Path: "/zklock/demo", Token: 7}}, time.Second, "")
@@ -96,7 +96,7 @@ func (p *program) next(t *testing.T) event {
 	return e
 }
 
-// until returns the time until which a line says that the hold is safe.
+// until returns the promised time of a line.
 func until(t *testing.T, e event) time.Time {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339, e.SafeUntil)
@@ -154,8 +154,8 @@ func TestStdioHoldEnds(t *testing.T) {
 	}
 }
 
-// TestStdioExtendsPromise: answered heartbeats move the promised time, each time with one
-// line, and no line promises more than the hold has.
+// TestStdioExtendsPromise checks that answered heartbeats extend the promised time with one line
+// each, and that no line promises more than the hold has.
 func TestStdioExtendsPromise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProgram(t, 15*time.Second)
@@ -182,8 +182,8 @@ func TestStdioExtendsPromise(t *testing.T) {
 	})
 }
 
-// TestStdioFollowsShorterTimeout: the client has moved to a server that grants a shorter session
-// timeout. The margin of the old one would end the hold between two heartbeats.
+// TestStdioFollowsShorterTimeout: the client moves to a server that grants a shorter session
+// timeout. The margin of the longer timeout would end the hold between two heartbeats.
 func TestStdioFollowsShorterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProgram(t, 15*time.Second)
@@ -205,8 +205,8 @@ func TestStdioFollowsShorterTimeout(t *testing.T) {
 	})
 }
 
-// TestStdioUnreadLinesEndHold: if the program does not read, the lock is kept until the
-// time of the last line that it could read, and released about then, although the servers
+// TestStdioUnreadLinesEndHold checks that if the program does not read, the lock is kept until
+// the promised time of the last line that it could read, and then released, although the servers
 // answer.
 func TestStdioUnreadLinesEndHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -240,8 +240,8 @@ func TestStdioUnreadLinesEndHold(t *testing.T) {
 	})
 }
 
-// TestStdioClosedOutputEndsHold: a program that closed its end of the pipe may still rely on
-// the last line, and on no later time.
+// TestStdioClosedOutputEndsHold checks that a program that has closed its end of the pipe can
+// rely on the last line, and not on a later time.
 func TestStdioClosedOutputEndsHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProgram(t, 15*time.Second)
@@ -260,7 +260,7 @@ func TestStdioClosedOutputEndsHold(t *testing.T) {
 	})
 }
 
-// TestStdioRequestsDoNotEndHold: a release request and a signal are lines, and end nothing.
+// TestStdioRequestsDoNotEndHold checks that a release request and a signal only print lines.
 func TestStdioRequestsDoNotEndHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProgram(t, 15*time.Second)
@@ -283,8 +283,8 @@ func TestStdioRequestsDoNotEndHold(t *testing.T) {
 	})
 }
 
-// TestStdioWaitEnds: while it waits, stdio writes changes of the queue only, and the program
-// can cancel the acquire.
+// TestStdioWaitEnds checks that stdio prints only changes of the queue while it waits, and that
+// the program can cancel the acquire.
 func TestStdioWaitEnds(t *testing.T) {
 	for name, end := range map[string]func(p *program){
 		"the program wrote release before the lock was acquired": func(p *program) { fmt.Fprintln(p.stdin, "release") },
@@ -318,8 +318,8 @@ func TestStdioWaitEnds(t *testing.T) {
 	}
 }
 
-// TestStdioReportsOutageOfWait: while it waits, stdio writes one line when the servers do not
-// answer, and one when they answer again. It writes none for a short interruption.
+// TestStdioReportsOutageOfWait checks that stdio prints a line during a wait when the servers do
+// not answer, and when they answer again. A short interruption prints none.
 func TestStdioReportsOutageOfWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -372,8 +372,8 @@ func TestStdioReportsOutageOfWait(t *testing.T) {
 	})
 }
 
-// TestStdioReleasesGrantAfterCancel: if the lock is granted when the program has canceled, it
-// is released, and the program is not told that it is held.
+// TestStdioReleasesGrantAfterCancel checks that a lock that is granted after a cancel is
+// released, and not reported as held.
 func TestStdioReleasesGrantAfterCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProgram(t, time.Minute)
@@ -389,8 +389,8 @@ func TestStdioReleasesGrantAfterCancel(t *testing.T) {
 	})
 }
 
-// TestStdioReportsLossBeforeNextGrant: a client whose servers fell silent tells its program
-// of the loss before the servers grant the lock to the next client.
+// TestStdioReportsLossBeforeNextGrant checks that stdio reports the loss before the servers grant
+// the lock to the next client, if the servers fall silent.
 func TestStdioReportsLossBeforeNextGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -478,7 +478,7 @@ func TestPromiseStep(t *testing.T) {
 	}
 }
 
-// countWrites notes each write.
+// countWrites records each write.
 type countWrites struct{ all []string }
 
 func (w *countWrites) Write(p []byte) (int, error) {
@@ -486,8 +486,8 @@ func (w *countWrites) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestEventLinesAreSingleWrites: each line is one write, in order, and invisible characters
-// of other clients are escaped.
+// TestEventLinesAreSingleWrites checks that each line is one write, in order, and that invisible
+// characters of other clients are escaped.
 func TestEventLinesAreSingleWrites(t *testing.T) {
 	var out countWrites
 	l := newEventLines(&out)
@@ -501,8 +501,8 @@ func TestEventLinesAreSingleWrites(t *testing.T) {
 	}
 }
 
-// TestEventLinesBoundWhatWaits: a program that does not read makes a few events wait, the
-// newest of each type, and delays the end for a second.
+// TestEventLinesBoundWhatWaits checks that for a program that does not read, only the newest
+// event of each type is kept, and the end is delayed by a second.
 func TestEventLinesBoundWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -542,8 +542,8 @@ func TestSafeTimeIsRoundedDown(t *testing.T) {
 	})
 }
 
-// TestStdioKeepsRequestAndSignal: while the program does not read, a signal and a release
-// request of a client do not replace each other.
+// TestStdioKeepsRequestAndSignal checks that a signal and a release request do not replace each
+// other while the program does not read.
 func TestStdioKeepsRequestAndSignal(t *testing.T) {
 	l := newEventLines(io.Discard)
 	defer l.close()

@@ -21,7 +21,7 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
 )
 
-// fakeHold is a hold whose deadline a test moves.
+// fakeHold is a hold with a deadline that the test sets.
 type fakeHold struct {
 	mu    sync.Mutex
 	until time.Time
@@ -50,7 +50,7 @@ func (h *fakeHold) Err() error {
 
 func (h *fakeHold) Done() <-chan struct{} { return h.done }
 
-// extend is an answered heartbeat.
+// extend sets the deadline, as an answered heartbeat does.
 func (h *fakeHold) extend(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,35 +65,35 @@ func (h *fakeHold) lose(err error) {
 	close(h.done)
 }
 
-// fakeProcess notes what it is told, with the time.
+// fakeProcess records the signals that it gets, with their times.
 type fakeProcess struct {
 	began   time.Time
 	exited  chan process.Exit
 	stopped chan int
 	mu      sync.Mutex
 	log     []string
-	obeys   bool          // ends at TERM
-	left    int           // processes that do not end with it: 0 none, else what ends them, see below
-	lasts   time.Duration // how long those that obey take
-	listErr error         // why they cannot be listed
+	obeys   bool          // exits on TERM
+	left    int           // what ends the processes that outlive the command; 0 for none
+	lasts   time.Duration // the time that they take to end
+	listErr error         // the error of listing them
 	until   time.Duration // the last time that TERM may take
 }
 
-// What ends the processes that are left of a command.
+// The signal that ends the processes that outlive a command.
 const (
 	leftObey   = 1 + iota // TERM
 	leftIgnore            // KILL
 	leftBeyond            // nothing
 )
 
-// asked has those obey that do. The test's bubble ends after that.
-func (p *fakeProcess) asked() {
+// afterTERM ends the processes that TERM ends.
+func (p *fakeProcess) afterTERM() {
 	if p.remaining() == leftObey {
-		time.AfterFunc(p.lasts, p.gone)
+		time.AfterFunc(p.lasts, p.end)
 	}
 }
 
-func (p *fakeProcess) gone() {
+func (p *fakeProcess) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left = 0
@@ -111,7 +111,7 @@ func (p *fakeProcess) ListError() error { return p.listErr }
 func (p *fakeProcess) TerminateLeft(until time.Duration) {
 	p.until = until
 	p.note("TERM to what is left")
-	p.asked()
+	p.afterTERM()
 }
 
 func newFakeProcess(obeys bool) *fakeProcess {
@@ -132,7 +132,7 @@ func (p *fakeProcess) Signal(s os.Signal)          { p.note(s.String()) }
 func (p *fakeProcess) Terminate(until time.Duration) {
 	p.until = until
 	p.note("TERM")
-	p.asked()
+	p.afterTERM()
 	if p.obeys {
 		p.exited <- process.Exit{Code: 0}
 		p.obeys = false
@@ -144,11 +144,11 @@ func (p *fakeProcess) Kill() {
 	switch p.remaining() {
 	case leftIgnore:
 		if p.lasts == 0 {
-			p.gone()
+			p.end()
 		} else {
-			time.AfterFunc(p.lasts, p.gone)
+			time.AfterFunc(p.lasts, p.end)
 		}
-	case 0: // of the others the command itself has ended before
+	case 0: // otherwise, the command has ended before
 		select {
 		case p.exited <- process.Exit{Code: -1, Signal: 9}:
 		default:
@@ -156,38 +156,38 @@ func (p *fakeProcess) Kill() {
 	}
 }
 
-// fakeGuard keeps what it was told last.
-type fakeGuard struct {
+// fakeWatchdog records what it got last.
+type fakeWatchdog struct {
 	died   chan struct{}
 	group  int
 	until  time.Duration
-	deaf   atomic.Bool // what it is told fails from now on
+	broken atomic.Bool // further calls of Until fail
 	killed bool
 	closed bool
 }
 
-func newFakeGuard() *fakeGuard { return &fakeGuard{died: make(chan struct{})} }
+func newFakeWatchdog() *fakeWatchdog { return &fakeWatchdog{died: make(chan struct{})} }
 
-func (g *fakeGuard) Died() <-chan struct{}         { return g.died }
-func (g *fakeGuard) Watch(n int, _ []string) error { g.group = n; return nil }
-func (g *fakeGuard) Bye()                          { g.closed = true }
+func (g *fakeWatchdog) Died() <-chan struct{}         { return g.died }
+func (g *fakeWatchdog) Watch(n int, _ []string) error { g.group = n; return nil }
+func (g *fakeWatchdog) Bye()                          { g.closed = true }
 
-func (g *fakeGuard) Until(d time.Duration) error {
-	if g.deaf.Load() {
-		return errors.New("deaf")
+func (g *fakeWatchdog) Until(d time.Duration) error {
+	if g.broken.Load() {
+		return errors.New("broken pipe")
 	}
 	g.until = d
 	return nil
 }
 
-func (g *fakeGuard) Kill() {
+func (g *fakeWatchdog) Kill() {
 	if !g.killed {
 		close(g.died)
 	}
 	g.killed = true
 }
 
-// fakeHook records its starts, each with what the command got before.
+// fakeHook records its starts, with the signals that the command got before.
 type fakeHook struct {
 	cmd    *fakeProcess
 	starts []string
@@ -198,10 +198,10 @@ func (h *fakeHook) Start(reason string) error {
 	return nil
 }
 
-// rig is a supervisor over fakes, for a session of 20 s: TERM is due 2.5 s and
-// KILL 0.5 s before the deadline.
-func rig(hold *fakeHold, cmd *fakeProcess) (*supervisor, *fakeGuard, chan os.Signal) {
-	guard := newFakeGuard()
+// newTestSupervisor returns a supervisor with fakes, and a session timeout of 20 s. TERM is due
+// 2.5 s before the deadline, and KILL 0.5 s.
+func newTestSupervisor(hold *fakeHold, cmd *fakeProcess) (*supervisor, *fakeWatchdog, chan os.Signal) {
+	guard := newFakeWatchdog()
 	signals := make(chan os.Signal)
 	began := time.Now()
 	return &supervisor{hold: hold, cmd: cmd, plan: defaultPlan(20 * time.Second), timeout: func() time.Duration { return 20 * time.Second }, watchdog: guard, signals: signals,
@@ -245,7 +245,7 @@ func TestSupervise(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(tt.obeys)
-				s, guard, signals := rig(hold, cmd)
+				s, guard, signals := newTestSupervisor(hold, cmd)
 				go tt.play(hold, cmd, signals)
 				_, ended := s.run()
 				if ended != tt.ended || !slices.Equal(cmd.log, tt.log) {
@@ -261,12 +261,12 @@ func TestSupervise(t *testing.T) {
 }
 
 // TestShorterTimeoutShortensPlan: the client moves to a server that grants a shorter session
-// timeout. Heartbeats keep the command running, and the signals and the watchdog's time follow
+// timeout. Heartbeats keep the command running. The signals and the time of the watchdog follow
 // the shorter timeout.
 func TestShorterTimeoutShortensPlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
-		s, guard, _ := rig(hold, cmd)
+		s, guard, _ := newTestSupervisor(hold, cmd)
 		var granted atomic.Int64
 		granted.Store(int64(20 * time.Second))
 		s.timeout = func() time.Duration { return time.Duration(granted.Load()) }
@@ -289,13 +289,13 @@ func TestShorterTimeoutShortensPlan(t *testing.T) {
 	})
 }
 
-// TestTimeoutShortensDuringStep: the client moves to a server that grants a shorter session timeout
-// while the supervisor reads the hold and the timeout. The long plan does not apply to the short
-// time that then remains.
+// TestTimeoutShortensDuringStep: the client moves to a server that grants a shorter session
+// timeout while the supervisor reads the hold and the timeout. The plan for the longer timeout
+// does not apply to the remaining time of the shorter one.
 func TestTimeoutShortensDuringStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
-		s, _, _ := rig(hold, cmd)
+		s, _, _ := newTestSupervisor(hold, cmd)
 		granted := 20 * time.Second
 		s.timeout = func() time.Duration {
 			read := granted
@@ -312,12 +312,12 @@ func TestTimeoutShortensDuringStep(t *testing.T) {
 	})
 }
 
-// TestBlockedStandardErrorDelaysNoSignal: nothing reads standard error, which is full, as on
-// a terminal after Ctrl-S. The command gets its signals nevertheless.
+// TestBlockedStandardErrorDelaysNoSignal checks that the command gets its signals although
+// standard error blocks, as on a terminal after Ctrl-S.
 func TestBlockedStandardErrorDelaysNoSignal(t *testing.T) {
 	r, restore := clitest.BlockStderr(t)
 	hold, cmd := newFakeHold(time.Hour), newFakeProcess(false)
-	s, _, _ := rig(hold, cmd)
+	s, _, _ := newTestSupervisor(hold, cmd)
 	events := make(chan zklock.Event)
 	s.events = events
 	ended := make(chan bool, 1)
@@ -325,7 +325,7 @@ func TestBlockedStandardErrorDelaysNoSignal(t *testing.T) {
 		_, lost := s.run()
 		ended <- lost
 	}()
-	events <- zklock.Event{Err: errors.New("no server answers")} // printed, and that blocks
+	events <- zklock.Event{Err: errors.New("no server answers")} // the message blocks
 	hold.lose(errors.New("the znode is gone"))
 	select {
 	case lost := <-ended:
@@ -340,12 +340,12 @@ func TestBlockedStandardErrorDelaysNoSignal(t *testing.T) {
 	restore()
 }
 
-// TestTerminateMayTakeUntilKill: TERM to many processes must not delay KILL, and must not end
-// before it is due.
+// TestTerminateMayTakeUntilKill checks that TERM to many processes does not delay KILL, and may
+// take until KILL is due.
 func TestTerminateMayTakeUntilKill(t *testing.T) {
 	const never = time.Hour
 	for name, tt := range map[string]struct {
-		limit, signal, request, exit time.Duration // when they come; limit 0 means none
+		limit, signal, request, exit time.Duration // their times; limit 0 means none
 	}{
 		"no answer":                                      {0, never, never, never},
 		"no answer, and the command obeys":               {0, never, never, 13500 * time.Millisecond},
@@ -364,7 +364,7 @@ func TestTerminateMayTakeUntilKill(t *testing.T) {
 				if tt.exit != never {
 					cmd.left = leftIgnore
 				}
-				s, _, signals := rig(hold, cmd)
+				s, _, signals := newTestSupervisor(hold, cmd)
 				revoked := make(chan zklock.ReleaseRequest, 1)
 				s.maxHold.limit, s.revoked, s.onRevoke.term = tt.limit, revoked, true
 				for _, timer := range []*time.Timer{
@@ -383,7 +383,7 @@ func TestTerminateMayTakeUntilKill(t *testing.T) {
 	}
 }
 
-// TestHookOfLossRunsOnce: at TERM, or at KILL if there was no TERM.
+// TestHookOfLossRunsOnce checks that the hook runs at TERM, or at KILL if there was no TERM.
 func TestHookOfLossRunsOnce(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -396,7 +396,7 @@ func TestHookOfLossRunsOnce(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
-				s, _, _ := rig(hold, cmd)
+				s, _, _ := newTestSupervisor(hold, cmd)
 				hook := &fakeHook{cmd: cmd}
 				s.hook = hook
 				if tt.lose {
@@ -419,8 +419,8 @@ func TestMaxHoldEndsCommand(t *testing.T) {
 		exits time.Duration // when the command exits by itself; 0 means never
 		most  time.Duration // --max-hold; 0 means a minute
 		log   []string
-		limit bool // the limit ended the command
-		ended bool // the lock did
+		limit bool // the command ended because of the limit
+		ended bool // or because of the lock
 	}{
 		{name: "a command that obeys", obeys: true, log: []string{"TERM@1m0s"}, limit: true},
 		{name: "a command that ignores TERM", log: []string{"TERM@1m0s", "KILL@1m2s"}, limit: true},
@@ -431,7 +431,7 @@ func TestMaxHoldEndsCommand(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(tt.obeys)
-				s, _, _ := rig(hold, cmd)
+				s, _, _ := newTestSupervisor(hold, cmd)
 				s.maxHold.limit = cmp.Or(tt.most, time.Minute)
 				since := s.now
 				s.now = func() time.Duration { return time.Hour + since() } // the machine has run for an hour
@@ -461,11 +461,11 @@ func TestMaxHoldEndsCommand(t *testing.T) {
 	}
 }
 
-func TestAnotherWatchdogForADeadOne(t *testing.T) {
+func TestEndedWatchdogIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
-		s, first, _ := rig(hold, cmd)
-		second := newFakeGuard()
+		s, first, _ := newTestSupervisor(hold, cmd)
+		second := newFakeWatchdog()
 		calls := 0
 		s.respawn.start = func() (watchdog, error) {
 			calls++
@@ -486,26 +486,26 @@ func TestAnotherWatchdogForADeadOne(t *testing.T) {
 	})
 }
 
-// TestWatchdogsThatDieAtOnce: the first is replaced at once, the others at
-// growing intervals; the command goes on, and is ended in time all the same.
-func TestWatchdogsThatDieAtOnce(t *testing.T) {
+// TestWatchdogsThatEndAtOnce checks that the first one is replaced at once, and the others at
+// growing intervals. The command continues, and gets its signals in time.
+func TestWatchdogsThatEndAtOnce(t *testing.T) {
 	for name, start := range map[string]func() (watchdog, error){
 		"dead": func() (watchdog, error) {
-			g := newFakeGuard()
+			g := newFakeWatchdog()
 			close(g.died)
 			return g, nil
 		},
-		"deaf": func() (watchdog, error) {
-			g := newFakeGuard()
-			g.deaf.Store(true)
+		"broken": func() (watchdog, error) {
+			g := newFakeWatchdog()
+			g.broken.Store(true)
 			return g, nil
 		},
-		"none": func() (watchdog, error) { return nil, errors.New("no process to be had") },
+		"none": func() (watchdog, error) { return nil, errors.New("no more processes") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
-				s, first, _ := rig(hold, cmd)
+				s, first, _ := newTestSupervisor(hold, cmd)
 				began := time.Now()
 				var starts []time.Duration
 				s.respawn.start = func() (watchdog, error) {
@@ -528,29 +528,29 @@ func TestWatchdogsThatDieAtOnce(t *testing.T) {
 	}
 }
 
-// TestADeafWatchdogIsReplaced: one that was stopped does not read, and would
-// believe in an old deadline when it goes on.
-func TestADeafWatchdogIsReplaced(t *testing.T) {
+// TestStoppedWatchdogIsReplaced: a watchdog that was stopped reads no deadline. When it
+// continues, it would use an old one.
+func TestStoppedWatchdogIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
-		s, first, _ := rig(hold, cmd)
-		second := newFakeGuard()
+		s, first, _ := newTestSupervisor(hold, cmd)
+		second := newFakeWatchdog()
 		s.respawn.start = func() (watchdog, error) { return second, nil }
 		go func() {
 			time.Sleep(5 * time.Second)
-			first.deaf.Store(true)
+			first.broken.Store(true)
 			hold.extend(15 * time.Second)
 			time.Sleep(5 * time.Second)
 			cmd.exited <- process.Exit{}
 		}()
 		s.run()
 		if !first.killed || !first.closed || second.until < 19*time.Second || second.group != 77 {
-			t.Errorf("the deaf one was killed: %v; the second knows group %d until %v", first.killed, second.group, second.until)
+			t.Errorf("the first was killed: %v; the second knows group %d until %v", first.killed, second.group, second.until)
 		}
 	})
 }
 
-func TestRespawnForgivesTheLongLived(t *testing.T) {
+func TestRespawnPauseIsResetAfterLongRun(t *testing.T) {
 	var r respawn
 	now := time.Hour
 	var pauses []time.Duration
@@ -572,26 +572,26 @@ func TestRespawnForgivesTheLongLived(t *testing.T) {
 	}
 }
 
-// TestKilledByTheWatchdog: this process did not run when its command was due, and
-// the watchdog did its work. That is no signal from elsewhere, whatever the hold
-// has become since.
+// TestKilledByTheWatchdog: this process was stopped when its command was due, and the watchdog
+// killed the command. The exit counts as an end because of the lock, whatever the hold is since
+// then.
 func TestKilledByTheWatchdog(t *testing.T) {
 	for name, test := range map[string]struct {
-		sleep  time.Duration // until this process runs again
-		extend bool          // the servers answer before it looks
+		sleep  time.Duration // the time until this process runs again
+		extend bool          // the servers answer before the next check
 		ended  bool
 	}{
-		"killed by somebody":                {time.Second, false, false},
-		"past the moment":                   {14800 * time.Millisecond, false, true},
-		"and the hold goes on all the same": {14800 * time.Millisecond, true, true},
+		"killed by another process":                {time.Second, false, false},
+		"after it was due":                         {14800 * time.Millisecond, false, true},
+		"after it was due, and the hold continues": {14800 * time.Millisecond, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
-				s, _, _ := rig(hold, cmd)
+				s, _, _ := newTestSupervisor(hold, cmd)
 				stopped := false
 				clock := s.now
-				// The look comes when the process runs again, not when it was due.
+				// The supervisor checks when the process runs again, not when the check was due.
 				s.now = func() time.Duration {
 					if now := clock(); now > 0 && !stopped {
 						stopped = true
@@ -606,14 +606,14 @@ func TestKilledByTheWatchdog(t *testing.T) {
 				s.watchdogUntil = s.now() + 14750*time.Millisecond
 				_, ended := s.run()
 				if ended != test.ended {
-					t.Errorf("ended for the lock's sake: %v, want %v", ended, test.ended)
+					t.Errorf("ended because of the lock: %v, want %v", ended, test.ended)
 				}
 			})
 		})
 	}
 }
 
-// TestLostBeforeTheCommandBegan: the last look before the command runs says lost.
+// TestLostBeforeTheCommandBegan: the last check before the start of the command reports the loss.
 func TestLostBeforeTheCommandBegan(t *testing.T) {
 	lost := fmt.Errorf("hold x: %w: no answer", zklock.ErrLost)
 	r := &runner{status: &statusLine{}}
@@ -630,12 +630,12 @@ func TestLostBeforeTheCommandBegan(t *testing.T) {
 	}
 }
 
-// TestNoWordOfHoldingOnceItEnds: that the lock is held in spite of all is said until
-// the command is told to end, and not behind that.
-func TestNoWordOfHoldingOnceItEnds(t *testing.T) {
+// TestNoMessageOfHoldAfterTERM checks that messages that the lock is still held are printed only
+// before TERM.
+func TestNoMessageOfHoldAfterTERM(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
-		s, _, _ := rig(hold, cmd)
+		s, _, _ := newTestSupervisor(hold, cmd)
 		events := make(chan zklock.Event, 4)
 		s.events = events
 		go func() {
@@ -662,7 +662,7 @@ func TestReleaseRequestEndsCommandOnlyWithTerm(t *testing.T) {
 	for _, term := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
-			s, _, _ := rig(hold, cmd)
+			s, _, _ := newTestSupervisor(hold, cmd)
 			revoked := make(chan zklock.ReleaseRequest, 1)
 			s.revoked, s.onRevoke, s.title = revoked, onRevoke{term}, "demo"
 			go func() {

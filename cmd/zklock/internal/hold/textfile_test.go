@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// TestUpdate: what one run wrote the next one adds to, whatever the lock's name.
-func TestUpdate(t *testing.T) {
+// TestTextfileAccumulatesRuns checks that each run adds to the metrics of earlier runs, for any
+// name of the lock.
+func TestTextfileAccumulatesRuns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.prom")
 	strange := "/a \"b\"\\n\n{lock=\"}"
 	for i := 1; i <= 3; i++ {
@@ -53,8 +54,8 @@ zklock_runs_total{lock="/b",outcome="succeeded"} 3
 	}
 }
 
-// TestTurns: of runs that end at the same time none is forgotten.
-func TestTurns(t *testing.T) {
+// TestSimultaneousRunsAreAllCounted checks runs that end at the same time.
+func TestSimultaneousRunsAreAllCounted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.prom")
 	const runs = 50
 	var wg sync.WaitGroup
@@ -82,9 +83,9 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestForeign: what somebody else wrote is left alone, and so is what grows
-// without end.
-func TestForeign(t *testing.T) {
+// TestForeignTextfileIsKept checks that a file of another program, and one that grew too large,
+// are not changed.
+func TestForeignTextfileIsKept(t *testing.T) {
 	dir := t.TempDir()
 	nothing := func(Textfile) {}
 	const gauge = "# TYPE zklock_run_running gauge\n"
@@ -119,15 +120,15 @@ func TestForeign(t *testing.T) {
 		t.Errorf("metrics of %d locks: %v", maxTextfileLocks+1, err)
 	}
 	if err := UpdateTextfile(filepath.Join(dir, "none", "x.prom"), nothing); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a directory that is not there: %v", err)
+		t.Errorf("a missing directory: %v", err)
 	}
 	if err := UpdateTextfile(dir, nothing); err == nil {
-		t.Error("a directory was taken for a file")
+		t.Error("a directory was accepted as a file")
 	}
 }
 
-// TestEmpty: a file that a crash of the machine left empty is begun anew.
-func TestEmpty(t *testing.T) {
+// TestEmptyTextfileIsReplaced checks a file that a crash of the machine left empty.
+func TestEmptyTextfileIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.prom")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -137,7 +138,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-func TestCheck(t *testing.T) {
+func TestCheckTextfile(t *testing.T) {
 	for path, ok := range map[string]bool{"a.prom": true, "/x/y.prom": true, "a.txt": false, ".prom": false, "": false, "/x/.a.prom": false, "a.prom/": true} {
 		if err := CheckTextfile(path); (err == nil) != ok {
 			t.Errorf("%q: %v", path, err)
@@ -145,7 +146,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// FuzzParse: what was read is written and read again as the same.
+// FuzzParse checks that metrics that were read are the same after a write and another read.
 func FuzzParse(f *testing.F) {
 	f.Add("# TYPE zklock_run_running gauge\nzklock_run_running{lock=\"/a\"} 1\n")
 	f.Add("# TYPE zklock_runs_total counter\nzklock_runs_total{lock=\"/a\\n\\\\\\\"\",outcome=\"lost\"} 12\n")

@@ -14,9 +14,9 @@ import (
 	"github.com/zklock/zklock/internal/ownership"
 )
 
-// TestSharedDirectory: where others may make files, a run follows no link of theirs and
-// waits for no pipe.
-func TestSharedDirectory(t *testing.T) {
+// TestTextfileInSharedDirectory checks that a run follows no link, and waits for no pipe, of
+// another user who may write to the directory.
+func TestTextfileInSharedDirectory(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "target")
 	if err := os.WriteFile(target, nil, 0o600); err != nil {
@@ -42,7 +42,7 @@ func TestSharedDirectory(t *testing.T) {
 }
 
 // TestLockedDirectoryDelaysMetrics: every user who may read the directory can lock it. The
-// metrics are written all the same, after a while.
+// metrics are written nevertheless, after a time limit.
 func TestLockedDirectoryDelaysMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "x.prom")

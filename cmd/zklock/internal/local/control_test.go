@@ -14,18 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestStopLeavesStrangersAlone: the lock is taken and the process id in its file
-// is that of a process that has nothing to do with it, as for a moment when a
-// server begins where another was killed.
-func TestStopLeavesStrangersAlone(t *testing.T) {
+// TestStopSparesOtherProcesses: the server is locked, and its file has the process ID of another
+// program, as for a moment after a server replaced one that was killed.
+func TestStopSparesOtherProcesses(t *testing.T) {
 	p := Place{Dir: home700(t)}
-	stranger := exec.Command("sleep", "1000")
-	if err := stranger.Start(); err != nil {
+	other := exec.Command("sleep", "1000")
+	if err := other.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		_ = stranger.Process.Kill()
-		_ = stranger.Wait()
+		_ = other.Process.Kill()
+		_ = other.Wait()
 	}()
 	lock, err := os.Create(p.lockFile())
 	if err != nil {
@@ -35,16 +34,16 @@ func TestStopLeavesStrangersAlone(t *testing.T) {
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fmt.Fprintln(lock, stranger.Process.Pid); err != nil {
+	if _, err := fmt.Fprintln(lock, other.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*retryEvery)
 	defer cancel()
 	if err := p.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Stop said %v", err)
+		t.Errorf("Stop returned %v", err)
 	}
 	var status syscall.WaitStatus
-	if pid, err := syscall.Wait4(stranger.Process.Pid, &status, syscall.WNOHANG, nil); pid != 0 || err != nil {
-		t.Errorf("the stranger has ended: %v %v", status, err)
+	if pid, err := syscall.Wait4(other.Process.Pid, &status, syscall.WNOHANG, nil); pid != 0 || err != nil {
+		t.Errorf("the other process has ended: %v %v", status, err)
 	}
 }

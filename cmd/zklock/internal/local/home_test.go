@@ -50,8 +50,8 @@ func TestDir(t *testing.T) {
 	}
 }
 
-// TestHomeFindsLocalServerOfDirectory: no other server may run on the files of a local
-// server, whether or not that one is running.
+// TestHomeFindsLocalServerOfDirectory checks the directory of a local server, running or not. No
+// other server may use its files.
 func TestHomeFindsLocalServerOfDirectory(t *testing.T) {
 	root := resolved(t.TempDir())
 	own, other, link := filepath.Join(root, "own"), filepath.Join(root, "other"), filepath.Join(root, "link")
@@ -82,8 +82,8 @@ func TestHomeFindsLocalServerOfDirectory(t *testing.T) {
 	}
 }
 
-// TestPrepareFollowsNoLinkOfAnotherUser: what the link leads to is private and this
-// user's, and not meant for a server.
+// TestPrepareFollowsNoLinkOfAnotherUser: the target of the link is a private directory of this
+// user for another purpose.
 func TestPrepareFollowsNoLinkOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to make a link another user's")
@@ -111,8 +111,8 @@ func TestPrepareFollowsNoLinkOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestPrepareRefusesParentsOfOtherUsers: the owner of a parent directory could put another
-// directory of this user in the place of the one that the user meant.
+// TestPrepareRefusesParentsOfOtherUsers: the owner of a parent directory can replace the
+// directory with another one of this user.
 func TestPrepareRefusesParentsOfOtherUsers(t *testing.T) {
 	const other = 12345
 	root := os.Geteuid() == 0
@@ -163,8 +163,8 @@ func TestPrepareRefusesParentsOfOtherUsers(t *testing.T) {
 	}
 }
 
-// TestPrepareEndsOnALoopOfLinks: the kernel refuses it as well.
-func TestPrepareEndsOnALoopOfLinks(t *testing.T) {
+// TestPrepareRefusesLoopOfLinks checks links that point to each other.
+func TestPrepareRefusesLoopOfLinks(t *testing.T) {
 	loop := filepath.Join(t.TempDir(), "loop")
 	if err := os.Symlink("loop", loop); err != nil {
 		t.Fatal(err)

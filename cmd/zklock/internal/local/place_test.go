@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// patience bounds what a test waits for.
+// patience limits the waits of a test.
 const patience = 2 * time.Minute
 
 // running is a server in this process.
@@ -24,7 +24,7 @@ type running struct {
 	ended chan error
 }
 
-// serve starts a server and waits until it serves.
+// serve starts a server and waits until it accepts clients.
 func serve(t *testing.T, dir string, idle time.Duration) *running {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -41,7 +41,7 @@ func serve(t *testing.T, dir string, idle time.Duration) *running {
 	return r
 }
 
-// wait waits for the server's end.
+// wait waits until the server has ended.
 func (r *running) wait(t *testing.T) {
 	t.Helper()
 	select {
@@ -55,7 +55,7 @@ func (r *running) wait(t *testing.T) {
 	}
 }
 
-// home700 is a directory of the kind that Prepare makes.
+// home700 returns a directory like those of Prepare.
 func home700(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "h")
@@ -90,24 +90,24 @@ func TestServeAndConnect(t *testing.T) {
 	}
 }
 
-func TestOnlyOneServes(t *testing.T) {
+func TestSecondServerIsRefused(t *testing.T) {
 	r := serve(t, home700(t), time.Hour)
 	var word string
 	err := Serve(t.Context(), r.place, time.Hour, func(w string) { word = w })
 	if !errors.Is(err, errBusy) || word != wordBusy {
-		t.Errorf("a second server said %q and ended with %v", word, err)
+		t.Errorf("a second server reported %q and ended with %v", word, err)
 	}
 	if _, err := r.place.Connect(t.Context()); err != nil {
-		t.Errorf("the first one suffered: %v", err)
+		t.Errorf("the first server failed: %v", err)
 	}
 }
 
-func TestLeavesWhenIdle(t *testing.T) {
+func TestIdleServerEnds(t *testing.T) {
 	r := serve(t, home700(t), 50*time.Millisecond)
 	r.wait(t)
 }
 
-func TestLeavesWhenThePlaceIsReplaced(t *testing.T) {
+func TestServerEndsIfLockFileIsRemoved(t *testing.T) {
 	r := serve(t, home700(t), time.Hour)
 	if err := os.Remove(r.place.lockFile()); err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestLeavesWhenThePlaceIsReplaced(t *testing.T) {
 	r.wait(t)
 }
 
-func TestSocketIsMadeAgain(t *testing.T) {
+func TestRemovedSocketIsCreatedAgain(t *testing.T) {
 	r := serve(t, home700(t), time.Hour)
 	if err := os.Remove(r.place.Socket()); err != nil {
 		t.Fatal(err)
@@ -130,13 +130,13 @@ func TestSocketIsMadeAgain(t *testing.T) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("the socket was not made again: %v", err)
+			t.Fatalf("the socket was not created again: %v", err)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
 
-func TestLongPath(t *testing.T) {
+func TestLongPathUsesOtherSocket(t *testing.T) {
 	dir := filepath.Join(home700(t), strings.Repeat("x", 120))
 	r := serve(t, dir, time.Hour)
 	socket := r.place.Socket()
@@ -152,8 +152,8 @@ func TestLongPath(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(filepath.Dir(socket)) })
 }
 
-// TestLongPathFollowsNoLinkOfAnotherUser: where the socket's directory was cleaned away,
-// another user makes a link of its name to the directory of another server of this user.
+// TestLongPathFollowsNoLinkOfAnotherUser: the directory of the socket was deleted, and another
+// user creates a link in its place to the directory of another server of this user.
 func TestLongPathFollowsNoLinkOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to make a link another user's")
@@ -185,8 +185,8 @@ func TestLongPathFollowsNoLinkOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestNamedSocketOfAnotherUserIsRefused: a command under zklock run is told the path of a
-// socket. After /tmp was cleaned, another user makes the directory again and listens there.
+// TestNamedSocketOfAnotherUserIsRefused: a command under zklock run has the path of a socket.
+// /tmp is cleaned, and another user creates the directory again and listens there.
 func TestNamedSocketOfAnotherUserIsRefused(t *testing.T) {
 	r := serve(t, filepath.Join(home700(t), strings.Repeat("x", 120)), time.Hour)
 	socket := r.place.Socket()
@@ -221,8 +221,8 @@ func TestNamedSocketOfAnotherUserIsRefused(t *testing.T) {
 	dial(ErrUnavailable)
 }
 
-// TestNamedSocketsOfServersAreNotJudged: zklock serve may run as another user, for a group.
-func TestNamedSocketsOfServersAreNotJudged(t *testing.T) {
+// TestNamedSocketsOfServersMayHaveOtherOwners: zklock serve may run as another user, for a group.
+func TestNamedSocketsOfServersMayHaveOtherOwners(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/tmp/zklock-123/sock": true, "/tmp/a/zklock-1/sock": true, "/run/zklock/sock": false, "/run/zklock.sock": false,
 		"/tmp/zklock-123/other": false, "/tmp/zklock-/sock": false, "/tmp/zklock-1a/sock": false, "": false,
@@ -268,12 +268,13 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// program returns a Dialer's Exe for a program.
+// program returns the Exe of a Dialer for a program.
 func program(path string) func() (string, error) {
 	return func() (string, error) { return path, nil }
 }
 
-// TestPrepareIgnoresUmask: later commands can use what a command under a strict umask creates.
+// TestPrepareIgnoresUmask checks that later commands can use what a command with a strict umask
+// creates.
 func TestPrepareIgnoresUmask(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "a", "b", "zklock")
@@ -295,7 +296,7 @@ func TestPrepareIgnoresUmask(t *testing.T) {
 	}
 }
 
-// TestPipesAreNotWaitedFor has a named pipe in place of the log, and of the lock file.
+// TestPipesAreNotWaitedFor checks a named pipe in place of the log, and of the lock file.
 func TestPipesAreNotWaitedFor(t *testing.T) {
 	dial := func(p Place) error {
 		_, err := (&Dialer{Place: p, Exe: program("/bin/false")}).DialContext(t.Context(), "", "")
@@ -324,7 +325,7 @@ func TestPipesAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestDialerTellsWhatTheServerSays(t *testing.T) {
+func TestDialerReturnsErrorOfServer(t *testing.T) {
 	tests := []struct{ script, want string }{
 		{"echo 'the disk is full' >&3", "the disk is full"},
 		{"exit 1", "the server ended while it started"},
@@ -342,7 +343,7 @@ func TestDialerTellsWhatTheServerSays(t *testing.T) {
 	}
 }
 
-func TestDialerGivesUpOnABusyPlace(t *testing.T) {
+func TestDialerFailsIfServerIsBusy(t *testing.T) {
 	exe := filepath.Join(t.TempDir(), "server")
 	if err := os.WriteFile(exe, []byte("#!/bin/sh\necho busy >&3\n"), 0o755); err != nil {
 		t.Fatal(err)

@@ -12,23 +12,23 @@ import (
 	"github.com/zklock/zklock/inspect"
 )
 
-// timed is what was written, and when.
-type timed struct {
+// timedWriter records the lines that were written, with their times.
+type timedWriter struct {
 	begun time.Time
 	lines []string
 	fails error
 }
 
-func (w *timed) Write(b []byte) (int, error) {
+func (w *timedWriter) Write(b []byte) (int, error) {
 	for line := range strings.Lines(string(b)) {
 		w.lines = append(w.lines, time.Since(w.begun).String()+" "+strings.Fields(line)[0])
 	}
 	return len(b), w.fails
 }
 
-// TestListWhileWalking: of a walk that takes long what was found is printed while it
-// goes on, with the titles once; of a short one all is in order.
-func TestListWhileWalking(t *testing.T) {
+// TestSlowListingIsPrintedInParts checks that a slow listing prints the locks that it has found
+// so far, with one header. A fast listing is printed once, in order.
+func TestSlowListingIsPrintedInParts(t *testing.T) {
 	for name, c := range map[string]struct {
 		form  string
 		every time.Duration // between two locks
@@ -40,7 +40,7 @@ func TestListWhileWalking(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &timed{begun: time.Now()}
+				w := &timedWriter{begun: time.Now()}
 				l := &listing{out: &cli.Output{Form: c.form}, to: w}
 				many := errors.New("too many")
 				err := l.run(func(found func(*inspect.Lock)) error {
@@ -59,12 +59,12 @@ func TestListWhileWalking(t *testing.T) {
 	}
 }
 
-// TestListNobodyReads: a walk is given up when nobody takes what it finds.
-func TestListNobodyReads(t *testing.T) {
+// TestListingEndsIfOutputFails checks that a listing ends if its output is closed.
+func TestListingEndsIfOutputFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := errors.New("broken pipe")
 		stopped := make(chan struct{})
-		l := &listing{out: &cli.Output{Form: cli.OutName}, to: &timed{fails: gone}}
+		l := &listing{out: &cli.Output{Form: cli.OutName}, to: &timedWriter{fails: gone}}
 		err := l.run(func(found func(*inspect.Lock)) error {
 			found(&inspect.Lock{Path: "/a"})
 			<-stopped

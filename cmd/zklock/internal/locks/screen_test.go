@@ -75,8 +75,8 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// TestUpdate sends what changed, and nothing else.
-func TestUpdate(t *testing.T) {
+// TestScreenSendsOnlyChanges checks that an update sends only the changed parts of the screen.
+func TestScreenSendsOnlyChanges(t *testing.T) {
 	rows := []string{"a", "b", ""}
 	if got := update(nil, rows); got != "\x1b[2J\x1b[1;1H\x1b[2Ka\x1b[2;1H\x1b[2Kb" {
 		t.Errorf("first: %q", got)

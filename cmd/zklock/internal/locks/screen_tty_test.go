@@ -11,7 +11,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// terminal is one whose other side is read to its end.
+// terminal opens a pseudo-terminal whose output is read to its end.
 func terminal(t *testing.T) (master, slave *os.File, text func() string) {
 	t.Helper()
 	master, slave, err := pty.Open()
@@ -58,7 +58,7 @@ func TestScreen(t *testing.T) {
 		t.Errorf("%d x %d", w, h)
 	}
 	lines := []Line{Plain(strings.Repeat("x", 30), 0), Plain("two", Bold), nil, nil, nil, Plain("too many", 0)}
-	for range 2 { // the second time there is nothing to send
+	for range 2 { // the second update sends nothing
 		if err := s.Draw(lines); err != nil {
 			t.Fatal(err)
 		}
@@ -86,8 +86,8 @@ func TestScreen(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// Who reads keys is let go by a line: a terminal that is read is not closed. It is
-	// echoed, perhaps, as by every terminal that was given back.
+	// A line ends the read of keys, because a terminal that is being read cannot be closed. A
+	// restored terminal may echo the line.
 	if _, err := master.WriteString("x\n"); err != nil {
 		t.Fatal(err)
 	}

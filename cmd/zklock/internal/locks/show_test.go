@@ -13,10 +13,10 @@ import (
 	"github.com/zklock/zklock/inspect"
 )
 
-// hex32 is an id as kazoo writes them.
+// hex32 is a GUID in the format of kazoo.
 const hex32 = "0f8fad5bd9cb469fa16570867728950e"
 
-// lockOf is a lock with these entries, as a reader of package survey gives it.
+// lockOf returns a lock with these entries, as package inspect does.
 func lockOf(kind inspect.Kind, permits int, warnings []string, entries ...zklock.Entry) *inspect.Lock {
 	l := &inspect.Lock{Path: "/zklock/demo", Kind: kind, Permits: permits, Warnings: warnings}
 	turn := 0
@@ -36,13 +36,13 @@ func lockOf(kind inspect.Kind, permits int, warnings []string, entries ...zklock
 	return l
 }
 
-// onPath moves a lock.
+// onPath sets the path of a lock.
 func onPath(path string, l *inspect.Lock) *inspect.Lock {
 	l.Path = path
 	return l
 }
 
-func TestPrintSurvey(t *testing.T) {
+func TestPrintDetails(t *testing.T) {
 	now := time.Now()
 	stray := zklock.Entry{Path: "/zklock/demo", Node: "/zklock/demo/junk", Name: "junk", Mode: zklock.Stray, Data: "junk", Since: now}
 	permit := zklock.Entry{Path: "/zklock/demo", Node: "/zklock/demo/" + hex32, Name: hex32, Mode: zklock.Stray, Data: "worker-3", Session: 5, Since: now.Add(-time.Second)}
@@ -98,32 +98,33 @@ warning: 1 stray
 	}
 }
 
-// full is a writer that fails.
-type full struct{}
+// fullWriter is a writer that fails.
+type fullWriter struct{}
 
-func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+func (fullWriter) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-func TestPrintToAFullDisk(t *testing.T) {
+func TestPrintReturnsWriteError(t *testing.T) {
 	now := time.Now()
 	s := lockOf(inspect.KindQueue, 0, nil, clitest.Entry("h", 1, true, now, 0))
-	if err := printLock(full{}, s, "demo", now); err == nil {
+	if err := printLock(fullWriter{}, s, "demo", now); err == nil {
 		t.Error("what show could not write is lost in silence")
 	}
-	if err := printLock(full{}, lockOf(inspect.KindQueue, 0, nil), "demo", now); err == nil {
+	if err := printLock(fullWriter{}, lockOf(inspect.KindQueue, 0, nil), "demo", now); err == nil {
 		t.Error("that a lock is free is lost in silence")
 	}
-	if err := new(lockTable).print(full{}, []*inspect.Lock{s}, now); err == nil {
+	if err := new(lockTable).print(fullWriter{}, []*inspect.Lock{s}, now); err == nil {
 		t.Error("what ls could not write is lost in silence")
 	}
-	if err := (&cli.Output{Form: cli.OutJSON}).Write(full{}, lockList([]*inspect.Lock{s}, nil, now)); err == nil {
+	if err := (&cli.Output{Form: cli.OutJSON}).Write(fullWriter{}, lockList([]*inspect.Lock{s}, nil, now)); err == nil {
 		t.Error("what ls --json could not write is lost in silence")
 	}
-	if err := printAsked(full{}, "demo", s.Entries, true, now); err == nil {
+	if err := printAsked(fullWriter{}, "demo", s.Entries, true, now); err == nil {
 		t.Error("what revoke could not write is lost in silence")
 	}
 }
 
-// Whatever somebody wrote, a line stays one that people can read.
+// TestPrintWhatOthersWrote checks that data of other clients cannot break a line, or hide a part
+// of it.
 func TestPrintWhatOthersWrote(t *testing.T) {
 	now := time.Now()
 	big := strings.Repeat("h", 1<<20)

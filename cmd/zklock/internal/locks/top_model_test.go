@@ -15,10 +15,10 @@ import (
 	"github.com/zklock/zklock/inspect"
 )
 
-// now is when all of these tests take place.
+// now is the time of these tests.
 var now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.Local)
 
-// topEntry makes an entry: n its number, ago the time since it came.
+// topEntry returns an entry with number n that is ago old.
 func topEntry(path string, n int, mode zklock.Mode, turn int, ago time.Duration, owner zklock.Owner) inspect.Entry {
 	name := fmt.Sprintf("_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-%010d", n)
 	e := inspect.Entry{Position: turn, Entry: zklock.Entry{
@@ -29,13 +29,13 @@ func topEntry(path string, n int, mode zklock.Mode, turn int, ago time.Duration,
 	return e
 }
 
-// host is an owner.
+// host returns an owner.
 func host(name string, command string) zklock.Owner {
 	return zklock.Owner{Host: name, PID: 42, User: "root", Command: command}
 }
 
-// scene are locks of several kinds.
-func scene() *inspect.Snapshot {
+// snapshot returns locks of several kinds.
+func snapshot() *inspect.Snapshot {
 	nightly := &inspect.Lock{Path: "/zklock/nightly", Kind: inspect.KindQueue, Layouts: []string{"zklock mutex"}, Entries: []inspect.Entry{
 		topEntry("/zklock/nightly", 1, zklock.Exclusive, 0, 2*time.Hour, host("web1", "backup")),
 		topEntry("/zklock/nightly", 2, zklock.Exclusive, 1, time.Hour, host("web2", "backup")),
@@ -61,20 +61,20 @@ func scene() *inspect.Snapshot {
 	return &inspect.Snapshot{Version: 1, At: now, Locks: []*inspect.Lock{evil, nightly, orphan, pool, reports}}
 }
 
-// fine is the status of a survey that knows everything.
-func fine() inspect.Status {
+// complete returns the status of a watcher that is up to date.
+func complete() inspect.Status {
 	return inspect.Status{Prefix: "/", Connected: true, LastContact: now, Listed: true, Complete: true, Watching: true, MaxReadRate: 500}
 }
 
-// model shows the scene in 80x24.
+// model returns a model with the snapshot in 80x24.
 func model() *Model {
 	m := &Model{Strip: "/zklock/"}
 	m.Resize(80, 24)
-	m.Update(scene(), fine(), now)
+	m.Update(snapshot(), complete(), now)
 	return m
 }
 
-// text is the whole screen.
+// text returns the whole screen.
 func text(m *Model) string {
 	var b strings.Builder
 	for _, l := range m.Lines() {
@@ -83,7 +83,7 @@ func text(m *Model) string {
 	return b.String()
 }
 
-// press presses keys, one for each word: a character, or a name.
+// press presses a key for each word, which is a character or the name of a key.
 func press(m *Model, words string) (last action) {
 	names := map[string]Key{
 		"up": Up, "down": Down, "enter": Enter, "esc": Escape, "end": End, "home": Home,
@@ -99,8 +99,8 @@ func press(m *Model, words string) (last action) {
 	return last
 }
 
-// TestScreens compares whole screens with files in testdata, which were looked at.
-// With UPDATE=1 in the environment it writes them.
+// TestScreens compares whole screens with reviewed files in testdata. With UPDATE=1 in the
+// environment, it writes them.
 func TestScreens(t *testing.T) {
 	tests := []struct {
 		name string
@@ -118,11 +118,11 @@ func TestScreens(t *testing.T) {
 		{"chain_small", func(m *Model) { m.Resize(60, 13); press(m, "down enter end") }},
 		{"chain_gone", func(m *Model) {
 			press(m, "down enter")
-			m.Update(&inspect.Snapshot{Version: 2, At: now}, fine(), now)
+			m.Update(&inspect.Snapshot{Version: 2, At: now}, complete(), now)
 		}},
 		{"chain_unknown", func(m *Model) {
 			press(m, "down enter")
-			m.Update(&inspect.Snapshot{Version: 2, At: now, Status: inspect.Status{Prefix: "/other"}}, fine(), now)
+			m.Update(&inspect.Snapshot{Version: 2, At: now, Status: inspect.Status{Prefix: "/other"}}, complete(), now)
 		}},
 		{"semaphore", func(m *Model) {
 			m.History = func(string) inspect.History {
@@ -130,12 +130,12 @@ func TestScreens(t *testing.T) {
 			}
 			press(m, "down down down enter")
 		}},
-		{"nothing", func(m *Model) { m.Update(&inspect.Snapshot{Version: 2, At: now}, fine(), now) }},
+		{"nothing", func(m *Model) { m.Update(&inspect.Snapshot{Version: 2, At: now}, complete(), now) }},
 		{"help", func(m *Model) { press(m, "?") }},
 		{"disconnected", func(m *Model) {
-			s := fine()
+			s := complete()
 			s.Connected, s.LastContact = false, now.Add(-5*time.Second)
-			m.Update(scene(), s, now)
+			m.Update(snapshot(), s, now)
 		}},
 	}
 	for _, tt := range tests {
@@ -155,8 +155,8 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// TestState: how well things are known is told in the second line.
-func TestState(t *testing.T) {
+// TestStatusLine checks that the second line says how current the data are.
+func TestStatusLine(t *testing.T) {
 	tests := []struct {
 		edit func(s *inspect.Status)
 		want string
@@ -170,9 +170,9 @@ func TestState(t *testing.T) {
 	}
 	for _, tt := range tests {
 		m := model()
-		s := fine()
+		s := complete()
 		tt.edit(&s)
-		m.Update(scene(), s, now)
+		m.Update(snapshot(), s, now)
 		if got := m.Lines()[1].String(); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
@@ -184,28 +184,28 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestPause: a paused screen stays as it was, and goes on with what is then.
+// TestPause checks that a paused screen does not change, and later shows the current data.
 func TestPause(t *testing.T) {
 	m := model()
 	press(m, "space")
-	m.Update(&inspect.Snapshot{Version: 2, At: now}, fine(), now)
+	m.Update(&inspect.Snapshot{Version: 2, At: now}, complete(), now)
 	if got := text(m); !strings.Contains(got, "paused") || !strings.Contains(got, "nightly") {
 		t.Errorf("paused:\n%s", got)
 	}
 	press(m, "space")
-	m.Update(&inspect.Snapshot{Version: 2, At: now}, fine(), now)
+	m.Update(&inspect.Snapshot{Version: 2, At: now}, complete(), now)
 	if got := text(m); strings.Contains(got, "nightly") {
-		t.Errorf("goes on:\n%s", got)
+		t.Errorf("continued:\n%s", got)
 	}
 }
 
-// TestSelection stays with its lock while others come and go.
-func TestSelection(t *testing.T) {
+// TestSelectionStaysWithLock checks that other locks do not move the selection.
+func TestSelectionStaysWithLock(t *testing.T) {
 	m := model()
 	press(m, "down") // nightly
-	next := scene()
+	next := snapshot()
 	next.Version, next.Locks = 2, next.Locks[1:]
-	m.Update(next, fine(), now)
+	m.Update(next, complete(), now)
 	if got := m.Lines()[above].String(); !strings.HasPrefix(got, ">  nightly") && !strings.HasPrefix(got, "> nightly") {
 		t.Errorf("selected: %q", got)
 	}
@@ -226,7 +226,7 @@ func TestActions(t *testing.T) {
 func TestFilter(t *testing.T) {
 	m := model()
 	press(m, "/ R E P x back enter")
-	if len(m.rows) != 1 || m.rows[0].Path != "/zklock/reports" { // capitals don't matter
+	if len(m.rows) != 1 || m.rows[0].Path != "/zklock/reports" { // the case is ignored
 		t.Errorf("%d rows", len(m.rows))
 	}
 	press(m, "esc")
@@ -235,12 +235,12 @@ func TestFilter(t *testing.T) {
 	}
 	press(m, "/ z z esc")
 	if len(m.rows) != 5 {
-		t.Errorf("%d rows after a filter that was dropped", len(m.rows))
+		t.Errorf("%d rows after a canceled filter", len(m.rows))
 	}
 }
 
-// TestSorts: each order puts first what its name says, and r turns it around.
-func TestSorts(t *testing.T) {
+// TestSortOrders checks each order, and that r reverses it.
+func TestSortOrders(t *testing.T) {
 	m := model()
 	for _, tt := range []struct{ order, first, last string }{
 		{byPath, "/apps/\u202eevil", "/zklock/reports"},
@@ -253,14 +253,15 @@ func TestSorts(t *testing.T) {
 		}
 		press(m, "r")
 		if m.rows[4].Path != tt.first {
-			t.Errorf("%s the other way: %s is last", tt.order, m.rows[4].Path)
+			t.Errorf("%s reversed: %s is last", tt.order, m.rows[4].Path)
 		}
 		press(m, "r s")
 	}
 }
 
-// TestDeadlock is told when it stood through two looks, and marks its locks.
-func TestDeadlock(t *testing.T) {
+// TestConfirmedDeadlockIsShown checks that a deadlock is shown if two snapshots confirm it, and
+// that its locks are marked.
+func TestConfirmedDeadlockIsShown(t *testing.T) {
 	a, b := host("a", ""), host("b", "")
 	lock := func(path string, holder, waiter int) *inspect.Lock {
 		l := &inspect.Lock{Path: path, Kind: inspect.KindQueue, Entries: []inspect.Entry{
@@ -272,31 +273,31 @@ func TestDeadlock(t *testing.T) {
 	snap := &inspect.Snapshot{Version: 1, At: now, Locks: []*inspect.Lock{lock("/zklock/x", 1, 2), lock("/zklock/y", 2, 1)}}
 	m := &Model{Strip: "/zklock/"}
 	m.Resize(80, 24)
-	m.Update(snap, fine(), now)
+	m.Update(snap, complete(), now)
 	if got := m.Lines()[1].String(); got != "" {
 		t.Errorf("at once: %q", got)
 	}
-	// Nothing changes for a while, as it is with deadlocks.
+	// The snapshot does not change, which is usual for deadlocks.
 	quiet := &Model{Strip: "/zklock/"}
 	quiet.Resize(80, 24)
-	quiet.Update(snap, fine(), now)
-	quiet.Update(snap, fine(), now.Add(2*time.Second))
+	quiet.Update(snap, complete(), now)
+	quiet.Update(snap, complete(), now.Add(2*time.Second))
 	if got := quiet.Lines()[1].String(); !strings.HasPrefix(got, "DEADLOCK: ") {
 		t.Errorf("after two seconds: %q", got)
 	}
-	asked := fine()
+	asked := complete()
 	asked.Watching = false
 	quiet = &Model{}
 	quiet.Resize(80, 24)
 	for _, ago := range []time.Duration{0, 2 * time.Second, 40 * time.Second} {
 		quiet.Update(snap, asked, now.Add(ago))
 		if got := quiet.Lines()[1].String(); strings.HasPrefix(got, "DEADLOCK: ") != (ago > 30*time.Second) {
-			t.Errorf("where the servers are asked, after %v: %q", ago, got)
+			t.Errorf("with polled servers, after %v: %q", ago, got)
 		}
 	}
 	later := *snap
 	later.Version, later.At = 2, now.Add(2*time.Second)
-	m.Update(&later, fine(), later.At)
+	m.Update(&later, complete(), later.At)
 	if got := m.Lines()[1].String(); got != "DEADLOCK: b:42 waits for y, b:42 waits for x" {
 		t.Errorf("%q", got)
 	}
@@ -304,15 +305,15 @@ func TestDeadlock(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	last := inspect.Snapshot{Version: 3, At: now.Add(4 * time.Second), Locks: snap.Locks[:1]}
-	m.Update(&last, fine(), last.At)
+	m.Update(&last, complete(), last.At)
 	if got := m.Lines()[1].String(); got != "" {
-		t.Errorf("when it is broken: %q", got)
+		t.Errorf("without the deadlock: %q", got)
 	}
 }
 
-// TestAnyKeysAnySize: nothing that is typed, at no size, breaks the screen: it has as
-// many lines as there are rows, none wider than it is.
-func TestAnyKeysAnySize(t *testing.T) {
+// TestAnyKeysAtAnySizeFitScreen checks that the number of lines is that of the screen, and that
+// no line is too wide, after random keys and at random sizes.
+func TestAnyKeysAtAnySizeFitScreen(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	keys := []Key{Up, Down, Enter, Escape, PageUp, PageDown, Home, End,
 		Backspace, Delete, Unknown, 'q', 's', 'r', '/', '?', ' ', 'x', '世', 'w', 'l', 'h', 'G'}
@@ -322,12 +323,12 @@ func TestAnyKeysAnySize(t *testing.T) {
 		case 0:
 			m.Resize(rnd.IntN(140), rnd.IntN(40))
 		case 1:
-			snap := scene()
+			snap := snapshot()
 			snap.Version, snap.At = uint64(i+2), now.Add(time.Duration(i)*time.Second)
 			rnd.Shuffle(len(snap.Locks), func(i, j int) {})
 			snap.Locks = snap.Locks[:rnd.IntN(len(snap.Locks)+1)]
 			m.ASCII = rnd.IntN(2) == 0
-			m.Update(snap, fine(), snap.At)
+			m.Update(snap, complete(), snap.At)
 		default:
 			m.key(keys[rnd.IntN(len(keys))])
 		}
@@ -343,9 +344,8 @@ func TestAnyKeysAnySize(t *testing.T) {
 	}
 }
 
-// TestTenThousand: a screen of a list of many thousands is drawn at once, and so is
-// one of a long queue.
-func TestTenThousand(t *testing.T) {
+// TestManyLocksAreDrawnAtOnce checks a list of many locks, and a long queue.
+func TestManyLocksAreDrawnAtOnce(t *testing.T) {
 	snap := &inspect.Snapshot{Version: 1, At: now}
 	for i := range 10_000 {
 		path := fmt.Sprintf("/zklock/l%05d", i)
@@ -357,7 +357,7 @@ func TestTenThousand(t *testing.T) {
 	m := &Model{}
 	m.Resize(80, 24)
 	began := time.Now()
-	m.Update(snap, fine(), now)
+	m.Update(snap, complete(), now)
 	for range 10 {
 		_ = m.Lines()
 	}

@@ -23,24 +23,24 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// patience bounds what must come.
+// patience limits the wait for an expected event.
 const patience = 3 * time.Minute
 
-// live is top on a terminal, beside a server of its own.
-type live struct {
+// terminalTop is top on a terminal, with its own server.
+type terminalTop struct {
 	t     *testing.T
 	srv   *zktest.Server
 	z     *zk.Client
-	tty   *os.File // what the user has: keys in, the screen out
+	tty   *os.File // the side of the user
 	ended chan error
 
 	mu   sync.Mutex
-	all  strings.Builder // what was sent to the terminal
-	seen int             // of it, what was matched
+	all  strings.Builder // output to the terminal
+	seen int             // bytes of all that were matched
 }
 
-// start runs top until the test ends, or what it was told to do ends it.
-func start(t *testing.T, ctx context.Context) *live {
+// start runs top until a key ends it, at the latest until the test ends.
+func start(t *testing.T, ctx context.Context) *terminalTop {
 	t.Helper()
 	master, slave, err := pty.Open()
 	if err != nil {
@@ -49,7 +49,7 @@ func start(t *testing.T, ctx context.Context) *live {
 	if err := pty.Setsize(master, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
 		t.Fatal(err)
 	}
-	l := &live{t: t, srv: zktest.Start(t), tty: master, ended: make(chan error, 1)}
+	l := &terminalTop{t: t, srv: zktest.Start(t), tty: master, ended: make(chan error, 1)}
 	l.z = l.srv.Dial(t)
 	s := inspect.NewWatcher(l.z, nil)
 	scr, err := Open(slave, slave, true)
@@ -57,14 +57,14 @@ func start(t *testing.T, ctx context.Context) *live {
 		t.Fatal(err)
 	}
 	read := make(chan struct{})
-	// Ends with the terminal.
+	// Ends when the terminal is closed.
 	go func() {
 		defer close(read)
 		_, _ = io.Copy(l, master)
 	}()
 	ctx, cancel := context.WithCancel(ctx)
 	over := make(chan struct{})
-	// Ends when somebody quits, at the latest with the test.
+	// Ends when top ends, at the latest with the test.
 	go func() {
 		defer close(over)
 		l.ended <- showTop(ctx, s, scr, &Model{Strip: "/zklock/", History: s.History})
@@ -72,8 +72,7 @@ func start(t *testing.T, ctx context.Context) *live {
 	t.Cleanup(func() {
 		cancel()
 		<-over
-		// Who reads keys is let go by a line: a terminal that is read is not closed,
-		// and what it takes now nobody asks for.
+		// A line ends the read of keys, because a terminal that is being read cannot be closed.
 		_, _ = master.WriteString("x\n")
 		_ = slave.Close()
 		_ = master.Close()
@@ -83,15 +82,15 @@ func start(t *testing.T, ctx context.Context) *live {
 	return l
 }
 
-// Write takes what is sent to the terminal.
-func (l *live) Write(b []byte) (int, error) {
+// Write records output to the terminal.
+func (l *terminalTop) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all.Write(b)
 }
 
-// shows waits until this was sent, behind what was matched before, and returns when.
-func (l *live) shows(text string) time.Time {
+// shows waits for output that matches text after the previous match, and returns the time.
+func (l *terminalTop) shows(text string) time.Time {
 	l.t.Helper()
 	re := regexp.MustCompile(text)
 	tick := time.NewTicker(time.Millisecond)
@@ -115,28 +114,28 @@ func (l *live) shows(text string) time.Time {
 	}
 }
 
-// types types.
-func (l *live) types(keys string) {
+// types types keys.
+func (l *terminalTop) types(keys string) {
 	l.t.Helper()
 	if _, err := l.tty.WriteString(keys); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
-// ends waits until it has ended.
-func (l *live) ends() error {
+// ends waits until top has ended, and returns its error.
+func (l *terminalTop) ends() error {
 	l.t.Helper()
 	select {
 	case err := <-l.ended:
 		return err
 	case <-time.After(patience):
-		l.t.Fatal("it never ended")
+		l.t.Fatal("top did not end")
 		return nil
 	}
 }
 
-// client makes one for locks.
-func (l *live) client(host string) *zklock.Client {
+// client returns a client for locks.
+func (l *terminalTop) client(host string) *zklock.Client {
 	l.t.Helper()
 	c, err := zklock.Dial(l.t.Context(), l.srv.Servers(), &zklock.Options{DialContext: l.srv.DialContext, Owner: &zklock.Owner{Host: host, PID: 7}})
 	if err != nil {
@@ -146,8 +145,8 @@ func (l *live) client(host string) *zklock.Client {
 	return c
 }
 
-// TestLive shows a lock when it is taken, and its hand-over within a second.
-func TestLive(t *testing.T) {
+// TestTopShowsLocksAndHandovers checks that top shows a new hold, and a handover within a second.
+func TestTopShowsLocksAndHandovers(t *testing.T) {
 	l := start(t, t.Context())
 	l.shows(`no client holds or waits for a lock below /zklock`)
 	h, err := l.client("one").Mutex("demo").Acquire(t.Context())
@@ -170,9 +169,9 @@ func TestLive(t *testing.T) {
 	if err := h.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// A second on an idle machine; this one may be busy.
+	// It takes less than a second on an idle machine.
 	if took := l.shows(`■ .*holds +two:7`).Sub(released); took > 20*time.Second {
-		t.Errorf("a hand-over was shown after %v", took)
+		t.Errorf("a handover was shown after %v", took)
 	}
 	l.types("\x1b[D") // back
 	l.shows(`> demo +exclusive +two:7`)
@@ -184,11 +183,11 @@ func TestLive(t *testing.T) {
 	if err := l.ends(); err != nil {
 		t.Error(err)
 	}
-	l.shows(`\x1b\[\?25h\x1b\[0m\x1b\[\?1049l`) // the terminal as it was
+	l.shows(`\x1b\[\?25h\x1b\[0m\x1b\[\?1049l`) // restores the terminal
 }
 
-// TestNoServer says that what is shown is old, and since when.
-func TestNoServer(t *testing.T) {
+// TestTopShowsAgeOfDataWithoutServer checks that top says when it last heard from a server.
+func TestTopShowsAgeOfDataWithoutServer(t *testing.T) {
 	l := start(t, t.Context())
 	l.shows(`no client holds`)
 	l.srv.Refuse(true)
@@ -202,8 +201,8 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// TestStopped keeps what it had on the screen when nothing can change any more.
-func TestStopped(t *testing.T) {
+// TestTopKeepsScreenIfWatcherStops checks that the last data stay on the screen.
+func TestTopKeepsScreenIfWatcherStops(t *testing.T) {
 	l := start(t, t.Context())
 	l.shows(`no client holds`)
 	if err := l.z.Close(); err != nil {
@@ -216,8 +215,8 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestContextEnds gives the terminal back when it is told to end.
-func TestContextEnds(t *testing.T) {
+// TestTopRestoresTerminalIfContextEnds checks the end by a context.
+func TestTopRestoresTerminalIfContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	l := start(t, ctx)
 	l.shows(`zklock top`)
@@ -228,8 +227,8 @@ func TestContextEnds(t *testing.T) {
 	l.shows(`\x1b\[\?1049l`)
 }
 
-// TestUnreadTerminalDoesNotDelayTheEnd: the terminal takes no output when a signal ends the
-// command. The mode of the terminal is restored nevertheless.
+// TestUnreadTerminalDoesNotDelayTheEnd checks that the mode of the terminal is restored if a
+// signal ends top while the terminal accepts no output.
 func TestUnreadTerminalDoesNotDelayTheEnd(t *testing.T) {
 	master, slave, err := pty.Open()
 	if err != nil {
@@ -263,7 +262,7 @@ func TestUnreadTerminalDoesNotDelayTheEnd(t *testing.T) {
 	case <-full:
 		t.Fatal("the terminal took all output")
 	case <-time.After(patience):
-		t.Fatal("it never ended")
+		t.Fatal("top did not end")
 	}
 	if after, err := term.GetState(int(slave.Fd())); err != nil || !reflect.DeepEqual(after, before) {
 		t.Errorf("the mode of the terminal is %+v, %v; want %+v", after, err, before)

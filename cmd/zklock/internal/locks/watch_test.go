@@ -17,8 +17,9 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestWatcherPrints what changed, once each, and that a lock became free.
-func TestWatcherPrints(t *testing.T) {
+// TestWatcherPrintsChangesOnce checks that each change is printed once, also that a lock became
+// free.
+func TestWatcherPrintsChangesOnce(t *testing.T) {
 	lock := func(path string, version uint64) *inspect.Lock {
 		return &inspect.Lock{Path: path, Kind: inspect.KindQueue, Version: version}
 	}

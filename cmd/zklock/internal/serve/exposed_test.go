@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// TestExposure: what is served on this machine alone is served without a word,
-// as it is by default; anything else with a warning.
+// TestExposure checks that addresses of other machines cause a warning, and that the defaults and
+// local addresses do not.
 func TestExposure(t *testing.T) {
 	const plain, bare, page = "without TLS", "without authentication of clients", "serving metrics at"
 	for _, tt := range []struct {
 		args, cfg string
-		want      []string // of the warnings, in order
+		want      []string // parts of the warnings, in order
 	}{
 		{"--memory", "", nil},
 		{"--memory --metrics 9", "", nil},
@@ -38,7 +38,7 @@ func TestExposure(t *testing.T) {
 		{"--memory --tls-listen :1 --tls-cert c --tls-ca a", "", nil},
 		{"--memory --tls-listen :1 --tls-cert c --listen :2 --metrics h:3", "", []string{plain, bare, page}},
 		{"--memory --tls-unify --tls-cert c --tls-ca a --listen :2", "", []string{plain}},
-		// What every client fulfils proves nothing.
+		// A scheme that every client fulfills is no authentication.
 		{"--memory --tls-listen :1 --tls-cert c", "enforce.auth.enabled=true\nenforce.auth.schemes=ip", []string{bare}},
 		{"--memory --tls-listen :1 --tls-cert c", "enforce.auth.enabled=true\nenforce.auth.schemes=digest,sasl", []string{bare}},
 		{"--memory --tls-listen :1 --tls-cert c", "enforce.auth.enabled=true\nenforce.auth.schemes=x509,sasl", nil},
@@ -65,8 +65,8 @@ func wantWarnings(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// TestExposureOfProofs: where every client proves who it is, TLS is enough.
-func TestExposureOfProofs(t *testing.T) {
+// TestAuthenticatedTLSIsNoExposure checks TLS with clients that must authenticate.
+func TestAuthenticatedTLSIsNoExposure(t *testing.T) {
 	for _, change := range []func(*plan){
 		func(p *plan) { p.tls.Files.ClientAuth = tls.RequireAndVerifyClientCert },
 		func(p *plan) { p.opts.RequireSASL = true },
@@ -80,7 +80,7 @@ func TestExposureOfProofs(t *testing.T) {
 	}
 }
 
-// TestExposureOfSockets: those that systemd hands over take the place of addresses.
+// TestExposureOfSockets checks that sockets of systemd replace the addresses.
 func TestExposureOfSockets(t *testing.T) {
 	p := &plan{listen: ":2181", metrics: ":7000"}
 	for _, name := range []string{"unknown", socketMetrics} {
@@ -93,19 +93,19 @@ func TestExposureOfSockets(t *testing.T) {
 	wantWarnings(t, "of others", p.exposures(), []string{"listening at 0.0.0.0:3", "TLS at [::]:2"})
 }
 
-// addressed is a listener with an address, and nothing else.
+// addressed is a listener that has only an address.
 type addressed struct{ addr net.Addr }
 
 func (a addressed) Addr() net.Addr            { return a.addr }
 func (a addressed) Accept() (net.Conn, error) { return nil, net.ErrClosed }
 func (a addressed) Close() error              { return nil }
 
-// TestExposureIsLogged when a server starts, whatever comes of it.
+// TestExposureIsLogged checks that a server logs the warning even if it cannot listen.
 func TestExposureIsLogged(t *testing.T) {
 	var b bytes.Buffer
 	p := &plan{listen: "0.0.0.0:99999", log: slog.New(slog.NewTextHandler(&b, nil))}
 	if err := p.serve(); err == nil {
-		t.Fatal("served at an address that there is not")
+		t.Fatal("served at an invalid address")
 	}
 	if !strings.Contains(b.String(), "level=WARN") || !strings.Contains(b.String(), "to other machines") {
 		t.Errorf("logged: %s", b.String())

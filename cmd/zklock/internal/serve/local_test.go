@@ -8,8 +8,7 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/local"
 )
 
-// TestRunningView: a server that does not tell how many sessions it has is shown in each
-// form all the same.
+// TestRunningView checks each form of a server that does not report its number of sessions.
 func TestRunningView(t *testing.T) {
 	for _, row := range []struct{ sessions, text, json string }{
 		{"3", "directory: /d\nrunning:   yes, process 7\nsocket:    /d/sock\nsessions:  3\n", `{"directory":"/d","running":true,"pid":7,"socket":"/d/sock","sessions":3}`},

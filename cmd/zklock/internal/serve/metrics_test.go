@@ -62,14 +62,14 @@ func TestMetricsConnectionServesOneRequest(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfOneAddressGiveWay checks that an address that opens all connections does
-// not keep out other addresses: its oldest connection is closed instead.
-func TestConnectionsOfOneAddressGiveWay(t *testing.T) {
+// TestAddressWithMostConnectionsLosesOldest checks that an address that opens all connections
+// does not keep out other addresses: its oldest connection is closed.
+func TestAddressWithMostConnectionsLosesOldest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := arrivals{conns: make(chan net.Conn)}
 		ln := few(inner, 3)
-		// arrive returns what ends when the listener closes the connection, and that
-		// connection.
+		// arrive returns a channel that is closed when the listener closes the connection, and
+		// the connection.
 		arrive := func(ip string) (gone <-chan struct{}, nc net.Conn) {
 			client, server := net.Pipe()
 			t.Cleanup(func() { client.Close() })
@@ -110,7 +110,7 @@ func TestConnectionsOfOneAddressGiveWay(t *testing.T) {
 			t.Errorf("closed: alone %v, first %v, second %v, third %v", closed(alone), closed(first), closed(second), closed(third))
 		}
 		for range 2 {
-			_ = two.Close() // the second time without an effect
+			_ = two.Close() // a second Close has no effect
 		}
 		fourth, _ := arrive("10.0.0.3")
 		if closed(alone) || closed(third) || closed(fourth) {

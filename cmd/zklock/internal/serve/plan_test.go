@@ -21,7 +21,7 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// planned makes the plan of a command line and a zoo.cfg, "" for none.
+// planned returns the plan of a command line and a zoo.cfg, "" for none.
 func planned(t *testing.T, args, cfg string) (*plan, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -42,8 +42,8 @@ func planned(t *testing.T, args, cfg string) (*plan, error) {
 	return f.plan(c.Flags().Changed("listen"))
 }
 
-// TestLogOfServerGoesThroughStderr: cli.Stderr never blocks for long. The goroutine that
-// accepts connections logs, so the server would take no connection while it is blocked.
+// TestLogOfServerGoesThroughStderr checks that the log is written to cli.Stderr, which never
+// blocks for long. The goroutine that accepts connections logs.
 func TestLogOfServerGoesThroughStderr(t *testing.T) {
 	old, text := cli.Stderr, new(bytes.Buffer)
 	defer func() { cli.Stderr = old }()
@@ -59,8 +59,8 @@ func TestLogOfServerGoesThroughStderr(t *testing.T) {
 	}
 }
 
-// TestUnreadOutputDoesNotDelayServer: nothing reads standard output, which takes no more. The
-// server continues after it has printed its address.
+// TestUnreadOutputDoesNotDelayServer checks that the server continues after it has printed its
+// address, although standard output blocks.
 func TestUnreadOutputDoesNotDelayServer(t *testing.T) {
 	r, restore := clitest.BlockStderr(t)
 	stdout := os.Stdout
@@ -82,7 +82,7 @@ func TestUnreadOutputDoesNotDelayServer(t *testing.T) {
 	restore()
 }
 
-// TestPlan: flags win over the file, and what neither says is safe.
+// TestPlan checks that flags override the file, and that the defaults are safe.
 func TestPlan(t *testing.T) {
 	const tlsKeys = "\nssl.keyStore.location=/k.pem\nssl.clientAuth=none"
 	const prom = "\nmetricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
@@ -131,13 +131,12 @@ func TestPlanTakesTheOptions(t *testing.T) {
 		t.Errorf("%+v", p.opts)
 	}
 	if _, err := planned(t, "--data /d", "SASLAuthenticationProvider.superPassword=c"); cli.ExitCode(err) != cli.ExitUsage || strings.Contains(err.Error(), "=c") {
-		t.Errorf("a password for nobody: %v", err)
+		t.Errorf("a password without a user: %v", err)
 	}
 }
 
-// TestReadableSecrets: a file with passwords that everybody may read is warned
-// about, others are not.
-func TestReadableSecrets(t *testing.T) {
+// TestReadableSecretsAreWarnedAbout checks a file with passwords that every user may read.
+func TestReadableSecretsAreWarnedAbout(t *testing.T) {
 	for _, tt := range []struct {
 		text string
 		mode os.FileMode
@@ -162,8 +161,8 @@ func TestReadableSecrets(t *testing.T) {
 	}
 }
 
-// TestHandedTLSWithoutCertificate: such a socket cannot be served.
-func TestHandedTLSWithoutCertificate(t *testing.T) {
+// TestTLSSocketNeedsCertificate checks a TLS socket of systemd.
+func TestTLSSocketNeedsCertificate(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +171,7 @@ func TestHandedTLSWithoutCertificate(t *testing.T) {
 	sockets := []Socket{{Name: socketTLS, Listener: ln}}
 	f := serveFlags{listen: "127.0.0.1:2181", memory: true, log: logFlags{format: "text", level: "error"}}
 	if _, err := f.planWith(sockets, false); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "--tls-cert") {
-		t.Errorf("%v, want a word on --tls-cert", err)
+		t.Errorf("%v, want an error that names --tls-cert", err)
 	}
 	f.tls.cert = "c.pem"
 	p, err := f.planWith(sockets, false)
@@ -181,7 +180,7 @@ func TestHandedTLSWithoutCertificate(t *testing.T) {
 	}
 }
 
-// TestSummaryHasNoSecret: what is logged at the start.
+// TestSummaryHasNoSecret checks the log of the start.
 func TestSummaryHasNoSecret(t *testing.T) {
 	p, err := planned(t, "--memory", "dataDir=/f\nDigestAuthenticationProvider.superDigest=super:hunter2=")
 	if err != nil {
@@ -199,7 +198,7 @@ func TestSummaryHasNoSecret(t *testing.T) {
 	}
 }
 
-// TestSummaryHasNoDefaults: a zero stands for a default, or for no limit.
+// TestSummaryHasNoDefaults checks that zero values, which mean defaults, are not logged.
 func TestSummaryHasNoDefaults(t *testing.T) {
 	p, err := planned(t, "--memory", "dataDir=/f\nmaxClientCnxns=7")
 	if err != nil {
@@ -213,9 +212,9 @@ func TestSummaryHasNoDefaults(t *testing.T) {
 	}
 }
 
-// TestNothingAnnouncedInVain: without the port of the metrics, none is said to
-// be served, and none is left open.
-func TestNothingAnnouncedInVain(t *testing.T) {
+// TestNoListenerIsLeftOpenAfterFailure checks that if one port is in use, no other address is
+// printed or listened on.
+func TestNoListenerIsLeftOpenAfterFailure(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -227,13 +226,13 @@ func TestNothingAnnouncedInVain(t *testing.T) {
 		t.Errorf("%v, want what to do about a port in use", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the other address was listened at: %v", err)
+		t.Errorf("the other listener is still open: %v", err)
 	}
 }
 
-// TestFailureIsToldAtTheEnd: a server that ended by itself does not end well,
-// whichever of its goroutines is heard first.
-func TestFailureIsToldAtTheEnd(t *testing.T) {
+// TestFailureOfServerIsReturned checks that the error of a server that failed is returned, in
+// whatever order its goroutines end.
+func TestFailureOfServerIsReturned(t *testing.T) {
 	broken := errors.New("broken")
 	for _, tt := range []struct {
 		ended []error
@@ -253,9 +252,9 @@ func TestFailureIsToldAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestCutOfTheFile: --tls-cut is for the certificates of the file as well, and is refused
-// without TLS.
-func TestCutOfTheFile(t *testing.T) {
+// TestTLSCutAppliesToConfigurationFile checks that --tls-cut applies to the certificates of the
+// file, and is refused without TLS.
+func TestTLSCutAppliesToConfigurationFile(t *testing.T) {
 	p, err := planned(t, "--memory --tls-cut", "secureClientPort=2\nssl.keyStore.location=/k.pem\nssl.clientAuth=none")
 	if err != nil || !p.tls.Files.CutClients {
 		t.Errorf("with TLS in the file: %+v, %v", p, err)
@@ -282,8 +281,8 @@ func TestOnlyX509NeedsTLS(t *testing.T) {
 	}
 }
 
-// TestSettingsWithoutEffect: the log names settings for TLS and authentication that have
-// no effect.
+// TestSettingsWithoutEffect checks that the log names settings for TLS and authentication that
+// have no effect.
 func TestSettingsWithoutEffect(t *testing.T) {
 	const keys = "\nssl.keyStore.location=/k.pem\nssl.clientAuth=none\n"
 	flags := serveTLS{Listen: ":3"}

@@ -18,7 +18,7 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// slowSnapshots is a disk that takes a second for each read of a snapshot that was just
+// slowSnapshots is a file system that takes a second for each read of a snapshot that was just
 // written, and for each sync of it.
 type slowSnapshots struct{ *memfs.FS }
 
@@ -34,7 +34,7 @@ func (d slowSnapshots) Open(name string) (wal.File, error) {
 	return slowly(name, f), err
 }
 
-// slowly makes the file of an unfinished snapshot slow.
+// slowly returns a slow file for an unfinished snapshot.
 func slowly(name string, f wal.File) wal.File {
 	if f != nil && strings.Contains(name, "snapshot-") && strings.HasSuffix(name, ".tmp") {
 		return slowFile{f}
@@ -86,8 +86,8 @@ func TestSlowLastSnapshotIsDiscardedBeforeHoldsEnd(t *testing.T) {
 		if err := r.wait(); err != nil {
 			t.Errorf("the server ended with %v", err)
 		}
-		// The server finishes what it is doing with the disk. The holds of sessions of 20 s last for
-		// longer than 13 s.
+		// The server finishes its current disk operation. Holds of sessions of 20 s last longer
+		// than 13 s.
 		if d := time.Since(began); d < 4*time.Second || d > 10*time.Second {
 			t.Errorf("the stop took %v", d)
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// TestListenUnixIsClosedToOthers whatever the umask: who may connect to a socket needs
-// the right to write to its file.
+// TestListenUnixIsClosedToOthers checks the mode of the socket with any umask. A client needs
+// permission to write to its file.
 func TestListenUnixIsClosedToOthers(t *testing.T) {
 	for umask, want := range map[int]os.FileMode{0: 0o660, 0o002: 0o660, 0o022: 0o640, 0o077: 0o600} {
 		path := filepath.Join(t.TempDir(), "s")
@@ -36,7 +36,8 @@ func TestListenUnixIsClosedToOthers(t *testing.T) {
 	}
 }
 
-// TestListenUnixFollowsNoLinkOfAnotherUser: a dead socket behind such a link stays.
+// TestListenUnixFollowsNoLinkOfAnotherUser checks that an unused socket behind such a link is
+// kept.
 func TestListenUnixFollowsNoLinkOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to make a link another user's")
@@ -50,7 +51,7 @@ func TestListenUnixFollowsNoLinkOfAnotherUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// as a killed process, which leaves the socket
+	// as when the process is killed: the socket stays
 	if err := errors.Join(ln.(*ownSocket).UnixListener.Close(), os.Lchown(link, 12345, -1)); err != nil {
 		t.Fatal(err)
 	}
@@ -62,8 +63,8 @@ func TestListenUnixFollowsNoLinkOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestListenUnixRemovesItsOwnSocket: if the path leads to another directory when the listener
-// closes, a file there stays.
+// TestListenUnixRemovesItsOwnSocket checks that a file is kept if the path leads to another
+// directory when the listener closes.
 func TestListenUnixRemovesItsOwnSocket(t *testing.T) {
 	top := t.TempDir()
 	run, other := filepath.Join(top, "run"), filepath.Join(top, "other")
@@ -85,7 +86,7 @@ func TestListenUnixRemovesItsOwnSocket(t *testing.T) {
 	}
 }
 
-// TestExposureOfOpenSockets: a socket that every user may connect to is warned about.
+// TestExposureOfOpenSockets checks that a socket that every user may connect to causes a warning.
 func TestExposureOfOpenSockets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	ln, err := net.Listen("unix", path)
@@ -100,7 +101,7 @@ func TestExposureOfOpenSockets(t *testing.T) {
 		}
 		wantWarnings(t, mode.String(), p.exposures(), want)
 	}
-	// Certificates are not needed where TLS is not.
+	// Sockets without TLS need no certificates.
 	if err := os.Chmod(path, 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -110,19 +111,19 @@ func TestExposureOfOpenSockets(t *testing.T) {
 	}
 	p.sockets[0].Name, p.tls.Unify = socketTLS, false
 	wantWarnings(t, "a socket for TLS", p.exposures(), nil)
-	p.sockets[0].Name = socketMetrics // whose readers never prove who they are
+	p.sockets[0].Name = socketMetrics // readers of metrics do not authenticate
 	wantWarnings(t, "a socket for metrics", p.exposures(), []string{"SocketMode=0660"})
 }
 
-// TestListenUnixAfterAKill: a socket that nobody serves any more is no reason
-// not to start; one that is served is, and so is any other file.
-func TestListenUnixAfterAKill(t *testing.T) {
+// TestListenUnixReplacesUnusedSocket checks that a socket without a server does not prevent a
+// start. A socket in use, or another file, does.
+func TestListenUnixReplacesUnusedSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	dead, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead.(*net.UnixListener).SetUnlinkOnClose(false) // as a killed process
+	dead.(*net.UnixListener).SetUnlinkOnClose(false) // as when the process is killed
 	if err := dead.Close(); err != nil {
 		t.Fatal(err)
 	}

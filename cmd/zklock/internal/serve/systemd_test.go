@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// TestMain is the child of TestSockets as well: it tells what it was handed.
+// TestMain is also the child process of TestSockets, which prints the sockets that it got.
 func TestMain(m *testing.M) {
 	if os.Getenv("ZKLOCK_TEST_SOCKETS") == "" {
 		os.Exit(m.Run())
@@ -107,7 +107,7 @@ func TestNotify(t *testing.T) {
 		conn, err := net.ListenPacket("unixgram", name)
 		if err != nil {
 			if strings.HasPrefix(name, "@") {
-				continue // only Linux has abstract names
+				continue // only Linux has abstract sockets
 			}
 			t.Fatal(err)
 		}

@@ -55,8 +55,8 @@ func TestServeTLSFlags(t *testing.T) {
 	}
 }
 
-// TestServeTLSEnvironment: the client's settings in the environment are not
-// the server's.
+// TestServeTLSEnvironment checks that the client's settings in the environment do not apply to
+// the server.
 func TestServeTLSEnvironment(t *testing.T) {
 	env := func(key string) string {
 		if strings.HasPrefix(key, "ZKLOCK_TLS_") {
@@ -82,8 +82,8 @@ func TestServeTLSEnvironment(t *testing.T) {
 	}
 }
 
-// TestExposedKey: a key that everybody may read is warned about.
-func TestExposedKey(t *testing.T) {
+// TestReadableKeyIsWarnedAbout checks a key that every user may read.
+func TestReadableKeyIsWarnedAbout(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes of files do not show which users may read them")
 	}

@@ -13,7 +13,7 @@ import (
 
 const mib = 1 << 20
 
-// server is a fake of what a Trimmer measures.
+// server is a fake of the server that a Trimmer measures.
 type server struct {
 	requests, held, live int64
 	took                 time.Duration
@@ -112,8 +112,8 @@ func TestTrimmerReturnsMemoryOfRuntime(t *testing.T) {
 	}
 }
 
-// TestTrimmerLetsOthersRunOnOneProcessor: with one processor, another goroutine runs while Look
-// returns memory, at least once for each step.
+// TestTrimmerLetsOthersRunOnOneProcessor checks that, with one processor, another goroutine runs
+// after each step while Look returns memory.
 func TestTrimmerLetsOthersRunOnOneProcessor(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const pieces = 512

@@ -8,13 +8,12 @@ import (
 	"testing"
 )
 
-// legibleContrast is what the Web Content Accessibility Guidelines, level AA, ask
-// for between a text of usual size and what is behind it.
+// legibleContrast is the contrast that the Web Content Accessibility Guidelines, level AA, require
+// for text of normal size.
 const legibleContrast = 4.5
 
-// TestColoursAreLegible: every colour that text has, on everything that it is
-// written on.
-func TestColoursAreLegible(t *testing.T) {
+// TestColorsAreLegible checks each color of text on each of its backgrounds.
+func TestColorsAreLegible(t *testing.T) {
 	css := assets(t, ".css")["base.css"]
 	light, dark, _ := strings.Cut(css, `:root[data-theme="dark"]`)
 	dark, _, _ = strings.Cut(dark, "}")
@@ -41,15 +40,15 @@ func TestColoursAreLegible(t *testing.T) {
 	}
 }
 
-// contrast is the ratio of two luminances, as the guidelines have it.
+// contrast returns the ratio of two luminances, as the guidelines define it.
 func contrast(a, b float64) float64 { return (max(a, b) + 0.05) / (min(a, b) + 0.05) }
 
-// luminance is a colour's, from 0 to 1, as the guidelines have it.
+// luminance returns the luminance of a color, from 0 to 1, as the guidelines define it.
 func luminance(t *testing.T, css, name string) float64 {
 	t.Helper()
 	m := regexp.MustCompile(regexp.QuoteMeta(name) + `: #([0-9a-f]{6});`).FindStringSubmatch(css)
 	if m == nil {
-		t.Fatalf("%s has no colour", name)
+		t.Fatalf("%s has no color", name)
 	}
 	n, err := strconv.ParseUint(m[1], 16, 32)
 	if err != nil {

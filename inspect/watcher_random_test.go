@@ -15,8 +15,8 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// whole is all that a lock says, but for what only a survey knows.
-func whole(locks []*inspect.Lock) string {
+// describeAll returns all fields of the locks, except those that only a Watcher knows.
+func describeAll(locks []*inspect.Lock) string {
 	var text strings.Builder
 	for _, l := range locks {
 		fmt.Fprintf(&text, "%s %s %d %v %v\n", l.Path, l.Kind, l.Permits, l.Layouts, l.Warnings)
@@ -28,9 +28,9 @@ func whole(locks []*inspect.Lock) string {
 	return text.String()
 }
 
-// player takes and gives back locks of all kinds for a while, and sometimes leaves
-// things behind.
-func player(t *testing.T, sc *scene, n int, until time.Time) {
+// runRandomLocks acquires and releases locks of all kinds for a while, and sometimes leaves
+// entries.
+func runRandomLocks(t *testing.T, sc *watcherTest, n int, until time.Time) {
 	rnd := rand.New(rand.NewPCG(uint64(n), 7))
 	layouts := []zklock.Layout{{}, {}, {}, zklock.KazooLayout(), zklock.MixedLayout(), zklock.LatchLayout(), {Exclusive: "-W-", Shared: "-R-"}}
 	z := sc.srv.Dial(t)
@@ -63,28 +63,28 @@ func player(t *testing.T, sc *scene, n int, until time.Time) {
 		time.Sleep(time.Duration(rnd.IntN(500)) * time.Millisecond)
 		switch rnd.IntN(20) {
 		case 0:
-			_ = sc.srv.ExpireClient(z) // and with it the hold
+			_ = sc.srv.ExpireClient(z) // which ends the hold
 		case 1:
 			_, _ = l.Revoke(t.Context())
 		}
-		if rnd.IntN(8) > 0 { // else its session keeps it, until it ends
+		if rnd.IntN(8) > 0 { // otherwise the hold ends with its session
 			_ = hold.Release(t.Context())
 		}
 	}
 }
 
-// TestStorm: whatever happens, also to its own connection, a survey comes to show
-// what is there.
-func TestStorm(t *testing.T) {
+// TestWatcherMatchesListAfterRandomLocks checks that a Watcher shows the locks that exist after
+// random acquires and releases, even if its own connection was cut and its session expired.
+func TestWatcherMatchesListAfterRandomLocks(t *testing.T) {
 	for seed := range 3 {
-		cuts := seed > 0 // of the survey's connection
+		cuts := seed > 0 // of the watcher's connection
 		t.Run(fmt.Sprintf("cuts=%t,%d", cuts, seed), func(t *testing.T) {
-			scenes(t, inspect.WatchOptions{RelistInterval: 2 * time.Second}, func(t *testing.T, sc *scene) {
+			testWatcher(t, inspect.WatchOptions{RelistInterval: 2 * time.Second}, func(t *testing.T, sc *watcherTest) {
 				rnd := rand.New(rand.NewPCG(uint64(seed), 11))
 				until := time.Now().Add(time.Minute)
 				var all sync.WaitGroup // ended before the test
 				for n := range 7 {
-					all.Go(func() { player(t, sc, n, until) })
+					all.Go(func() { runRandomLocks(t, sc, n, until) })
 				}
 				for checks := 0; time.Now().Before(until); checks++ {
 					time.Sleep(time.Duration(rnd.IntN(8000)) * time.Millisecond)
@@ -96,27 +96,27 @@ func TestStorm(t *testing.T) {
 					}
 				}
 				all.Wait()
-				agree(t, sc)
+				checkMatchesList(t, sc)
 				for n := range 4 {
 					for _, kind := range []string{"", "node-", "semaphore-", "rw-"} {
 						path := fmt.Sprintf("/zklock/%slock-%d", kind, n)
 						if h := sc.s.History(path); !cuts && h.Grants != h.Releases {
-							t.Errorf("%s: all is over, and %d of %d grants", path, h.Releases, h.Grants)
+							t.Errorf("%s: at the end, %d releases of %d grants", path, h.Releases, h.Grants)
 						}
 					}
 				}
 				if h := sc.s.History(""); !cuts && (h.Grants < 100 || h.Grants != h.Releases) {
-					t.Errorf("all is over, and the history is %+v", h)
+					t.Errorf("at the end, the history is %+v", h)
 				}
 			})
 		})
 	}
 }
 
-// TestStormAmongTheLiving is the same while others still hold and wait, and strays are
-// about.
-func TestStormAmongTheLiving(t *testing.T) {
-	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+// TestWatcherMatchesListWithRandomEntries does the same with holders, waiters, and strays of other
+// libraries.
+func TestWatcherMatchesListWithRandomEntries(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
 		rnd := rand.New(rand.NewPCG(1, 13))
 		other := sc.srv.Dial(t)
 		names := []string{mutexName, readName, id32 + "__lock__", id32 + "__rlock__", "_c_" + id32 + "-lock-", "_c_" + id36 + "-latch-", "stray-"}
@@ -145,23 +145,23 @@ func TestStormAmongTheLiving(t *testing.T) {
 				time.Sleep(time.Duration(rnd.IntN(300)) * time.Millisecond)
 			}
 			if step%100 == 99 {
-				agree(t, sc)
+				checkMatchesList(t, sc)
 			}
 		}
 	})
 }
 
-// agree waits until the survey has caught up, and compares it with a look at all.
-func agree(t *testing.T, sc *scene) {
+// checkMatchesList waits until the watcher is current, and compares it with a listing.
+func checkMatchesList(t *testing.T, sc *watcherTest) {
 	t.Helper()
-	time.Sleep(30 * time.Second) // longer than sessions last, and what goes on in the background
+	time.Sleep(30 * time.Second) // longer than session timeouts and background work
 	r := inspect.NewReader(sc.srv.Dial(t), zklock.Layout{})
 	defer r.Close()
 	want, err := r.List(t.Context(), "/zklock", inspect.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := whole(sc.s.Snapshot().Locks), whole(want.Locks); got != want {
-		t.Errorf("it shows\n%s\nthere is\n%s\n%+v", got, want, sc.s.Status())
+	if got, want := describeAll(sc.s.Snapshot().Locks), describeAll(want.Locks); got != want {
+		t.Errorf("the watcher shows\n%s\nthe list is\n%s\n%+v", got, want, sc.s.Status())
 	}
 }

@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-var sizeStorms = flag.Uint64("sizestorms", 150, "how many such storms there are")
-var oneSize = flag.Uint64("sizestorm", 0, "run only the storm with this seed, and print its trace")
+var sizeHistoryCount = flag.Uint64("size-histories", 150, "the number of histories with resizes")
+var oneSizeHistory = flag.Uint64("size-history", 0, "run only the history with resizes of this seed, and print its trace")
 
-// TestSizeStorm runs storms of one semaphore whose stored size changes at any time, while
-// acquires wait, are granted, give up, and lose connections. An acquire is granted only if,
-// at some moment after its leases were created, no more leases existed than the size at that
-// moment.
-func TestSizeStorm(t *testing.T) {
-	seeds := *sizeStorms
-	if histories < 100 {
+// TestRandomHistoriesWithResizes runs histories of one semaphore whose stored size changes at any
+// time, while acquires wait, are granted, are canceled, and lose connections. An acquire is
+// granted only if, at some moment after its leases were created, at most as many leases existed
+// as the size permitted.
+func TestRandomHistoriesWithResizes(t *testing.T) {
+	seeds := *sizeHistoryCount
+	if randomRuns < 100 {
 		seeds = 30
 	}
 	first := uint64(0)
-	if *oneSize != 0 {
-		first, seeds = *oneSize, *oneSize+1
+	if *oneSizeHistory != 0 {
+		first, seeds = *oneSizeHistory, *oneSizeHistory+1
 	}
 	granted, resized := 0, 0
 	for seed := first; seed < seeds; seed++ {
-		w := newSizeStorm(seed)
+		w := newSizeHistory(seed)
 		if err := w.run(); err != nil {
-			if *oneSize != 0 {
+			if *oneSizeHistory != 0 {
 				t.Log(strings.Join(w.trace, "\n"))
 			}
 			t.Fatalf("seed %d: %v", seed, err)
@@ -38,31 +38,31 @@ func TestSizeStorm(t *testing.T) {
 	}
 	t.Logf("%d granted, resized %d times", granted, resized)
 	if n := int(seeds - first); granted < n*10 || resized < n*5 {
-		t.Errorf("%d granted, resized %d times in %d storms: too little", granted, resized, seeds)
+		t.Errorf("%d granted, resized %d times in %d histories: too few", granted, resized, seeds)
 	}
 }
 
-func newSizeStorm(seed uint64) *storm {
-	w := newStorm(seed)
+func newSizeHistory(seed uint64) *history {
+	w := newHistory(seed)
 	rng := rand.New(rand.NewPCG(seed, 5))
 	w.operators, w.most = false, 1+rng.IntN(3)
 	w.room = map[int64]bool{}
 	w.nodes["/q/s"] = &znode{}
 	w.nodes[SizePath("/q/s")] = &znode{data: AppendSize(nil, 2)}
-	w.only = func() Spec {
+	w.spec = func() Spec {
 		return Spec{Try: w.rng.IntN(6) == 0, Data: []byte(`{"me":1}`), TellAfter: 100 * time.Millisecond, Semaphores: []Semaphore{{Path: "/q/s", Permits: 1 + w.rng.IntN(5)/4}}}
 	}
 	return w
 }
 
 // size returns the stored size.
-func (w *storm) size() int {
+func (w *history) size() int {
 	n, _ := ParseSize(w.nodes[SizePath("/q/s")].data)
 	return n
 }
 
 // resize changes the stored size.
-func (w *storm) resize() {
+func (w *history) resize() {
 	w.zxid++
 	w.resized++
 	n := 1 + w.rng.IntN(4)
@@ -71,9 +71,8 @@ func (w *storm) resize() {
 	w.noteRoom()
 }
 
-// noteRoom notes the transactions of the leases that exist, if there are no more of them than
-// the size.
-func (w *storm) noteRoom() {
+// noteRoom records the transactions of the existing leases, unless there are more than the size.
+func (w *history) noteRoom() {
 	leases := w.childrenOf("/q/s/leases")
 	if len(leases) > w.size() {
 		return

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// TestMarkStorm runs storms of one lock with many clients that make one or two acquires
-// each, so that most wait behind entries of several other clients. Blockers are granted,
-// release, downgrade, give up, are deleted, are overwritten, and expire, while requests are
-// in flight or are lost. No acquire passes an entry that exists, and no client sends more
-// than a few reads at once, whatever the servers report.
-func TestMarkStorm(t *testing.T) {
-	seeds := uint64(*manyMarks)
-	if histories < 100 {
+// TestRandomHistoriesWithMarks runs histories of one lock with many clients and one or two
+// acquires of each, so that most wait for entries of several other clients. Blockers are granted,
+// released, downgraded, canceled, deleted, overwritten, and expired, while requests are in flight
+// or are lost. No acquire is granted before an entry that exists ahead of it, and no client sends
+// more than a few reads at once.
+func TestRandomHistoriesWithMarks(t *testing.T) {
+	seeds := uint64(*markHistoryCount)
+	if randomRuns < 100 {
 		seeds = 30
 	}
 	first := uint64(0)
-	if *oneMark != 0 {
-		first, seeds = *oneMark, *oneMark+1
+	if *oneMarkHistory != 0 {
+		first, seeds = *oneMarkHistory, *oneMarkHistory+1
 	}
 	granted, marked, cleared := 0, 0, 0
 	for seed := first; seed < seeds; seed++ {
-		w := newMarkStorm(seed)
+		w := newMarkHistory(seed)
 		if err := w.run(); err != nil {
-			if *oneMark != 0 {
+			if *oneMarkHistory != 0 {
 				t.Log(strings.Join(w.trace, "\n"))
 			}
 			t.Fatalf("seed %d: %v", seed, err)
@@ -37,15 +37,15 @@ func TestMarkStorm(t *testing.T) {
 	}
 	t.Logf("%d granted, %d releases marked, %d waiters cleared by a mark", granted, marked, cleared)
 	if n := int(seeds - first); granted < n*15 || marked < n*4 || cleared < n {
-		t.Errorf("%d granted, %d releases marked, %d waiters cleared by a mark in %d storms: too little", granted, marked, cleared, seeds)
+		t.Errorf("%d granted, %d releases marked, %d waiters cleared by a mark in %d histories: too few", granted, marked, cleared, seeds)
 	}
 }
 
-var manyMarks = flag.Uint64("markstorms", 150, "how many such storms there are")
-var oneMark = flag.Uint64("markstorm", 0, "run only the storm with this seed, and print its trace")
+var markHistoryCount = flag.Uint64("mark-histories", 150, "the number of histories with marks")
+var oneMarkHistory = flag.Uint64("mark-history", 0, "run only the history with marks of this seed, and print its trace")
 
-func newMarkStorm(seed uint64) *storm {
-	w := newStorm(seed)
+func newMarkHistory(seed uint64) *history {
+	w := newHistory(seed)
 	rng := rand.New(rand.NewPCG(seed, 3))
 	w.layout = []Names{{}, {}, {Layout: Mixed}, {Layout: Latch},
 		{Layout: Custom, Prefix: "host", Exclusive: "-W-", Shared: "-R-"}}[rng.IntN(5)]
@@ -54,10 +54,10 @@ func newMarkStorm(seed uint64) *storm {
 		w.most = 2 * smallQueue // few clients with many acquires each
 	}
 	for len(w.links) < 7 && seed%5 != 0 {
-		w.connects(w.rng)
+		w.addClient(w.rng)
 	}
 	readers := rng.IntN(3) == 0 && w.layout.Layout != Latch
-	w.chain = func() Spec {
+	w.oneLock = func() Spec {
 		m := Member{Path: "/q/a", Names: w.layout}
 		if readers && w.rng.IntN(4) > 0 {
 			m.Kind = Shared
@@ -70,7 +70,7 @@ func newMarkStorm(seed uint64) *storm {
 
 // countMarks counts the marked releases of a client and its waiters that a mark cleared. It
 // fails if what the client has just received made it send more than a few requests.
-func (w *storm) countMarks(l *link, asked []Request) {
+func (w *history) countMarks(l *link, asked []Request) {
 	if w.seen == nil {
 		return
 	}
@@ -87,8 +87,7 @@ func (w *storm) countMarks(l *link, asked []Request) {
 			}
 		}
 	}
-	// The most is what a new connection makes it ask for: of each acquire its own
-	// entry and the nearest.
+	// A new connection causes the most reads: for each acquire, its own entry and its predecessor.
 	reads := 0
 	for _, r := range asked {
 		if r.Kind == MarkedDelete {
@@ -99,10 +98,9 @@ func (w *storm) countMarks(l *link, asked []Request) {
 		}
 	}
 	if most := 6*len(l.core.acquires) + 4; reads > most {
-		w.failf("c%d looks at %d things at once", l.name, reads)
+		w.failf("c%d sends %d reads at once", l.name, reads)
 	}
 }
 
-// tellAfter returns a wait after which an acquire reads whose entry it waits for. A third
-// of them read at once.
+// tellAfter returns the time after which an acquire reads its predecessor, which is 0 for a third.
 func tellAfter(third int) time.Duration { return min(time.Duration(third), 1) * 100 * time.Millisecond }

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// TestRequestsThatArriveTogether: requests that were sent apart can come to the
-// follower together, behind a link that stood still. Then no ping of the leader's
-// has passed between them, and they prove nothing: here the leader heard last of
-// the client at 0 s, by a ping at 11.9 s that had no more to report, and expires
-// the session at 14 s at the earliest.
+// TestRequestsThatArriveTogether: the network can delay requests that were sent at different
+// times, so that they reach the follower together. Then no ping of the leader passed between
+// them, and they prove nothing. Here, the ping at 11.9 s had no newer report than that of 0 s, so
+// the leader can expire the session at 14 s.
 func TestRequestsThatArriveTogether(t *testing.T) {
 	const timeout, s, ms = 4 * time.Second, time.Second, time.Millisecond
 	var d Deadline
@@ -24,7 +23,7 @@ func TestRequestsThatArriveTogether(t *testing.T) {
 	if at, ok := d.At(); !ok || at != before {
 		t.Errorf("the deadline moved from %v to %v by requests that were only sent apart", before, at)
 	}
-	// A ping interval later it is proven.
+	// Requests a ping interval later prove a deadline.
 	d.Answered(13*s+200*ms, 13*s+201*ms)
 	d.Answered(13*s+264*ms, 13*s+265*ms)
 	if at, _ := d.At(); at <= before {

@@ -13,26 +13,24 @@ import (
 	"time"
 )
 
-// TestStorms drives a few cores with acquires of every kind against a model of
-// ZooKeeper, with lost connections, answers that are lost though the connection
-// stays, requests that are throttled, creates that are carried out after the
-// client came back, sessions that expire, and in some of the storms operators who
-// delete and overwrite znodes. Nobody may hold beside another, and when the storm
-// is over every acquire comes to its end and leaves nothing behind.
-func TestStorms(t *testing.T) {
-	seeds := uint64(*manyStorms)
-	if histories < 100 {
+// TestRandomHistories drives a few cores with random acquires of every kind, against a model of
+// ZooKeeper. The model cuts connections, loses answers, throttles requests, applies creates late,
+// and expires sessions. In some histories, operators delete and overwrite znodes. Holds exclude
+// each other. After the faults, every acquire ends and leaves no znode.
+func TestRandomHistories(t *testing.T) {
+	seeds := uint64(*historyCount)
+	if randomRuns < 100 {
 		seeds = 40
 	}
 	granted := 0
 	first := uint64(0)
-	if *storms != 0 {
-		first, seeds = *storms, *storms+1
+	if *oneHistory != 0 {
+		first, seeds = *oneHistory, *oneHistory+1
 	}
 	for seed := first; seed < seeds; seed++ {
-		w := newStorm(seed)
+		w := newHistory(seed)
 		if err := w.run(); err != nil {
-			if *storms != 0 {
+			if *oneHistory != 0 {
 				t.Log(strings.Join(w.trace, "\n"))
 			}
 			t.Fatalf("seed %d: %v", seed, err)
@@ -40,60 +38,61 @@ func TestStorms(t *testing.T) {
 		granted += w.granted
 	}
 	if granted < int(seeds-first)*20 {
-		t.Errorf("%d claims granted in %d storms: no storms", granted, seeds)
+		t.Errorf("%d acquires granted in %d histories: this tests nothing", granted, seeds)
 	}
 }
 
-var manyStorms = flag.Uint64("storms", 400, "how many storms there are")
-var storms = flag.Uint64("storm", 0, "run only the storm with this seed, and print its trace")
+var historyCount = flag.Uint64("histories", 400, "the number of histories")
+var oneHistory = flag.Uint64("history", 0, "run only the history with this seed, and print its trace")
 
-// claimed is an acquire as its maker sees it.
-type claimed struct {
+// clientAcquire is an acquire, as the client knows it.
+type clientAcquire struct {
 	link  *link
 	id    ID
 	spec  Spec
 	held  bool
-	until time.Duration // when to release it, or to give it up
+	until time.Duration // when to release or cancel it
 	nodes []string
-	made  []int64 // their czxids, where they are known
-	down  bool    // a writer that became a reader
+	made  []int64 // their czxids, if known
+	down  bool    // downgraded
 }
 
-type storm struct {
+// history is a random history of cores and a model of ZooKeeper.
+type history struct {
 	ensemble
-	now       time.Duration
-	calm      bool
-	operators bool
-	inOrder   bool // else in one transaction: the two can't go together
-	layout    Names
-	delay     time.Duration
-	claims    map[[2]uint64]*claimed // by link and ID
-	unsent    map[*link][]sent
-	touched   bool // an operator did something
-	lost      int
-	granted   int
-	calls     uint64
-	guids     uint64
-	trace     []string
-	chain     func() Spec        // what to acquire, if not one of everything
-	marked    int                // how many releases were marked
-	cleared   int                // how many waiters a mark cleared
-	seen      map[*position]bool // positions that have read their blocker's mark
-	most      int                // how many acquires a client has at a time; 0 means 4
-	turns     *turns             // who acquires, if not everybody at any time
-	only      func() Spec        // what to acquire, if not this and that
-	sweeps    bool               // operators delete whole locks
-	swept     int                // how many
-	room      map[int64]bool     // transactions of leases for which the stored size once had room; nil if it does not change
-	resized   int                // how often it changed
-	deletes   func(l *link, r Request)
-	flood     func(l *link) // starts and cancels acquires in each step
-	err       error
+	now          time.Duration
+	faultless    bool // no more faults
+	operators    bool
+	inOrder      bool // acquires locks in order, not in one transaction
+	layout       Names
+	delay        time.Duration
+	acquires     map[[2]uint64]*clientAcquire // by name of the link and ID
+	unsent       map[*link][]sentRequest
+	touched      bool // an operator deleted or overwrote a znode
+	lost         int
+	granted      int
+	calls        uint64
+	guids        uint64
+	trace        []string
+	oneLock      func() Spec        // acquires of /q/a; nil for acquires of every kind
+	marked       int                // number of marked releases
+	cleared      int                // number of waiters that a mark cleared
+	seen         map[*position]bool // positions that have read their blocker's mark
+	most         int                // acquires of a client at a time; 0 means 4
+	turns        *turns             // the client that acquires; nil for all at any time
+	spec         func() Spec        // what to acquire; nil for acquires of every kind
+	deletesLocks bool               // operators delete whole locks
+	deletedLocks int                // number of deleted locks
+	room         map[int64]bool     // transactions of leases that the stored size once permitted; nil if it does not change
+	resized      int                // number of changes of the size
+	deletes      func(l *link, r Request)
+	flood        func(l *link) // starts and cancels acquires in each step
+	err          error
 }
 
-func newStorm(seed uint64) *storm {
+func newHistory(seed uint64) *history {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	w := &storm{ensemble: *newEnsemble(rng), claims: map[[2]uint64]*claimed{}, unsent: map[*link][]sent{}}
+	w := &history{ensemble: *newEnsemble(rng), acquires: map[[2]uint64]*clientAcquire{}, unsent: map[*link][]sentRequest{}}
 	layouts := []Names{{}, {}, {Layout: Kazoo}, {Layout: Mixed}, {Layout: Custom, Prefix: "host", Exclusive: "-W-", Shared: "-R-"},
 		{Layout: Custom, Prefix: "host", Exclusive: markLock, Shared: markRead}}
 	w.layout = layouts[rng.IntN(len(layouts))]
@@ -103,13 +102,13 @@ func newStorm(seed uint64) *storm {
 		w.delay = time.Second
 	}
 	for range 3 {
-		w.connects(rng)
+		w.addClient(rng)
 	}
 	return w
 }
 
-// connects adds a client.
-func (w *storm) connects(rng *rand.Rand) {
+// addClient adds a client.
+func (w *history) addClient(rng *rand.Rand) {
 	l := &link{name: len(w.links) + 1, timeout: 8 * time.Second, data: map[string]bool{}, children: map[string]bool{}, missing: map[string]bool{}, known: map[string]bool{}}
 	l.core = New(Config{
 		OwnSession: true,
@@ -124,54 +123,54 @@ func (w *storm) connects(rng *rand.Rand) {
 	w.links = append(w.links, l)
 }
 
-func (w *storm) logf(format string, args ...any) {
+func (w *history) logf(format string, args ...any) {
 	w.trace = append(w.trace, fmt.Sprintf("%v ", w.now)+fmt.Sprintf(format, args...))
 }
 
-func (w *storm) failf(format string, args ...any) {
+func (w *history) failf(format string, args ...any) {
 	if w.err == nil {
 		w.err = fmt.Errorf("%v: "+format, append([]any{w.now}, args...)...)
 	}
 }
 
-func (w *storm) run() error {
+func (w *history) run() error {
 	for range 4000 {
 		w.step()
 		if w.err != nil {
 			return w.err
 		}
 	}
-	w.calm = true
+	w.faultless = true
 	end := w.now + 10*time.Minute
 	for w.now < end && w.err == nil && !w.settled() {
 		w.step()
 	}
 	if w.err == nil && !w.settled() {
-		for _, c := range w.claims {
+		for _, c := range w.acquires {
 			w.failf("c%d.%d %+v is not settled: held %v, core %+v", c.link.name, c.id, c.spec, c.held, c.link.core.acquireByID(c.id))
 		}
 		for _, l := range w.links {
 			for _, n := range l.core.pendingDeletes {
-				w.failf("c%d does not come to an end with %+v", l.name, *n)
+				w.failf("c%d does not finish %+v", l.name, *n)
 			}
 		}
 	}
 	if w.err == nil {
-		w.leaks()
+		w.checkLeaks()
 	}
 	return w.err
 }
 
-func (w *storm) settled() bool {
+func (w *history) settled() bool {
 	for _, l := range w.links {
 		if !l.core.Idle() || len(l.in)+len(l.out)+len(l.late) > 0 {
 			return false
 		}
 	}
-	return len(w.claims) == 0
+	return len(w.acquires) == 0
 }
 
-func (w *storm) leaks() {
+func (w *history) checkLeaks() {
 	for p, n := range w.nodes {
 		switch {
 		case n.owner != 0:
@@ -182,8 +181,8 @@ func (w *storm) leaks() {
 	}
 }
 
-// step does one thing.
-func (w *storm) step() {
+// step performs one random action.
+func (w *history) step() {
 	l := w.links[w.rng.IntN(len(w.links))]
 	switch n := w.rng.IntN(100); {
 	case n < 45:
@@ -192,27 +191,27 @@ func (w *storm) step() {
 		w.read(l)
 	case n < 90:
 		w.act(l)
-	case !w.calm && n < 92:
-		if w.turns == nil || w.rng.IntN(8) == 0 { // rarer, or few turns would be long enough
-			w.trouble(l)
+	case !w.faultless && n < 92:
+		if w.turns == nil || w.rng.IntN(8) == 0 { // rare, so that turns are long enough
+			w.injectFault(l)
 		}
 	default:
-		w.pass()
+		w.passTime()
 	}
 	if w.turns != nil {
 		w.turn(l)
 	}
-	if w.flood != nil && !w.calm {
+	if w.flood != nil && !w.faultless {
 		w.flood(l)
 	}
 	for _, l := range w.links {
 		w.collect(l)
 	}
-	w.look()
+	w.checkHolds()
 }
 
-// pass lets time go on: to the next thing that is due if nothing is under way.
-func (w *storm) pass() {
+// passTime advances the time. If no message is in flight, it advances to the next timer.
+func (w *history) passTime() {
 	d := time.Duration(w.rng.IntN(40)) * time.Millisecond
 	busy := false
 	next := w.now + time.Second
@@ -221,10 +220,10 @@ func (w *storm) pass() {
 		if at, ok := l.core.Next(); ok {
 			next = min(next, at)
 		}
-		if l.up && l.session == 0 && w.calm {
-			w.cut(l) // servers close the connection of a session that has expired
+		if l.up && l.session == 0 && w.faultless {
+			w.cut(l) // servers close the connection of an expired session
 		}
-		if !l.up && w.rng.IntN(10) == 0 || !l.up && w.calm {
+		if !l.up && w.rng.IntN(10) == 0 || !l.up && w.faultless {
 			w.connect(l)
 		}
 	}
@@ -237,8 +236,8 @@ func (w *storm) pass() {
 	}
 }
 
-// advance lets this much time go by.
-func (w *storm) advance(d time.Duration) {
+// advance advances the time by d.
+func (w *history) advance(d time.Duration) {
 	w.now += d
 	for _, l := range w.links {
 		if l.session != 0 && w.now > l.heard+l.timeout+100*time.Millisecond {
@@ -251,8 +250,8 @@ func (w *storm) advance(d time.Duration) {
 	}
 }
 
-// collect takes a core's output.
-func (w *storm) collect(l *link) {
+// collect takes the output of a core.
+func (w *history) collect(l *link) {
 	requests, signals := l.core.Take(nil, nil)
 	w.countMarks(l, requests)
 	w.turns.count(requests)
@@ -265,9 +264,9 @@ func (w *storm) collect(l *link) {
 			w.deletes(l, r)
 		}
 		if l.up {
-			l.in = append(l.in, sent{r, w.now})
+			l.in = append(l.in, sentRequest{r, w.now})
 		} else {
-			w.unsent[l] = append(w.unsent[l], sent{Request: r})
+			w.unsent[l] = append(w.unsent[l], sentRequest{Request: r})
 		}
 	}
 	for _, s := range signals {
@@ -276,8 +275,8 @@ func (w *storm) collect(l *link) {
 	}
 }
 
-// serve carries out one request.
-func (w *storm) serve(l *link) {
+// serve applies one request.
+func (w *history) serve(l *link) {
 	if len(l.late) > 0 && (w.rng.IntN(3) == 0 || !l.up) {
 		w.serveLate(l)
 		return
@@ -287,7 +286,7 @@ func (w *storm) serve(l *link) {
 	}
 	r := l.in[0]
 	if l.session == 0 {
-		return // the connection will be found useless
+		return // the server closes the connection in passTime
 	}
 	for write := r.Kind != List && r.Kind != Get && r.Kind != SetWatches; write && len(l.late) > 0; {
 		w.serveLate(l)
@@ -296,7 +295,7 @@ func (w *storm) serve(l *link) {
 	l.heard = w.now
 	var q Reply
 	switch n := w.rng.IntN(200); {
-	case w.calm || n > 4:
+	case w.faultless || n > 4:
 		q = w.apply(l, r.Request, l.session, true)
 	case n < 2:
 		q = Reply{ID: r.ID, Code: NotApplied, Failed: -1, Err: errors.New("throttled")}
@@ -314,11 +313,11 @@ func (w *storm) serve(l *link) {
 	}
 	q.Sent, q.Conn = r.at, l.conn
 	w.logf("c%d = %d code %d %v", l.name, r.ID, q.Code, q.Made)
-	l.out = append(l.out, news{zxid: w.zxid, reply: &q, req: r.Request})
+	l.out = append(l.out, message{zxid: w.zxid, reply: &q, req: r.Request})
 }
 
-// serveLate carries out what a lost connection had brought, and tells nobody.
-func (w *storm) serveLate(l *link) {
+// serveLate applies a request of a lost connection, without an answer.
+func (w *history) serveLate(l *link) {
 	r := l.late[0]
 	l.late = l.late[1:]
 	if l.session == r.Session {
@@ -327,8 +326,8 @@ func (w *storm) serveLate(l *link) {
 	}
 }
 
-// read brings a client some of its news.
-func (w *storm) read(l *link) {
+// read delivers some answers and events to a client.
+func (w *history) read(l *link) {
 	if !l.up || len(l.out) == 0 {
 		return
 	}
@@ -345,8 +344,8 @@ func (w *storm) read(l *link) {
 	l.core.Drained(w.now)
 }
 
-// connect makes a connection.
-func (w *storm) connect(l *link) {
+// connect connects a client.
+func (w *history) connect(l *link) {
 	if l.session == 0 {
 		w.logf("c%d expired", l.name)
 		for _, r := range w.unsent[l] {
@@ -364,21 +363,21 @@ func (w *storm) connect(l *link) {
 	w.logf("c%d connected in session %d", l.name, l.session)
 	w.rewatch(l)
 	for _, r := range w.unsent[l] {
-		l.in = append(l.in, sent{r.Request, w.now})
+		l.in = append(l.in, sentRequest{r.Request, w.now})
 	}
 	w.unsent[l] = nil
 	l.core.Session(w.now, SessionChange{State: Connected, Session: l.session, Timeout: l.timeout, Sent: w.now, Conn: l.conn})
 }
 
-// cut breaks a connection: what was on its way may be lost, or be carried out
-// late, or not have been sent.
-func (w *storm) cut(l *link) {
+// cut breaks a connection. Each request in flight is lost, applied late, or sent on the next
+// connection.
+func (w *history) cut(l *link) {
 	if !l.up {
 		return
 	}
 	w.logf("c%d cut", l.name)
-	on := w.rng.IntN(len(l.in) + 1) // this many were sent
-	late := w.rng.IntN(on + 1)      // and so many arrived
+	on := w.rng.IntN(len(l.in) + 1) // requests that were sent
+	late := w.rng.IntN(on + 1)      // requests that arrived
 	sent, unsent := l.in[:on], l.in[on:]
 	l.late = append(l.late, sent[:late]...)
 	var ids []uint64
@@ -409,8 +408,8 @@ func (w *storm) cut(l *link) {
 	}
 }
 
-// trouble makes some.
-func (w *storm) trouble(l *link) {
+// injectFault injects a random fault.
+func (w *history) injectFault(l *link) {
 	switch n := w.rng.IntN(20); {
 	case n < 12:
 		w.cut(l)
@@ -425,8 +424,8 @@ func (w *storm) trouble(l *link) {
 	}
 }
 
-// operate does what operators do.
-func (w *storm) operate() {
+// operate deletes or overwrites a random znode, as an operator.
+func (w *history) operate() {
 	paths := slices.Sorted(maps.Keys(w.nodes))
 	paths = slices.DeleteFunc(paths, func(p string) bool { return w.nodes[p].owner == 0 && !isRecord(p) })
 	if len(paths) == 0 {
@@ -435,11 +434,11 @@ func (w *storm) operate() {
 	p := paths[w.rng.IntN(len(paths))]
 	w.zxid++
 	w.touched = true
-	if w.chain != nil && w.rng.IntN(2) == 0 {
+	if w.oneLock != nil && w.rng.IntN(2) == 0 {
 		w.deleteAll()
 		return
 	}
-	if w.sweeps && w.rng.IntN(2) == 0 {
+	if w.deletesLocks && w.rng.IntN(2) == 0 {
 		w.deleteLock(p)
 		return
 	}
@@ -452,20 +451,20 @@ func (w *storm) operate() {
 		if w.layout.Layout != Custom && !strings.HasPrefix(p, "/q/n/") {
 			w.set(p, []byte("__REVOKE__"))
 		} else if data := w.nodes[p].data; !strings.HasPrefix(string(data), `{"revoke"`) {
-			w.set(p, append([]byte(`{"revoke":true,`), data[1:]...)) // their names don't say whose they are
+			w.set(p, append([]byte(`{"revoke":true,`), data[1:]...)) // these names do not identify the owner
 		}
 	}
 }
 
-// act makes an acquire, or moves one on.
-func (w *storm) act(l *link) {
-	if w.room != nil && !w.calm && w.rng.IntN(3) == 0 {
+// act starts an acquire, or acts on one.
+func (w *history) act(l *link) {
+	if w.room != nil && !w.faultless && w.rng.IntN(3) == 0 {
 		w.resize()
 		return
 	}
-	mine := slices.DeleteFunc(slices.Collect(maps.Values(w.claims)), func(c *claimed) bool { return c.link != l })
-	slices.SortFunc(mine, func(a, b *claimed) int { return int(a.id) - int(b.id) })
-	if most := cmp.Or(w.most, 4); len(mine) < most && !w.calm && w.rng.IntN(2) == 0 && w.turns.of(l) {
+	mine := slices.DeleteFunc(slices.Collect(maps.Values(w.acquires)), func(c *clientAcquire) bool { return c.link != l })
+	slices.SortFunc(mine, func(a, b *clientAcquire) int { return int(a.id) - int(b.id) })
+	if most := cmp.Or(w.most, 4); len(mine) < most && !w.faultless && w.rng.IntN(2) == 0 && w.turns.take(l) {
 		w.acquire(l)
 		return
 	}
@@ -475,18 +474,18 @@ func (w *storm) act(l *link) {
 	c := mine[w.rng.IntN(len(mine))]
 	n := w.rng.IntN(8)
 	if w.turns != nil && w.rng.IntN(8) > 0 {
-		n = 0 // a turn has many acquires
+		n = 0 // mostly releases, so that a turn has many acquires
 	}
 	switch {
-	case c.held && (n < 2 || w.calm):
+	case c.held && (n < 2 || w.faultless):
 		w.logf("c%d release %d", l.name, c.id)
-		delete(w.claims, [2]uint64{uint64(l.name), uint64(c.id)})
+		delete(w.acquires, [2]uint64{uint64(l.name), uint64(c.id)})
 		if w.rng.IntN(3) > 0 {
 			l.core.Release(w.now, c.id)
 			break
 		}
 		l.core.ReleaseLater(w.now, c.id)
-		if w.rng.IntN(2) == 0 && !w.calm {
+		if w.rng.IntN(2) == 0 && !w.faultless {
 			w.acquire(l)
 		}
 		l.core.Flush(w.now)
@@ -499,28 +498,28 @@ func (w *storm) act(l *link) {
 		l.core.Guard(w.now, c.id, w.calls)
 	case c.held && n < 6:
 		l.core.Watch(w.now, c.id)
-	case !c.held && !w.calm && n < 2 && w.now > c.until:
+	case !c.held && !w.faultless && n < 2 && w.now > c.until:
 		w.logf("c%d cancel %d", l.name, c.id)
-		delete(w.claims, [2]uint64{uint64(l.name), uint64(c.id)})
+		delete(w.acquires, [2]uint64{uint64(l.name), uint64(c.id)})
 		l.core.Cancel(w.now, c.id)
 	}
 }
 
-// acquire makes an acquire.
-func (w *storm) acquire(l *link) {
-	c := &claimed{link: l, spec: w.want(), until: w.now + time.Duration(w.rng.IntN(20000))*time.Millisecond}
+// acquire starts an acquire.
+func (w *history) acquire(l *link) {
+	c := &clientAcquire{link: l, spec: w.randomSpec(), until: w.now + time.Duration(w.rng.IntN(20000))*time.Millisecond}
 	c.id = l.core.Acquire(w.now, c.spec)
 	w.logf("c%d acquire %d %+v", l.name, c.id, c.spec)
-	w.claims[[2]uint64{uint64(l.name), uint64(c.id)}] = c
+	w.acquires[[2]uint64{uint64(l.name), uint64(c.id)}] = c
 }
 
-// want picks what to acquire.
-func (w *storm) want() Spec {
-	if w.chain != nil {
-		return w.chain()
+// randomSpec returns what to acquire.
+func (w *history) randomSpec() Spec {
+	if w.oneLock != nil {
+		return w.oneLock()
 	}
-	if w.only != nil {
-		return w.only()
+	if w.spec != nil {
+		return w.spec()
 	}
 	s := Spec{Try: w.rng.IntN(4) == 0, Data: []byte(`{"me":1}`), TellAfter: 100 * time.Millisecond, Delay: w.delay}
 	member := func(p string) Member {
@@ -551,10 +550,10 @@ func (w *storm) want() Spec {
 	return s
 }
 
-// signal takes a signal to whoever made the acquire.
-func (w *storm) signal(l *link, s Signal) {
+// signal passes a signal to the client.
+func (w *history) signal(l *link, s Signal) {
 	key := [2]uint64{uint64(l.name), uint64(s.ID)}
-	c := w.claims[key]
+	c := w.acquires[key]
 	if c == nil {
 		return
 	}
@@ -565,18 +564,18 @@ func (w *storm) signal(l *link, s Signal) {
 		}
 		w.granted++
 		c.held, c.nodes, c.made = true, s.Nodes, s.Tokens
-		for _, other := range w.claims {
+		for _, other := range w.acquires {
 			if other != c && other.held {
-				w.conflict(c, other)
+				w.checkConflict(c, other)
 			}
 		}
 		if w.room == nil {
-			w.permits()
+			w.checkPermits()
 		} else if !w.room[s.Token] {
 			w.failf("c%d.%d granted, but since its leases were created there were always more leases than the size", l.name, s.ID)
 		}
-		if w.chain != nil {
-			w.passes(c)
+		if w.oneLock != nil {
+			w.checkOrder(c)
 		}
 	case Failed:
 		if c.held || !c.spec.Try && errors.Is(s.Err, ErrLocked) {
@@ -585,13 +584,13 @@ func (w *storm) signal(l *link, s Signal) {
 		if !errors.Is(s.Err, ErrLocked) && !(errors.Is(s.Err, ErrForeign) && w.touched) && !(errors.Is(s.Err, ErrSize) && w.room != nil) {
 			w.failf("c%d.%d failed: %v", l.name, s.ID, s.Err)
 		}
-		delete(w.claims, key)
+		delete(w.acquires, key)
 	case Lost:
 		if !c.held {
 			w.failf("c%d.%d lost what it did not hold", l.name, s.ID)
 		}
 		w.lost++
-		delete(w.claims, key)
+		delete(w.acquires, key)
 	case Downgraded:
 		if s.Err == nil {
 			c.down, c.nodes, c.made = true, s.Nodes, nil
@@ -599,15 +598,15 @@ func (w *storm) signal(l *link, s Signal) {
 	}
 }
 
-// conflict says if two holds exclude each other and are both there.
-func (w *storm) conflict(a, b *claimed) {
-	if !w.there(a) || !w.there(b) {
-		return // look tells of it
+// checkConflict fails if two holds that exclude each other exist.
+func (w *history) checkConflict(a, b *clientAcquire) {
+	if !w.exists(a) || !w.exists(b) {
+		return // checkHolds reports it
 	}
 	if a.spec.Node != "" && a.spec.Node == b.spec.Node {
 		w.failf("c%d.%d and c%d.%d hold %s", a.link.name, a.id, b.link.name, b.id, a.spec.Node)
 	}
-	shared := func(c *claimed, m Member) bool { return c.down || m.Kind == Shared }
+	shared := func(c *clientAcquire, m Member) bool { return c.down || m.Kind == Shared }
 	for _, m := range a.spec.Members {
 		for _, o := range b.spec.Members {
 			if m.Path == o.Path && !(shared(a, m) && shared(b, o)) {
@@ -617,12 +616,12 @@ func (w *storm) conflict(a, b *claimed) {
 	}
 }
 
-// permits counts what is held of each semaphore.
-func (w *storm) permits() {
+// checkPermits fails if more permits than the size are held.
+func (w *history) checkPermits() {
 	held := map[string]int{}
-	for _, c := range w.claims {
+	for _, c := range w.acquires {
 		for _, s := range c.spec.Semaphores {
-			if c.held && w.there(c) {
+			if c.held && w.exists(c) {
 				held[s.Path] += s.Permits
 			}
 		}
@@ -634,8 +633,8 @@ func (w *storm) permits() {
 	}
 }
 
-// there reports whether all znodes of a hold are its own and there.
-func (w *storm) there(c *claimed) bool {
+// exists reports whether all znodes of a hold exist and are its own.
+func (w *history) exists(c *clientAcquire) bool {
 	for i, p := range c.nodes {
 		n := w.nodes[p]
 		if n == nil || n.owner != c.link.session || c.made != nil && n.czxid != c.made[i] {
@@ -645,23 +644,23 @@ func (w *storm) there(c *claimed) bool {
 	return true
 }
 
-// look checks what must hold at every moment.
-func (w *storm) look() {
-	if w.sweeps {
-		w.deceived()
+// checkHolds checks the invariants.
+func (w *history) checkHolds() {
+	if w.deletesLocks {
+		w.checkOwnZnodes()
 	}
 	if w.room != nil {
 		w.noteRoom()
 	}
-	for _, c := range w.claims {
-		if c.held && !w.there(c) && !w.touched && !c.link.changing(c.id) {
+	for _, c := range w.acquires {
+		if c.held && !w.exists(c) && !w.touched && !c.link.downgrading(c.id) {
 			w.failf("c%d.%d holds, but %v are not all there", c.link.name, c.id, c.nodes)
 		}
 	}
 }
 
-// changing reports whether a downgrade is under way.
-func (l *link) changing(id ID) bool {
+// downgrading reports whether a downgrade is in progress.
+func (l *link) downgrading(id ID) bool {
 	acq := l.core.acquireByID(id)
 	return acq != nil && acq.swap != nil
 }
