@@ -56,7 +56,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Alive reports whether the process still answers, even if only with errors.
 func (p *Process) Alive() bool { return !p.silent }
 
-// Measured is a result, and what it cost the process.
+// Measured is a result and its cost to the process.
 type Measured struct {
 	lockwork.Result
 	// CPU is the processor time in steps of 10 ms, including setup and cleanup.

@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// silence is how long a measurement may receive nothing before it fails.
+// silence is the longest time without an answer in a measurement.
 const silence = 30 * time.Second
 
 // readSize is the size of one read: larger than any answer of a measurement.
@@ -210,7 +210,7 @@ func (r *run) next(i int, m *member, last bool) error {
 	return nil
 }
 
-// wait reads what has arrived.
+// wait waits for answers and events, and handles them.
 func (r *run) wait() error {
 	n, err := await(r.epoll, r.events[:], int(silence.Milliseconds()))
 	if interrupted(err) {
@@ -230,7 +230,7 @@ func (r *run) wait() error {
 	return nil
 }
 
-// read reads what one client has received.
+// read reads the available bytes of one client.
 func (r *run) read(i int) error {
 	m := r.members[i]
 	n, err := receive(m.fd, r.buf)

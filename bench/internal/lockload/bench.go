@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/zklock/bench/internal/rounds"
 )
 
-// idleTurns is how often a measurement without any completed cycle is repeated.
+// idleTurns limits the repetitions of a measurement without a completed cycle.
 const idleTurns = 3
 
 // drainRounds is the largest number of times that a queue is drained, because each time
