@@ -80,7 +80,7 @@ func (p *Process) Do(servers string, w lockwork.Work) (Measured, error) {
 	text, err := p.out.ReadString('\n')
 	if err != nil {
 		p.silent = true
-		return Measured{}, fmt.Errorf("contender: it ended without an answer to %v: %w", w, err)
+		return Measured{}, fmt.Errorf("contender: the process ended without an answer to %v: %w", w, err)
 	}
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	switch word {

@@ -19,7 +19,7 @@ const silence = 30 * time.Second
 // readSize is the size of one read: larger than any answer of a measurement.
 const readSize = 64 << 10
 
-// A Job is what the clients of a measurement do.
+// A Job is the work of the clients in a measurement.
 type Job interface {
 	// Next appends the client's next request. If last is true, the job ends: Next returns
 	// false when the client has no further request.
