@@ -205,7 +205,7 @@ func TestFencingGuideRefusesOldTokens(t *testing.T) {
 	}
 	back := acquireToken(t, newReader(t), "")
 	if first >= local || back >= moved {
-		t.Fatalf("tokens %d and %d of the local server, %d of the ensemble, %d of a new local server: the case is not what it should be", first, local, moved, back)
+		t.Fatalf("tokens %d and %d of the local server, %d of the ensemble, %d of a new local server: want growing local tokens, and a smaller one of the new server", first, local, moved, back)
 	}
 	for _, kind := range []fenced{sqlite, onPostgres, onMariaDB, onObjects} {
 		t.Run(kind.name, func(t *testing.T) {

@@ -90,18 +90,18 @@ func TestImageRuns(t *testing.T) {
 	argv := slices.Clone(m.argv)
 	port := slices.Index(argv, ":2181")
 	if port < 0 {
-		t.Fatalf("it starts %q", argv)
+		t.Fatalf("the image starts %q", argv)
 	}
 	argv[port] = "127.0.0.1:0"
 	c := command(t, harness.Command(t), argv[1:]...)
 	c.Path, c.Args[0], c.Env, c.Dir = argv[0], argv[0], m.env, "/"
 	c.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
-	words, err := c.StdoutPipe()
+	stdout, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	start(t, c)
-	line, err := bufio.NewReader(words).ReadString('\n')
+	line, err := bufio.NewReader(stdout).ReadString('\n')
 	address, ok := strings.CutPrefix(strings.TrimSpace(line), "serving at ")
 	if err != nil || !ok {
 		t.Fatalf("the command printed %q, %v", line, err)

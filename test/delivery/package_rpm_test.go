@@ -38,17 +38,17 @@ ls -d /usr/bin/zklock /usr/share/zklock /usr/share/doc/zklock /usr/lib/systemd/s
 		}
 	}
 	if got := section(output, "info"); !strings.HasPrefix(got, "zklock 0.") || !strings.Contains(got, "Apache-2.0 Distributed locks") {
-		t.Errorf("the package says of itself %q", got)
+		t.Errorf("the info is %q", got)
 	}
 	if got := section(output, "install"); !strings.Contains(got, "zklock run demo -- echo hello") {
 		t.Errorf("the installation prints %q", got)
 	}
 	if got := section(output, "run"); !strings.HasPrefix(got, "token ") {
-		t.Errorf("installed, it says %q", got)
+		t.Errorf("the installed command printed %q", got)
 	}
 	for line := range strings.Lines(section(output, "requires")) {
 		if !strings.HasPrefix(line, "rpmlib(") && !strings.HasPrefix(line, "/bin/sh") && !strings.HasPrefix(line, "config(zklock)") {
-			t.Errorf("it requires %s", line)
+			t.Errorf("the package requires %s", line)
 		}
 	}
 	files := strings.Fields(section(output, "files"))

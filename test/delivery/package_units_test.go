@@ -70,7 +70,7 @@ func (u unit) start(t *testing.T, home string, settings map[string]string) (out 
 	}
 	argv := u.argv()
 	if argv[0] != "/usr/bin/zklock" {
-		t.Fatalf("it starts %s", argv[0])
+		t.Fatalf("the unit starts %s", argv[0])
 	}
 	c := command(t, harness.Command(t), argv[1:]...)
 	for k, v := range u.env {
@@ -89,7 +89,7 @@ func TestTemplateUnitsStartCommand(t *testing.T) {
 		t.Helper()
 		for _, line := range lines {
 			if !slices.Contains(strings.Split(out, "\n"), line) {
-				t.Errorf("the command is not told %s, but\n%s", line, out)
+				t.Errorf("the environment of the command has no %s:\n%s", line, out)
 			}
 		}
 	}
@@ -162,18 +162,18 @@ func TestServerAcceptsPackagedSettings(t *testing.T) {
 	argv := u.argv()
 	config, data := slices.Index(argv, "/etc/zklock/zoo.cfg"), slices.Index(argv, "/var/lib/zklock-server")
 	if config < 0 || data < 0 {
-		t.Fatalf("it starts %q", argv)
+		t.Fatalf("the unit starts %q", argv)
 	}
 	argv[config], argv[data] = "../../packaging/etc/zoo.cfg", filepath.Join(dir, "data")
 	c := command(t, harness.Command(t), append(argv[1:], "--listen", "unix:"+filepath.Join(dir, "s"), "--log-format", "json")...)
 	var log strings.Builder
 	c.Stderr = &log
-	words, err := c.StdoutPipe()
+	stdout, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	start(t, c)
-	line, err := bufio.NewReader(words).ReadString('\n')
+	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil || !strings.HasPrefix(line, "serving at unix:") {
 		t.Errorf("the server printed %q, %v", line, err)
 	}

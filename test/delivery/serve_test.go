@@ -117,7 +117,7 @@ func TestSecondSignalEndsShutdown(t *testing.T) {
 	err := s.Wait()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 128+int(syscall.SIGINT) {
-		t.Errorf("it ended with %v, want %d", err, 128+int(syscall.SIGINT))
+		t.Errorf("the server ended with %v, want %d", err, 128+int(syscall.SIGINT))
 	}
 }
 
@@ -132,7 +132,7 @@ func TestHangUpStopsServerUnlessIgnored(t *testing.T) {
 	s.signal(t, syscall.SIGHUP)
 	s.logged(t, `why=hangup`)
 	if err := s.Wait(); err != nil {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the server ended with %v", err)
 	}
 	if _, err := os.Stat(s.path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its socket is still there: %v", err)
@@ -146,7 +146,7 @@ func TestHangUpStopsServerUnlessIgnored(t *testing.T) {
 	s.signal(t, syscall.SIGTERM)
 	s.logged(t, "why=terminated")
 	if err := s.Wait(); err != nil {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the server ended with %v", err)
 	}
 }
 

@@ -207,7 +207,7 @@ func (s *storage) wait(t *testing.T, r *reader, command string) {
 			continue
 		}
 		log, _ := os.ReadFile(filepath.Join(s.dir, "log")) // best effort, for the message
-		t.Fatalf("%s: %v: %s\nthe server says:\n%s", command, err, out, log)
+		t.Fatalf("%s: %v: %s\nlog of the server:\n%s", command, err, out, log)
 	}
 }
 

@@ -90,14 +90,14 @@ func TestSocketActivation(t *testing.T) {
 	bin, dir := harness.Command(t), t.TempDir()
 	path := filepath.Join(dir, "s")
 	c := exec.Command(activate, "--listen="+path, "--fdname=client", bin, "serve", "--memory", "--listen", "127.0.0.1:1")
-	words, err := c.StdoutPipe()
+	stdout, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	start(t, c)
 	waitForSocket(t, path)
 	createEphemeral(t, "unix:"+path, nil)
-	line, err := bufio.NewReader(words).ReadString('\n')
+	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil || line != "serving at unix:"+path+"\n" {
 		t.Errorf("the server printed %q, %v: want only the socket that was passed", line, err)
 	}
@@ -145,7 +145,7 @@ func TestPassedSocketAndNotifications(t *testing.T) {
 	c := serveSockets(t, "client", []*os.File{file}, "--data", filepath.Join(dir, "data"))
 	c.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify.LocalAddr().String(), "WATCHDOG_USEC=200000")
 	start(t, c)
-	heard := func() string {
+	receive := func() string {
 		t.Helper()
 		buf := make([]byte, 100)
 		if err := notify.SetReadDeadline(time.Now().Add(patience)); err != nil {
@@ -157,25 +157,25 @@ func TestPassedSocketAndNotifications(t *testing.T) {
 		}
 		return string(buf[:n])
 	}
-	if word := heard(); word != "READY=1" {
-		t.Errorf("first %q was notified", word)
+	if message := receive(); message != "READY=1" {
+		t.Errorf("received %q, want READY=1", message)
 	}
-	if word := heard(); word != "WATCHDOG=1" {
-		t.Errorf("then %q was notified", word)
+	if message := receive(); message != "WATCHDOG=1" {
+		t.Errorf("received %q, want WATCHDOG=1", message)
 	}
 	createEphemeral(t, addr, nil)
 	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	word := heard()
-	for word == "WATCHDOG=1" {
-		word = heard()
+	message := receive()
+	for message == "WATCHDOG=1" {
+		message = receive()
 	}
-	if word != "STOPPING=1" {
-		t.Errorf("at the end %q was notified", word)
+	if message != "STOPPING=1" {
+		t.Errorf("received %q, want STOPPING=1", message)
 	}
 	if err := c.Wait(); err != nil {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the server ended with %v", err)
 	}
 }
 
@@ -236,7 +236,7 @@ func terminate(t *testing.T, c *exec.Cmd) {
 		t.Fatal(err)
 	}
 	if err := c.Wait(); err != nil {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the server ended with %v", err)
 	}
 }
 

@@ -91,7 +91,7 @@ func (c command) doctor(t *testing.T, args ...string) report {
 		t.Fatalf("%v: %v, exit %d\n%s", args, err, code, text)
 	}
 	if r.Exit != code {
-		t.Errorf("%v: exit %d, and the report says %d", args, code, r.Exit)
+		t.Errorf("%v: exit %d, and the report has %d", args, code, r.Exit)
 	}
 	for _, f := range r.Findings {
 		if f.Level != "ok" && f.Level != "note" && f.Do == "" {
@@ -173,7 +173,7 @@ func wait(t *testing.T, c command, p *harness.Peer, kind, path string, nth int) 
 			return
 		}
 	}
-	t.Fatalf("%s never waited for %s", p.Name, path)
+	t.Fatalf("%s does not wait for %s", p.Name, path)
 }
 
 // TestCommandsShowLocksOfAllClients checks what ls, show, top, and doctor report about

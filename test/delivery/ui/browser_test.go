@@ -183,7 +183,7 @@ func (b *Browser) Until(js string) time.Duration {
 		err = chromedp.Run(b.ctx, poll)
 	}
 	if err != nil {
-		b.t.Fatalf("never true on the page: %s: %v\nthe page says:\n%s", js, err, b.Text("body"))
+		b.t.Fatalf("not true on the page: %s: %v\nthe text of the page:\n%s", js, err, b.Text("body"))
 	}
 	return time.Since(began)
 }
