@@ -33,8 +33,8 @@ func embedded(t *testing.T) (Options, *peer.Kind) {
 	return o, kind
 }
 
-// TestCompare compares the embedded server with itself. Every row must get a value in every
-// round, and only the built command may remain.
+// TestCompareFillsEveryRow compares the embedded server with itself. Every row must get a value in
+// each round, and only the built command may remain.
 func TestCompareFillsEveryRow(t *testing.T) {
 	o, kind := embedded(t)
 	other := *kind

@@ -52,7 +52,7 @@ func TestDeadlockIsDrawnOnAffectedPages(t *testing.T) {
 	b.Until(`document.title.startsWith("(2) ")`)
 }
 
-// A lock can be part of several deadlocks.
+// TestDeadlocksShareOneNotice checks a lock in several deadlocks.
 func TestDeadlocksShareOneNotice(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	b.Open(s.URL)
