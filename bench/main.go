@@ -4,9 +4,8 @@
 //	bench locks    the locks with those of Curator, kazoo, go-zookeeper, etcd, and redsync
 //
 // Everything runs on loopback and on one disk, in turns. The output is a table of medians
-// with ratios. On another machine, only the ratios are comparable. The command exits with 1
-// only after an error, such as an answer that cannot be right. It does not judge whether
-// goals are reached.
+// with ratios. On another machine, only the ratios are comparable. The command exits with 1 only
+// after an error, such as an answer that cannot be right, and not if it misses a goal.
 package main
 
 import (
@@ -42,7 +41,7 @@ func run(ctx context.Context, args []string) error {
 		return server(ctx, args[1:])
 	case "locks":
 		return locks(ctx, args[1:])
-	case "contender": // how "bench locks" starts those in Go
+	case "contender": // for "bench locks", which starts the Go libraries by it
 		return contend(ctx, args[1:])
 	}
 	return fmt.Errorf("unknown comparison %q: use bench server, or bench locks", args[0])

@@ -9,10 +9,10 @@ import (
 	"github.com/zklock/zklock/bench/internal/rounds"
 )
 
-func TestRunRefuses(t *testing.T) {
+func TestRunRejectsInvalidArguments(t *testing.T) {
 	for _, args := range [][]string{nil, {"nothing"}, {"server", "-nothing"}} {
 		if err := run(t.Context(), args); err == nil {
-			t.Errorf("%q was taken", args)
+			t.Errorf("run accepted %q", args)
 		}
 	}
 }
@@ -28,6 +28,6 @@ func TestReport(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	if err := report(table, filepath.Join(t.TempDir(), "none", "x")); err == nil {
-		t.Error("a file was made in a directory that does not exist")
+		t.Error("report created a file in a directory that does not exist")
 	}
 }

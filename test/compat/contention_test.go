@@ -8,26 +8,26 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// both has processes of zklock and of Curator take the same choices.
+// both returns the same choices for processes of zklock and of Curator.
 func both(choices ...string) map[string][]string {
 	return map[string][]string{"zklock": choices, "curator": choices}
 }
 
-// pairs has each process of zklock do it twice at the same time.
+// pairs is both with two goroutines in each process of zklock.
 func pairs(choices ...string) map[string][]string {
 	return map[string][]string{"zklock:curator": choices, "curator": choices}
 }
 
-// TestLocksExcludeOtherLibraries: zklock's processes and others' contend for the same lock, every
-// pair that can exclude each other.
+// TestLocksExcludeOtherLibraries lets processes of several libraries contend for a lock, for each
+// pair of locks that exclude each other.
 func TestLocksExcludeOtherLibraries(t *testing.T) {
-	// A hasty contest is one where acquires often end at the time limit, as does
-	// one of multi-locks: Curator's takes its locks one by one, and two that wait
-	// for each other go on when one gives up.
+	// In a hasty contest, acquires often time out. Contests of multi-locks need this: Curator
+	// acquires locks one by one, and two clients that wait for each other continue after a
+	// timeout.
 	const hasty = 50 * time.Millisecond
 	rw := []string{"read=a:s", "write=a:x", "read=a:s"}
 	onEach(t, func(t *testing.T, s harness.SharedServer) {
-		f := newFleet(t, s)
+		clients := newPool(t, s)
 		for _, c := range []contest{
 			{name: "mutex", sides: both("mutex=a:x")},
 			{name: "mutex in pairs", sides: pairs("mutex=a:x")},
@@ -49,8 +49,8 @@ func TestLocksExcludeOtherLibraries(t *testing.T) {
 			{name: "semaphore of 3", sides: both("semaphore:3=a:p1/3")},
 			{name: "semaphore in pairs", sides: pairs("semaphore:3=a:p1/3")},
 			{name: "hasty semaphore", sides: both("semaphore:2=a:p1/2"), limit: 2 * hasty, hasty: true},
-			// Three of Curator's may have one lease each and wait for the next: with 6
-			// there is one left for them, and 3 for ours.
+			// Three Curator clients may hold one lease each and wait for the second. With 6
+			// leases, one is left for them, and 3 for zklock.
 			{name: "several leases", sides: map[string][]string{
 				"zklock":  {"semaphore:6:2=a:p2/6", "semaphore:6:3=a:p3/6", "semaphore:6=a:p1/6"},
 				"curator": {"semaphore:6:2=a:p2/6", "semaphore:6=a:p1/6"},
@@ -70,16 +70,16 @@ func TestLocksExcludeOtherLibraries(t *testing.T) {
 			{name: "WriteLock with the mixed layout and a latch", sides: map[string][]string{
 				"zklock:mixed": {"mutex=a:x"}, "zklock:latch": {"mutex=a:x"}, "curator": {"writelock=a:x"}}},
 
-			{name: "kazoo told of us", sides: map[string][]string{"zklock": {"mutex=a:x"}, "kazoo": {"lock-shared=a:x"}}},
+			{name: "kazoo with extra_lock_patterns", sides: map[string][]string{"zklock": {"mutex=a:x"}, "kazoo": {"lock-shared=a:x"}}},
 			{name: "hasty kazoo", limit: hasty, hasty: true,
 				sides: map[string][]string{"zklock": {"mutex=a:x"}, "kazoo": {"lock-shared=a:x"}}},
 			{name: "kazoo layout", sides: map[string][]string{"zklock:kazoo": {"mutex=a:x"}, "kazoo": {"lock=a:x"}}},
-			// kazoo's waiting readers wait for later writers as well, and give up.
+			// kazoo's readers also wait for later writers, and time out.
 			{name: "kazoo layout read-write", limit: hasty, limited: "kazoo", sides: map[string][]string{"zklock:kazoo": rw, "kazoo": rw}},
 			{name: "kazoo layout hasty read-write", limit: hasty / 2, hasty: true,
 				sides: map[string][]string{"zklock:kazoo": rw, "kazoo": rw}},
 
-			// Curator's and kazoo's do not exclude each other, but each ours.
+			// Curator and kazoo do not exclude each other, but each excludes zklock.
 			{name: "mixed layout", sides: map[string][]string{
 				"zklock:mixed": {"mutex=a:x,b:x"}, "curator": {"mutex=a:x"}, "kazoo": {"lock=b:x"}}},
 			{name: "mixed layout hasty", limit: hasty, hasty: true, sides: map[string][]string{
@@ -88,22 +88,22 @@ func TestLocksExcludeOtherLibraries(t *testing.T) {
 				"zklock:mixed": {"mutex=a:x,b:x"}, "zklock": {"mutex=a:x,b:x"}, "curator": {"mutex=a:x"}, "kazoo": {"lock-shared=b:x"}}},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				// Holds are short: whether two readers meet in one contest is chance.
+				// Holds are short, so two readers may not hold together in one contest.
 				for range togetherTries {
-					if r := c.excludes(t, f); t.Failed() || !c.shares() || r.Beside > 0 {
+					if r := c.excludes(t, clients); t.Failed() || !c.shares() || r.Together > 0 {
 						return
 					}
 				}
-				t.Errorf("no two of different libraries held together in %d contests, though they may", togetherTries)
+				t.Errorf("no two libraries held together in %d contests, although they may", togetherTries)
 			})
 		}
 	})
 }
 
-// togetherTries is how many contests at most two libraries have to hold together in.
+// togetherTries limits the contests until two libraries hold together.
 const togetherTries = 10
 
-// shares reports whether several may be inside at once.
+// shares reports whether several clients may hold at once.
 func (c *contest) shares() bool {
 	for _, choices := range c.sides {
 		for _, choice := range choices {

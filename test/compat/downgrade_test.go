@@ -19,7 +19,7 @@ func TestDowngradeAdmitsCuratorReaders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		line := []*comer{{peer: reader, kind: "read"}, {peer: writer, kind: "write"}}
+		line := []*acquirer{{peer: reader, kind: "read"}, {peer: writer, kind: "write"}}
 		for i, c := range line {
 			c.acquire(ctx, path, func(error) {})
 			o.await(t, ctx, i+2, path)

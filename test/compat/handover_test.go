@@ -10,97 +10,95 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// handoverWait bounds one test of who is next.
+// handoverWait limits one test of handovers.
 const handoverWait = 5 * time.Minute
 
-// queueing is a list of clients that acquire one lock one after the other, and the
-// order in which the lock is granted to them.
+// queueing is a list of clients that enqueue for a lock, and the expected order of grants.
 type queueing struct {
 	name string
-	// Each is the kind of client, a blank, and the kind of lock.
-	comers []string
-	// groups are the numbers of the comers that hold at once, in order: all of a
-	// group release before the next one is granted. The first group is granted at once.
+	// Each has the kind of client, a space, and the kind of lock.
+	acquirers []string
+	// groups are the indexes of the acquirers that hold together, in order. A group is granted
+	// when all of the previous group have released. The first group is granted at once.
 	groups [][]int
-	// counts are how many znodes there are after each of the comers is granted (the first
-	// group) or waits (the others); nil means one for each.
+	// counts are the numbers of znodes after each acquirer is granted (the first group) or
+	// waits (the others). Nil means one for each.
 	counts []int
 	below  []string // the lock's directories; nil means the lock itself
 }
 
-// TestReleaseHandsOverToOtherLibrary: the lock goes from one library to the other in order of arrival,
-// both ways, at once.
+// TestReleaseHandsOverToOtherLibrary checks that a release grants the lock to the next client in
+// the queue, whichever library it uses.
 func TestReleaseHandsOverToOtherLibrary(t *testing.T) {
 	one := [][]int{{0}, {1}, {2}, {3}}
-	semaphore := []string{"locks", "leases"} // a waiter at the gate has two znodes, one behind it one
+	semaphore := []string{"locks", "leases"} // the first waiter has two znodes, a later one has one
 	onEach(t, func(t *testing.T, s harness.SharedServer) {
-		f := newFleet(t, s)
+		clients := newPool(t, s)
 		for _, q := range []queueing{
 			{name: "mutex from ours", groups: one,
-				comers: []string{"zklock mutex", "curator mutex", "zklock mutex", "curator mutex"}},
+				acquirers: []string{"zklock mutex", "curator mutex", "zklock mutex", "curator mutex"}},
 			{name: "mutex from Curator's", groups: one,
-				comers: []string{"curator mutex", "zklock mutex", "curator mutex", "zklock mutex"}},
+				acquirers: []string{"curator mutex", "zklock mutex", "curator mutex", "zklock mutex"}},
 			{name: "kazoo from ours", groups: one,
-				comers: []string{"zklock mutex", "kazoo lock-shared", "zklock mutex", "kazoo lock-shared"}},
+				acquirers: []string{"zklock mutex", "kazoo lock-shared", "zklock mutex", "kazoo lock-shared"}},
 			{name: "kazoo from kazoo's", groups: one,
-				comers: []string{"kazoo lock-shared", "zklock mutex", "kazoo lock-shared", "zklock mutex"}},
-			{name: "kazoo that does not know us first", groups: one[:3],
-				comers: []string{"kazoo lock", "zklock mutex", "curator mutex"}},
+				acquirers: []string{"kazoo lock-shared", "zklock mutex", "kazoo lock-shared", "zklock mutex"}},
+			{name: "kazoo without extra_lock_patterns first", groups: one[:3],
+				acquirers: []string{"kazoo lock", "zklock mutex", "curator mutex"}},
 			{name: "read-write from ours", groups: [][]int{{0}, {1, 2}, {3}, {4}},
-				comers: []string{"zklock write", "curator read", "zklock read", "curator write", "zklock read"}},
+				acquirers: []string{"zklock write", "curator read", "zklock read", "curator write", "zklock read"}},
 			{name: "read-write from Curator's", groups: [][]int{{0}, {1, 2}, {3}, {4}},
-				comers: []string{"curator write", "zklock read", "curator read", "zklock write", "curator read"}},
+				acquirers: []string{"curator write", "zklock read", "curator read", "zklock write", "curator read"}},
 			{name: "readers first", groups: [][]int{{0, 1}, {2}, {3, 4}},
-				comers: []string{"zklock read", "curator read", "zklock write", "curator read", "zklock read"}},
+				acquirers: []string{"zklock read", "curator read", "zklock write", "curator read", "zklock read"}},
 			{name: "semaphore from ours", groups: one[:3], below: semaphore, counts: []int{1, 3, 4},
-				comers: []string{"zklock semaphore:1", "curator semaphore:1", "zklock semaphore:1"}},
+				acquirers: []string{"zklock semaphore:1", "curator semaphore:1", "zklock semaphore:1"}},
 			{name: "semaphore from Curator's", groups: one[:3], below: semaphore, counts: []int{1, 3, 4},
-				comers: []string{"curator semaphoremutex", "zklock semaphoremutex", "curator semaphoremutex"}},
+				acquirers: []string{"curator semaphoremutex", "zklock semaphoremutex", "curator semaphoremutex"}},
 			{name: "semaphore of 2", groups: [][]int{{0, 1}, {2, 3}}, below: semaphore, counts: []int{1, 2, 4, 5},
-				comers: []string{"zklock semaphore:2", "curator semaphore:2", "zklock semaphore:2", "curator semaphore:2"}},
+				acquirers: []string{"zklock semaphore:2", "curator semaphore:2", "zklock semaphore:2", "curator semaphore:2"}},
 			{name: "permits", groups: [][]int{{0}, {1}, {2}}, below: semaphore, counts: []int{3, 7, 8},
-				comers: []string{"zklock semaphore:4:3", "zklock semaphore:4:3", "curator semaphore:4:2"}},
+				acquirers: []string{"zklock semaphore:4:3", "zklock semaphore:4:3", "curator semaphore:4:2"}},
 			{name: "latch from ours", groups: one,
-				comers: []string{"zklock:latch mutex", "curator latch", "zklock:latch mutex", "curator latch"}},
+				acquirers: []string{"zklock:latch mutex", "curator latch", "zklock:latch mutex", "curator latch"}},
 			{name: "selector from Curator's", groups: one,
-				comers: []string{"curator selector", "zklock mutex", "curator selector", "zklock mutex"}},
+				acquirers: []string{"curator selector", "zklock mutex", "curator selector", "zklock mutex"}},
 			{name: "kazoo layout from ours", groups: one,
-				comers: []string{"zklock:kazoo mutex", "kazoo lock", "zklock:kazoo mutex", "kazoo lock"}},
-			// No writer behind a kazoo reader that waits: it would wait for it.
+				acquirers: []string{"zklock:kazoo mutex", "kazoo lock", "zklock:kazoo mutex", "kazoo lock"}},
+			// No writer may follow a waiting kazoo reader, which would wait for the writer.
 			{name: "kazoo layout writers", groups: one,
-				comers: []string{"zklock:kazoo write", "kazoo write", "zklock:kazoo write", "kazoo write"}},
+				acquirers: []string{"zklock:kazoo write", "kazoo write", "zklock:kazoo write", "kazoo write"}},
 			{name: "kazoo layout readers last", groups: [][]int{{0}, {1, 2}},
-				comers: []string{"kazoo write", "zklock:kazoo read", "kazoo read"}},
+				acquirers: []string{"kazoo write", "zklock:kazoo read", "kazoo read"}},
 			{name: "kazoo layout readers first", groups: [][]int{{0, 1}, {2}, {3}},
-				comers: []string{"kazoo read", "zklock:kazoo read", "kazoo write", "zklock:kazoo read"}},
+				acquirers: []string{"kazoo read", "zklock:kazoo read", "kazoo write", "zklock:kazoo read"}},
 			{name: "mixed layout and Curator", groups: one, counts: []int{2, 3, 5, 6},
-				comers: []string{"zklock:mixed mutex", "curator mutex", "zklock:mixed mutex", "curator mutex"}},
+				acquirers: []string{"zklock:mixed mutex", "curator mutex", "zklock:mixed mutex", "curator mutex"}},
 			{name: "mixed layout and kazoo", groups: one, counts: []int{2, 3, 5, 6},
-				comers: []string{"zklock:mixed mutex", "kazoo lock", "zklock:mixed mutex", "kazoo lock"}},
+				acquirers: []string{"zklock:mixed mutex", "kazoo lock", "zklock:mixed mutex", "kazoo lock"}},
 		} {
-			t.Run(q.name, func(t *testing.T) { q.run(t, f) })
+			t.Run(q.name, func(t *testing.T) { q.run(t, clients) })
 		}
 	})
 }
 
-// comer is one client in line.
-type comer struct {
+// acquirer is one client of a queueing.
+type acquirer struct {
 	peer    *harness.Peer
 	kind    string
 	granted chan struct{} // closed after err is set
 	err     error
 }
 
-// run enqueues the comers one by one, and then has them hold and release in turn. It
-// waits for the grant of each comer of the first group before the next comer enqueues:
-// an acquire of a semaphore has two znodes for a moment, so the number of znodes alone
-// does not show that the comer is done.
-func (q *queueing) run(t *testing.T, f *fleet) {
+// run enqueues the acquirers one by one, and then lets them hold and release in turn. It waits for
+// the grant of each acquirer of the first group before the next one enqueues, because an acquire
+// of a semaphore has two znodes for a short time.
+func (q *queueing) run(t *testing.T, clients *pool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), handoverWait)
 	defer cancel()
-	path := f.server.Chroot + "/" + strings.ReplaceAll(q.name, " ", "-")
-	watch := newObserver(t, f.server)
+	path := clients.server.Chroot + "/" + strings.ReplaceAll(q.name, " ", "-")
+	watch := newObserver(t, clients.server)
 	below := []string{path}
 	if q.below != nil {
 		below = slices.Clone(q.below)
@@ -108,17 +106,17 @@ func (q *queueing) run(t *testing.T, f *fleet) {
 			below[i] = path + "/" + below[i]
 		}
 	}
-	line := q.line(f)
+	line := q.line(clients)
 	for i, c := range line {
 		c.acquire(ctx, path, func(err error) {
 			if err != nil && ctx.Err() == nil {
-				t.Errorf("%d (%s): %v", i, q.comers[i], err)
+				t.Errorf("%d (%s): %v", i, q.acquirers[i], err)
 				cancel() // the others need not wait
 			}
 		})
 		if slices.Contains(q.groups[0], i) {
 			if err := c.wait(ctx); err != nil {
-				t.Fatalf("%d (%s), for which the lock is free: %v", i, q.comers[i], err)
+				t.Fatalf("%d (%s), acquire of a free lock: %v", i, q.acquirers[i], err)
 			}
 		}
 		want := i + 1
@@ -130,15 +128,15 @@ func (q *queueing) run(t *testing.T, f *fleet) {
 	for g, group := range q.groups {
 		for _, i := range group {
 			if err := line[i].wait(ctx); err != nil {
-				t.Fatalf("%d (%s), whose turn it was: %v", i, q.comers[i], err)
+				t.Fatalf("%d (%s), after the release of the previous group: %v", i, q.acquirers[i], err)
 			}
 		}
-		// Who was granted before its turn may have said so by now. (Who has not is
-		// caught by the contests.)
+		// An acquirer that was granted too early may have reported it by now. The contests
+		// detect the others.
 		for _, later := range slices.Concat(q.groups[g+1:]...) {
 			select {
 			case <-line[later].granted:
-				t.Fatalf("%d (%s) was granted before its turn, next to %v: %v", later, q.comers[later], group, line[later].err)
+				t.Fatalf("%d (%s) was granted before its turn, next to %v: %v", later, q.acquirers[later], group, line[later].err)
 			default:
 			}
 		}
@@ -151,20 +149,20 @@ func (q *queueing) run(t *testing.T, f *fleet) {
 	watch.await(t, ctx, 0, below...)
 }
 
-// line is the comers, each with a client of its own.
-func (q *queueing) line(f *fleet) []*comer {
+// line returns the acquirers, each with another client.
+func (q *queueing) line(clients *pool) []*acquirer {
 	used := map[string]int{}
-	line := make([]*comer, len(q.comers))
-	for i, text := range q.comers {
+	line := make([]*acquirer, len(q.acquirers))
+	for i, text := range q.acquirers {
 		client, kind, _ := strings.Cut(text, " ")
-		line[i] = &comer{peer: f.of(client)[used[client]], kind: kind}
+		line[i] = &acquirer{peer: clients.of(client)[used[client]], kind: kind}
 		used[client]++
 	}
 	return line
 }
 
 // acquire starts to acquire the lock at path, and calls report with the result.
-func (c *comer) acquire(ctx context.Context, path string, report func(error)) {
+func (c *acquirer) acquire(ctx context.Context, path string, report func(error)) {
 	c.granted = make(chan struct{})
 	go func() { // ends with the grant, or with ctx
 		_, c.err = c.peer.Acquire(ctx, c.kind, path, handoverWait)
@@ -173,8 +171,8 @@ func (c *comer) acquire(ctx context.Context, path string, report func(error)) {
 	}()
 }
 
-// wait waits for the comer's grant.
-func (c *comer) wait(ctx context.Context) error {
+// wait waits for the grant.
+func (c *acquirer) wait(ctx context.Context) error {
 	select {
 	case <-c.granted:
 		return c.err

@@ -9,10 +9,9 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// TestKazooReaderWaitsForLaterWriters is why kazoo 2.8's readers need a time
-// limit: one that waits takes the last writer of the queue for the one before
-// it. A writer behind it then waits for the reader, and the reader for the
-// writer, until one gives up.
+// TestKazooReaderWaitsForLaterWriters shows why readers of kazoo 2.8 need a timeout: a reader
+// waits for the last writer in the queue, also for one after the reader. Such a writer waits for
+// the reader, until one times out.
 func TestKazooReaderWaitsForLaterWriters(t *testing.T) {
 	onEach(t, func(t *testing.T, s harness.SharedServer) {
 		first, reader, o := harness.Kazoo(t, s.Addr), harness.Kazoo(t, s.Addr), newObserver(t, s)
@@ -24,14 +23,14 @@ func TestKazooReaderWaitsForLaterWriters(t *testing.T) {
 			t.Fatal(err)
 		}
 		read, wrote := make(chan error, 1), make(chan error, 1)
-		// Longer than the machine stands still: the writer has to come before it ends.
+		// Longer than a stall of the machine, because the writer must enqueue before the timeout.
 		const limit = 8 * time.Second
-		go func() { // ends with its limit
+		go func() { // ends with the timeout
 			_, err := reader.Acquire(ctx, "read", path, limit)
 			read <- err
 		}()
 		o.await(t, ctx, 2, path)
-		go func() { // ends when the reader has given up, or with ctx
+		go func() { // ends after the reader's timeout, or with ctx
 			hold, err := writer.Acquire(ctx)
 			if err == nil {
 				err = hold.Release(ctx)
@@ -43,10 +42,10 @@ func TestKazooReaderWaitsForLaterWriters(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := <-read; !errors.Is(err, harness.ErrPeerTimeout) {
-			t.Errorf("kazoo's reader: %v; it has become better, so say so in the documentation", err)
+			t.Errorf("kazoo's reader: %v; update the documentation", err)
 		}
 		if err := <-wrote; err != nil {
-			t.Errorf("the writer after the reader gave up: %v", err)
+			t.Errorf("the writer after the reader's timeout: %v", err)
 		}
 	})
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/zklock/zklock/zkkerberos"
 )
 
-// The realm of the tests, and a second one that trusts it.
+// The realm of the tests, and a second realm that trusts it.
 const (
 	testRealm  = "ZKLOCK.TEST"
 	otherRealm = "OTHER.TEST"
@@ -32,7 +32,7 @@ type kdc struct {
 	proc *harness.Process
 }
 
-// startKDC starts a KDC of both realms, which the cleanup ends.
+// startKDC starts a KDC for both realms, which the cleanup ends.
 func startKDC(t *testing.T) *kdc {
 	t.Helper()
 	for _, name := range []string{"krb5kdc", "kdb5_util", "kadmin.local", "kinit", "klist"} {
@@ -61,7 +61,7 @@ func startKDC(t *testing.T) *kdc {
 	return k
 }
 
-// sbin returns the path of a program, also if it is one of the administrator's.
+// sbin returns the path of a program in PATH or /usr/sbin.
 func sbin(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
@@ -79,7 +79,7 @@ func (k *kdc) write(name, text string) string {
 	return k.path(name)
 }
 
-// conf returns a krb5.conf with this default realm and lifetime of tickets.
+// conf returns a krb5.conf with a default realm and a lifetime of tickets.
 func (k *kdc) conf(realm, lifetime string) string {
 	text := fmt.Sprintf("[libdefaults]\n default_realm = %s\n dns_lookup_kdc = false\n ticket_lifetime = %s\n udp_preference_limit = 1\n[realms]\n", realm, lifetime)
 	for _, r := range []string{testRealm, otherRealm} {
@@ -124,7 +124,7 @@ func (k *kdc) admin(realm string, queries ...string) {
 	}
 }
 
-// start starts the process and waits until it answers.
+// start starts the KDC and waits until it accepts connections.
 func (k *kdc) start() {
 	k.t.Helper()
 	proc, err := harness.Start(k.command("krb5kdc", "-n", "-r", testRealm, "-r", otherRealm))
@@ -151,14 +151,14 @@ func (k *kdc) start() {
 	}
 }
 
-// kinit writes a credential cache with tickets of this lifetime, and returns its name.
+// kinit writes a credential cache with tickets of a lifetime, and returns its path.
 func (k *kdc) kinit(name, lifetime string) string {
 	k.t.Helper()
 	k.run("kinit", "-c", "FILE:"+k.path(name), "-l", lifetime, "-k", "-t", k.path("app.keytab"), "app")
 	return k.path(name)
 }
 
-// zooKeeper starts a server that authenticates clients by the keys of this keytab.
+// zooKeeper starts a server that authenticates clients by the keys of a keytab.
 func (k *kdc) zooKeeper(keytab, realm string) *harness.Server {
 	k.t.Helper()
 	jaas := k.write(keytab+".jaas", fmt.Sprintf(`Server {
@@ -192,12 +192,12 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// appOnly permits everything to the principal of the tests only.
+// appOnly gives all permissions to the principal of the tests.
 var appOnly = []zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "app@" + testRealm}}
 
-// A client authenticates by Kerberos to Apache ZooKeeper, and only then may take a lock
-// whose ACL names its principal.
-func TestKerberos(t *testing.T) {
+// TestKerberosWithZooKeeper checks that a client that authenticates by Kerberos, and no other, can
+// acquire a lock whose ACL names its principal.
+func TestKerberosWithZooKeeper(t *testing.T) {
 	harness.NeedZooKeeper(t)
 	k := startKDC(t)
 	srv := k.zooKeeper("zk.keytab", testRealm)
@@ -228,7 +228,7 @@ func testKerberosKeytab(t *testing.T, k *kdc, srv *harness.Server) {
 	if _, _, err := anonymous.Children(within(t), "/kerberos/keytab"); !errors.Is(err, zk.ErrNoAuth) {
 		t.Errorf("a client without Kerberos reads the lock: %v", err)
 	}
-	// The ticket comes from kinit, and the principal from the ticket.
+	// kinit gets the ticket, which names the principal.
 	ccache, err := zk.Dial(within(t), srv.Addr(), &zk.Options{SASL: k.mechanism(zkkerberos.Options{CCache: k.kinit("app.ccache", "1h")})})
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +240,8 @@ func testKerberosKeytab(t *testing.T, k *kdc, srv *harness.Server) {
 	}
 }
 
-// A ticket serves further connections without a KDC. A ticket that expires is replaced.
+// testKerberosReconnect: a client uses its ticket for later connections without a KDC, and
+// replaces a ticket that expires.
 func testKerberosReconnect(t *testing.T, k *kdc, srv *harness.Server) {
 	brief := k.write("brief.conf", k.conf(testRealm, "30s"))
 	long := k.mechanism(zkkerberos.Options{Keytab: k.path("app.keytab")})
@@ -272,7 +273,7 @@ func testKerberosReconnect(t *testing.T, k *kdc, srv *harness.Server) {
 	}
 }
 
-// Each refusal is final and says what to do.
+// testKerberosRefused: each refusal is a permanent error with a recommendation.
 func testKerberosRefused(t *testing.T, k *kdc, srv *harness.Server) {
 	expired := k.kinit("expired.ccache", "1s")
 	for k.command("klist", "-s", "-c", expired).Run() == nil {
@@ -299,7 +300,7 @@ func testKerberosRefused(t *testing.T, k *kdc, srv *harness.Server) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// The password changes, and with it the key in the KDC.
+	// The KDC gets a new key.
 	k.admin(testRealm, "addprinc -randkey rotated", "ktadd -k "+k.path("rotated.keytab")+" rotated", "cpw -randkey rotated")
 	_, err := zk.Dial(within(t), srv.Addr(), &zk.Options{SASL: k.mechanism(zkkerberos.Options{Keytab: k.path("rotated.keytab")})})
 	if !errors.Is(err, zk.ErrAuthFailed) || !strings.Contains(fmt.Sprint(err), "export its keytab again") {
@@ -307,7 +308,7 @@ func testKerberosRefused(t *testing.T, k *kdc, srv *harness.Server) {
 	}
 }
 
-// The command takes the same options from flags and variables.
+// testKerberosCommand: the command has flags and environment variables for the options.
 func testKerberosCommand(t *testing.T, k *kdc, srv *harness.Server) {
 	command := harness.Command(t)
 	zklock := func(env []string, args ...string) (string, error) {
@@ -349,7 +350,7 @@ func testKerberosCommand(t *testing.T, k *kdc, srv *harness.Server) {
 	}
 }
 
-// A client of one realm authenticates to a server of another one that trusts it.
+// testKerberosOtherRealm: a client authenticates to a server in a realm that trusts its realm.
 func testKerberosOtherRealm(t *testing.T, k *kdc) {
 	srv := k.zooKeeper("other.keytab", otherRealm)
 	c, err := zk.Dial(within(t), srv.Addr(), &zk.Options{

@@ -9,11 +9,10 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// clientOptions are the options of a client with the layout: curator (or
-// nothing), kazoo, mixed, latch, writelock, or containers, which is Curator's with parents
-// that the servers may remove.
+// clientOptions returns the options of a client with the layout: curator (or empty), kazoo, mixed,
+// latch, writelock, or containers, which is Curator's layout with parents that servers may delete.
 func clientOptions(layout string) (*zklock.Options, error) {
-	// kazoo's clients fail when a container goes.
+	// kazoo's clients fail if a server deletes a container.
 	opts := &zklock.Options{SessionTimeout: harness.PeerSessionTimeout, PersistentParents: true}
 	switch layout {
 	case "", "curator":
@@ -33,11 +32,9 @@ func clientOptions(layout string) (*zklock.Options, error) {
 	return opts, nil
 }
 
-// makeLock returns a lock of zklock's by kind, as the other clients' kinds: none
-// (nil, guards nothing), mutex, read, write, semaphore:N, semaphore:N:K (K of N
-// permits), semaphoremutex, multi and multi:KIND (the path is several, with
-// commas; locks of that kind, or mutexes), in-order (mutexes, one after the
-// other).
+// makeLock returns a lock by kind, like those of the other clients: none (nil), mutex, read, write,
+// semaphore:N, semaphore:N:K (K of N permits), semaphoremutex, multi and multi:KIND (mutexes, or
+// locks of that kind, at several paths with commas), and in-order (mutexes, one by one).
 func makeLock(c *zklock.Client, kind, path string) (*zklock.Lock, error) {
 	parts := strings.Split(kind, ":")
 	switch parts[0] {
@@ -62,7 +59,7 @@ func makeLock(c *zklock.Client, kind, path string) (*zklock.Lock, error) {
 	return nil, fmt.Errorf("unknown kind %q", kind)
 }
 
-// makeSemaphore reads the numbers of semaphore:N:K; K is 1 if left out.
+// makeSemaphore parses the numbers of semaphore:N:K. K is 1 by default.
 func makeSemaphore(c *zklock.Client, path string, numbers []string) (*zklock.Lock, error) {
 	var n [2]int
 	n[1] = 1
@@ -78,7 +75,7 @@ func makeSemaphore(c *zklock.Client, path string, numbers []string) (*zklock.Loc
 	return c.Semaphore(path, n[0]).Permits(n[1]), nil
 }
 
-// makeMulti makes one lock of the kind for each path, and of them all one.
+// makeMulti returns an All with a lock of the kind for each path.
 func makeMulti(c *zklock.Client, paths []string, kind string) (*zklock.Lock, error) {
 	locks := make([]*zklock.Lock, len(paths))
 	for i, path := range paths {

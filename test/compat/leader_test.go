@@ -11,9 +11,8 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// TestElectionsIncludeCuratorsParticipants takes part in Curator's elections. We lead
-// after Curator's leader left, Curator leads after our release, and both lists of
-// participants name both.
+// TestElectionsIncludeCuratorsParticipants checks that zklock leads after Curator's leader leaves,
+// that Curator leads after zklock's release, and that both libraries list both participants.
 func TestElectionsIncludeCuratorsParticipants(t *testing.T) {
 	onEach(t, func(t *testing.T, s harness.SharedServer) {
 		curator, observer := harness.Curator(t, s.Addr), harness.Curator(t, s.Addr)
@@ -21,7 +20,7 @@ func TestElectionsIncludeCuratorsParticipants(t *testing.T) {
 			t.Run(kind, func(t *testing.T) {
 				e := &election{
 					t: t, kind: kind, path: s.Chroot + "/" + kind, lock: dialZklock(t, s, layout).Mutex(s.Chroot + "/" + kind),
-					curator: curator, looks: observer, observer: newObserver(t, s),
+					curator: curator, reader: observer, observer: newObserver(t, s),
 				}
 				e.run()
 			})
@@ -31,14 +30,14 @@ func TestElectionsIncludeCuratorsParticipants(t *testing.T) {
 
 // election is one path with two candidates.
 type election struct {
-	t              *testing.T
-	kind, path     string
-	lock           *zklock.Lock
-	curator, looks *harness.Peer // the candidate, and one that only looks
-	observer       observer
+	t               *testing.T
+	kind, path      string
+	lock            *zklock.Lock
+	curator, reader *harness.Peer // the candidate, and a client that lists participants
+	observer        observer
 }
 
-// run has ours lead, then Curator's, then ours again.
+// run lets zklock lead, then Curator, then zklock again.
 func (e *election) run() {
 	ctx, cancel := context.WithTimeout(e.t.Context(), handoverWait)
 	defer cancel()
@@ -78,7 +77,7 @@ func (e *election) run() {
 	}
 	r := <-ours
 	if r.err != nil {
-		e.t.Fatalf("we after Curator's leader left: %v", r.err)
+		e.t.Fatalf("zklock after Curator's leader left: %v", r.err)
 	}
 	e.leads(ctx, "zklock")
 	if r.hold.Token() <= hold.Token() {
@@ -90,10 +89,10 @@ func (e *election) run() {
 	e.observer.await(e.t, ctx, 0, e.path)
 }
 
-// leads compares the participants as both libraries name them, the leader first.
+// leads checks the participants that both libraries list, the leader first.
 func (e *election) leads(ctx context.Context, want ...string) {
 	e.t.Helper()
-	a, err := e.looks.Do(ctx, "participants", e.kind, e.path)
+	a, err := e.reader.Do(ctx, "participants", e.kind, e.path)
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -101,7 +100,7 @@ func (e *election) leads(ctx context.Context, want ...string) {
 	for i, line := range a.Lines {
 		role, id, _ := strings.Cut(line, " ")
 		if (role == "leader") != (i == 0) {
-			e.t.Errorf("Curator says %q of participant %d", role, i)
+			e.t.Errorf("Curator lists participant %d as %q", i, role)
 		}
 		got = append(got, library(id))
 	}
@@ -112,7 +111,6 @@ func (e *election) leads(ctx context.Context, want ...string) {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	// Ours shows the same, from the znodes' data.
 	got = nil
 	for i, entry := range entries {
 		if entry.Holder != (i == 0) {
@@ -129,8 +127,7 @@ func (e *election) leads(ctx context.Context, want ...string) {
 	}
 }
 
-// library tells from a participant's id which library it is of: zklock's is what
-// it stores of its owner.
+// library returns the library of a participant. The id of zklock's is the JSON of its owner.
 func library(id string) string {
 	var owner struct {
 		Host string `json:"host"`

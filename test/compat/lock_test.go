@@ -11,14 +11,14 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// refusal is how long a client tries for a lock that it must not get.
+// refusal is the timeout of an acquire that must time out.
 const refusal = 200 * time.Millisecond
 
-// patience is how long it tries for one that it must get.
+// patience is the timeout of an acquire that must succeed.
 const patience = 3 * time.Minute
 
-// TestNodeNames holds the layouts that the lock package relies on.
-func TestNodeNames(t *testing.T) {
+// TestZnodeNamesOfOtherLibraries checks the names on which zklock's layouts depend.
+func TestZnodeNamesOfOtherLibraries(t *testing.T) {
 	const guid = `_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`
 	onEach(t, func(t *testing.T, s harness.SharedServer) {
 		kazoo, curator := harness.Kazoo(t, s.Addr), harness.Curator(t, s.Addr)
@@ -42,7 +42,7 @@ func TestNodeNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			if name := strings.TrimPrefix(node, path); !regexp.MustCompile(c.pattern).MatchString(name) {
-				t.Errorf("%s's %s wrote %s, want %s", c.peer.Name, c.kind, name, c.pattern)
+				t.Errorf("%s's %s created %s, want %s", c.peer.Name, c.kind, name, c.pattern)
 			}
 			if err := c.peer.Release(t.Context()); err != nil {
 				t.Error(err)
@@ -51,10 +51,10 @@ func TestNodeNames(t *testing.T) {
 	})
 }
 
-// TestWhichLibrariesExcludeEachOther tries every pair of a holder and one that tries, on one
-// path. Curator does not see kazoo's nodes, nor kazoo Curator's unless told, and
-// Curator's mutexes and read-write locks do not see each other's. Ours waits for
-// all of them. kazoo's semaphore is another recipe altogether.
+// TestWhichLibrariesExcludeEachOther checks each pair of a holder and a second client on one path.
+// Curator does not wait for kazoo's znodes. kazoo waits for Curator's only with
+// extra_lock_patterns. Curator's mutexes and read-write locks do not wait for each other. zklock
+// waits for all of them. kazoo's semaphore is another recipe.
 func TestWhichLibrariesExcludeEachOther(t *testing.T) {
 	onEach(t, func(t *testing.T, s harness.SharedServer) {
 		kazoo, kazoo2 := harness.Kazoo(t, s.Addr), harness.Kazoo(t, s.Addr)
@@ -119,8 +119,7 @@ func TestWhichLibrariesExcludeEachOther(t *testing.T) {
 	})
 }
 
-// exclusion has one client hold a lock and another try, then try again after
-// the release.
+// exclusion lets a second client acquire a held lock, and again after the release.
 func exclusion(t *testing.T, path string, holder *harness.Peer, holds string, tries *harness.Peer, kind string, waits bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -151,7 +150,7 @@ func exclusion(t *testing.T, path string, holder *harness.Peer, holds string, tr
 	}
 }
 
-func TestPeerSaysWhatWentWrong(t *testing.T) {
+func TestPeerReportsErrors(t *testing.T) {
 	s := harness.Shared(t)
 	for _, p := range []*harness.Peer{harness.Kazoo(t, s.Addr), harness.Curator(t, s.Addr)} {
 		if _, err := p.Do(t.Context(), "dance"); !errors.Is(err, harness.ErrPeer) || !strings.Contains(err.Error(), "dance") {
@@ -167,7 +166,7 @@ func TestPeerSaysWhatWentWrong(t *testing.T) {
 	}
 }
 
-func TestContextEndsACommand(t *testing.T) {
+func TestContextEndsPeerCommand(t *testing.T) {
 	s := harness.Shared(t)
 	holder, waiter := harness.Kazoo(t, s.Addr), harness.Kazoo(t, s.Addr)
 	path := s.Chroot + "/l"

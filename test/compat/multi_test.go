@@ -8,11 +8,11 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// TestAllTimesOutNextToLocksTakenOneByOne is why an All has a time limit, and why there is InOrder.
-// A Curator client holds lock A and acquires lock B while an All of both waits: the
-// client waits for the All's entry in the queue of B, and the All waits for A. With
-// InOrder, the All has no entry in the queue of B yet.
-func TestAllTimesOutNextToLocksTakenOneByOne(t *testing.T) {
+// TestAllDeadlocksWithLocksAcquiredOneByOne shows why an All needs a timeout or InOrder. A Curator
+// client holds lock A and acquires lock B while an All of both waits: the client waits for the
+// All's entry in the queue of B, and the All waits for A. With InOrder, the All has no entry in the
+// queue of B yet.
+func TestAllDeadlocksWithLocksAcquiredOneByOne(t *testing.T) {
 	onEach(t, func(t *testing.T, s harness.SharedServer) {
 		first, second, o := harness.Curator(t, s.Addr), harness.Curator(t, s.Addr), newObserver(t, s)
 		client := dialZklock(t, s, "")
@@ -36,7 +36,7 @@ func TestAllTimesOutNextToLocksTakenOneByOne(t *testing.T) {
 					}
 					granted <- err
 				}()
-				// The same program, as it were, wants the second lock.
+				// Both peers stand for one client with two locks.
 				entries, limit := 2, patience
 				if waits {
 					entries, limit = 3, refusal
@@ -55,7 +55,7 @@ func TestAllTimesOutNextToLocksTakenOneByOne(t *testing.T) {
 					t.Error(err)
 				}
 				if err := <-granted; err != nil {
-					t.Errorf("ours, when Curator's gave up: %v", err)
+					t.Errorf("zklock after Curator's release: %v", err)
 				}
 				o.await(t, ctx, 0, one, two)
 			})

@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// dialZklock is a client in this process, closed in the test's cleanup.
+// dialZklock connects a client in this process, which the test's cleanup closes.
 func dialZklock(t *testing.T, s harness.SharedServer, layout string) *zklock.Client {
 	t.Helper()
 	opts, err := clientOptions(layout)
@@ -23,7 +23,7 @@ func dialZklock(t *testing.T, s harness.SharedServer, layout string) *zklock.Cli
 	return dialWith(t, s, opts)
 }
 
-// dialWith is the same with any options.
+// dialWith is dialZklock with options.
 func dialWith(t *testing.T, s harness.SharedServer, opts *zklock.Options) *zklock.Client {
 	t.Helper()
 	c, err := zklock.Dial(t.Context(), s.Addr, opts)
@@ -38,10 +38,10 @@ func dialWith(t *testing.T, s harness.SharedServer, opts *zklock.Options) *zkloc
 	return c
 }
 
-// observer looks at znodes.
+// observer reads znodes.
 type observer struct{ *zk.Client }
 
-// newObserver has a session of its own, closed in the test's cleanup.
+// newObserver opens a session, which the test's cleanup closes.
 func newObserver(t *testing.T, s harness.SharedServer) observer {
 	t.Helper()
 	c, err := zk.Dial(t.Context(), s.Addr, nil)
@@ -56,7 +56,7 @@ func newObserver(t *testing.T, s harness.SharedServer) observer {
 	return observer{c}
 }
 
-// await waits until there are so many children below the paths together.
+// await waits until the paths have this number of children in total.
 func (o observer) await(t *testing.T, ctx context.Context, want int, paths ...string) {
 	t.Helper()
 	again := time.NewTicker(5 * time.Millisecond)
@@ -88,12 +88,12 @@ func (o observer) awaitNoEphemerals(t *testing.T, path string) {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			t.Fatalf("left below %s by clients that live: %q", path, left)
+			t.Fatalf("ephemeral znodes left below %s: %q", path, left)
 		}
 	}
 }
 
-// ephemerals are the ephemeral znodes at and below the path.
+// ephemerals returns the ephemeral znodes at and below the path.
 func (o observer) ephemerals(t *testing.T, path string) []string {
 	t.Helper()
 	stat, exists, err := o.Exists(t.Context(), path)
@@ -117,8 +117,8 @@ func (o observer) ephemerals(t *testing.T, path string) []string {
 	return all
 }
 
-// scatter puts the strays below the directory, as persistent znodes.
-func (o observer) scatter(t *testing.T, dir string) {
+// createStrays creates the strays below a directory, which it creates too.
+func (o observer) createStrays(t *testing.T, dir string) {
 	t.Helper()
 	for path, rest := "", dir[1:]; rest != ""; {
 		var level string

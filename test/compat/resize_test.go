@@ -8,9 +8,9 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// TestResizeWithCurator checks that zklock and Curator's semaphore with a SharedCount follow
-// one stored size, that a smaller size revokes no hold, and that a client of Curator with a
-// number of its own keeps to it, while zklock counts its lease.
+// TestResizeWithCurator checks that zklock and Curator's semaphore with a SharedCount use the
+// stored size, and that a smaller size ends no hold. A Curator client with a fixed number uses that
+// number, and zklock counts its lease.
 func TestResizeWithCurator(t *testing.T) {
 	onEach(t, func(t *testing.T, s harness.SharedServer) {
 		ctx := t.Context()
@@ -60,12 +60,12 @@ func TestResizeWithCurator(t *testing.T) {
 			t.Errorf("Curator with a SharedCount, beyond the size: %v", err)
 		}
 		if _, err := fixed.Acquire(ctx, "semaphore:2", path, patience); err != nil {
-			t.Errorf("Curator with a number of its own: %v", err)
+			t.Errorf("Curator with a fixed number: %v", err)
 		}
 		if err := h.Release(ctx); err != nil {
 			t.Fatal(err)
 		}
-		locked("Curator has a permit by a number of its own")
+		locked("Curator has a permit by a fixed number")
 		if err := fixed.Release(ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -12,10 +12,10 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// revokeWait bounds how long it takes to learn of a revocation.
+// revokeWait limits the time until a holder receives a release request.
 const revokeWait = 5 * time.Minute
 
-// awaitRevoked waits for the hold to be asked for, and wants it to be held still.
+// awaitRevoked waits until the hold receives a release request, which must not end the hold.
 func awaitRevoked(t *testing.T, h *zklock.Hold) {
 	t.Helper()
 	limit := time.NewTimer(revokeWait)
@@ -23,26 +23,26 @@ func awaitRevoked(t *testing.T, h *zklock.Hold) {
 	select {
 	case <-h.Revoked():
 	case <-limit.C:
-		t.Errorf("%s was not told that it is asked for", h.Node())
+		t.Errorf("%s received no release request", h.Node())
 	}
 	if err := h.Err(); err != nil {
-		t.Errorf("a hold that is asked for ended by itself: %v", err)
+		t.Errorf("the release request ended the hold: %v", err)
 	}
 }
 
-// notRevoked wants that nobody has asked for the hold, as far as it knows.
+// notRevoked fails the test if the hold has received a release request.
 func notRevoked(t *testing.T, h *zklock.Hold) {
 	t.Helper()
 	select {
 	case <-h.Revoked():
-		t.Errorf("%s thinks that it is asked for", h.Node())
+		t.Errorf("%s reports a release request", h.Node())
 	default:
 	}
 }
 
-// TestCuratorRevokesOurs: Curator's Revoker reaches holders of every kind, by any
-// of their znodes, and so does the word of ZooKeeper's recipe.
-func TestCuratorRevokesOurs(t *testing.T) {
+// TestCuratorRevokesZklock checks that release requests of Curator's Revoker, and those of
+// ZooKeeper's recipe, reach holders of every kind at each of their znodes.
+func TestCuratorRevokesZklock(t *testing.T) {
 	onEach(t, func(t *testing.T, s harness.SharedServer) {
 		curator, o := harness.Curator(t, s.Addr), newObserver(t, s)
 		revokers := map[string]func(ctx context.Context, node string) error{
@@ -82,7 +82,7 @@ func TestCuratorRevokesOurs(t *testing.T) {
 	})
 }
 
-// isRevoked takes the lock and has it asked for at one of the hold's znodes.
+// isRevoked acquires the lock, and writes a release request to one of the hold's znodes.
 func isRevoked(t *testing.T, lock *zklock.Lock, i, nodes int, revoke func(ctx context.Context, node string) error) {
 	t.Helper()
 	hold, err := lock.Acquire(t.Context())
@@ -98,15 +98,15 @@ func isRevoked(t *testing.T, lock *zklock.Lock, i, nodes int, revoke func(ctx co
 	}
 	awaitRevoked(t, hold)
 	if err := hold.Verify(t.Context()); err != nil {
-		t.Errorf("Verify of a hold that is asked for: %v", err)
+		t.Errorf("Verify after a release request: %v", err)
 	}
 	if err := hold.Release(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestRevokedBeforeAsked: a revocation that came before anybody looked is not lost.
-func TestRevokedBeforeAsked(t *testing.T) {
+// TestRevokedReportsEarlierRequest checks a release request before the first call of Revoked.
+func TestRevokedReportsEarlierRequest(t *testing.T) {
 	onEach(t, func(t *testing.T, s harness.SharedServer) {
 		hold, err := dialZklock(t, s, "").Mutex(s.Chroot + "/early").Acquire(t.Context())
 		if err != nil {
@@ -122,9 +122,9 @@ func TestRevokedBeforeAsked(t *testing.T) {
 	})
 }
 
-// TestOursRevokesCurators: Lock.Revoke reaches the listener of a revocable mutex
-// of Curator's, and of those who hold and wait asks only the holder.
-func TestOursRevokesCurators(t *testing.T) {
+// TestZklockRevokesCurator checks that Lock.Revoke reaches the listener of Curator's holder, and
+// not that of a waiter.
+func TestZklockRevokesCurator(t *testing.T) {
 	onEach(t, func(t *testing.T, s harness.SharedServer) {
 		holder, waiter, o := harness.Curator(t, s.Addr), harness.Curator(t, s.Addr), newObserver(t, s)
 		ctx, cancel := context.WithTimeout(t.Context(), handoverWait)
@@ -144,12 +144,12 @@ func TestOursRevokesCurators(t *testing.T) {
 		if _, err := holder.Do(ctx, "revoked", "200"); !errors.Is(err, harness.ErrPeerTimeout) {
 			t.Errorf("before the revocation: %v", err)
 		}
-		asked, err := lock.Revoke(ctx)
+		revoked, err := lock.Revoke(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(asked) != 1 || path+"/"+asked[0].Name != node || !asked[0].Holder {
-			t.Errorf("asked %+v, want %s alone", asked, node)
+		if len(revoked) != 1 || path+"/"+revoked[0].Name != node || !revoked[0].Holder {
+			t.Errorf("revoked %+v, want only %s", revoked, node)
 		}
 		if _, err := holder.Do(ctx, "revoked", "60000"); err != nil {
 			t.Errorf("the listener of Curator's holder: %v", err)
@@ -161,7 +161,7 @@ func TestOursRevokesCurators(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := waiter.Do(ctx, "revoked", "200"); !errors.Is(err, harness.ErrPeerTimeout) {
-			t.Errorf("the waiter was asked as well: %v", err)
+			t.Errorf("the waiter received a release request: %v", err)
 		}
 		if _, err := lock.Revoke(ctx); err != nil {
 			t.Fatal(err)
@@ -172,8 +172,8 @@ func TestOursRevokesCurators(t *testing.T) {
 		if err := waiter.Release(ctx); err != nil {
 			t.Error(err)
 		}
-		if asked, err := lock.Revoke(ctx); err != nil || len(asked) != 0 {
-			t.Errorf("Revoke of a free lock asked %+v, %v", asked, err)
+		if revoked, err := lock.Revoke(ctx); err != nil || len(revoked) != 0 {
+			t.Errorf("Revoke of a free lock: %+v, %v", revoked, err)
 		}
 	})
 }

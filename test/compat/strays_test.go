@@ -13,18 +13,17 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// strays are children that no lock has made, beside those of a lock: what a
-// configuration tool might leave, names that almost are a contender's, one with
-// a digit too many. They come first in Curator's order.
+// strays are names of znodes that are not entries of a lock, such as one with a digit too many.
+// They are first in Curator's order.
 var strays = []string{
 	"000-config", "lock-", "persistent", "_c_00000000-0000-4000-8000-000000000000-lock-00000000001",
 }
 
-// TestStraysAreShownAndNotQueued: ours goes on beside strays in every directory of a lock, deletes
-// none of them, and shows them.
+// TestStraysAreShownAndNotQueued checks that zklock's locks work with strays in each of their
+// directories, delete none, and show them.
 func TestStraysAreShownAndNotQueued(t *testing.T) {
 	onEach(t, func(t *testing.T, s harness.SharedServer) {
-		f := newFleet(t, s)
+		clients := newPool(t, s)
 		o := newObserver(t, s)
 		for _, c := range []struct {
 			contest
@@ -47,25 +46,25 @@ func TestStraysAreShownAndNotQueued(t *testing.T) {
 					c.dirs = []string{""}
 				}
 				want := map[string][]string{} // by directory
-				for _, path := range c.nodes(f) {
+				for _, path := range c.nodes(clients) {
 					for _, dir := range c.dirs {
-						o.scatter(t, pathpkg.Join(path, dir))
+						o.createStrays(t, pathpkg.Join(path, dir))
 						want[pathpkg.Join(path, dir)] = slices.Clone(strays)
 					}
 					if len(c.dirs) > 1 {
 						want[path] = append(want[path], c.dirs[1:]...)
 					}
 				}
-				c.excludes(t, f)
+				c.excludes(t, clients)
 				for dir, names := range want {
-					o.await(t, t.Context(), len(names), dir) // whatever else there was is gone
+					o.await(t, t.Context(), len(names), dir) // without the entries
 					if got, _, err := o.Children(t.Context(), dir); err != nil || !slices.Equal(sorted(got), sorted(names)) {
 						t.Errorf("below %s: %q, %v, want %q", dir, got, err, names)
 					}
 				}
 				for kind, choices := range c.sides {
 					if name, layout, _ := strings.Cut(kind, ":"); name == "zklock" {
-						showsStrays(t, s, strings.Join(c.nodes(f), ","), layout, choices[0], slices.Collect(maps.Keys(want)))
+						showsStrays(t, s, strings.Join(c.nodes(clients), ","), layout, choices[0], slices.Collect(maps.Keys(want)))
 					}
 				}
 			})
@@ -75,8 +74,8 @@ func TestStraysAreShownAndNotQueued(t *testing.T) {
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
-// showsStrays has a lock of the choice taken at the path, and inspected: the
-// strays of all the directories are shown.
+// showsStrays acquires a lock of the choice, and checks that Inspect shows the strays of all its
+// directories.
 func showsStrays(t *testing.T, s harness.SharedServer, path, layout, choice string, dirs []string) {
 	t.Helper()
 	c := dialZklock(t, s, layout)
@@ -106,15 +105,14 @@ func showsStrays(t *testing.T, s harness.SharedServer, path, layout, choice stri
 		shown[e.Node] = e
 	}
 	for one := range strings.SplitSeq(path, ",") {
-		// Not what kind of lock is asked for but what is there: of a semaphore, also
-		// what is beside its two directories.
+		// This shows all znodes: for a semaphore, also those next to its two directories.
 		entries, err := c.Inspect(t.Context(), one)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
 			if other, ok := shown[e.Node]; ok && e != other {
-				t.Errorf("Inspect shows %+v, and of the lock %+v", e, other)
+				t.Errorf("Client.Inspect shows %+v, and Lock.Inspect %+v", e, other)
 			}
 			shown[e.Node] = e
 		}
@@ -128,14 +126,13 @@ func showsStrays(t *testing.T, s harness.SharedServer, path, layout, choice stri
 	}
 }
 
-// TestStraysStopCurator is why strays are shown: Curator waits for them for good,
-// where ours takes the lock.
-func TestStraysStopCurator(t *testing.T) {
+// TestStraysBlockCurator shows why zklock shows strays: Curator waits for them forever.
+func TestStraysBlockCurator(t *testing.T) {
 	onEach(t, func(t *testing.T, s harness.SharedServer) {
 		path := s.Chroot + "/stray"
-		newObserver(t, s).scatter(t, path)
+		newObserver(t, s).createStrays(t, path)
 		if node, err := harness.Curator(t, s.Addr).Acquire(t.Context(), "mutex", path, refusal); !errors.Is(err, harness.ErrPeerTimeout) {
-			t.Errorf("Curator acquired %s, %v, beside strays", node, err)
+			t.Errorf("Curator acquired %s next to strays, %v", node, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()

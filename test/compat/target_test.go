@@ -19,8 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(harness.Main(m))
 }
 
-// embedded starts a server of package zkserver, with the settings of the
-// harness's ZooKeeper servers.
+// embedded starts an embedded server with the settings of the harness's ZooKeeper servers.
 func embedded(t *testing.T) harness.SharedServer {
 	t.Helper()
 	addr := harness.Serve(t, zkserver.Options{
@@ -34,8 +33,7 @@ func embedded(t *testing.T) harness.SharedServer {
 	return s
 }
 
-// onEach runs the test on Apache ZooKeeper and on the embedded server. The chroot is for
-// this test alone.
+// onEach runs the test on Apache ZooKeeper and on the embedded server, with a new chroot.
 func onEach(t *testing.T, test func(t *testing.T, s harness.SharedServer)) {
 	t.Helper()
 	t.Run("zookeeper", func(t *testing.T) { test(t, harness.Shared(t)) })

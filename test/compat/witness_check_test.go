@@ -12,81 +12,80 @@ import (
 	"time"
 )
 
-// talk is a party's side of the conversation with a witness.
-type talk struct {
+// witnessConn is the connection of a party to a witness.
+type witnessConn struct {
 	t    *testing.T
 	conn net.Conn
 	in   *bufio.Reader
 }
 
-// hang connects to a witness, and join joins as well.
-func hang(t *testing.T, w *Witness) *talk {
+// dialWitness connects to a witness. join joins too.
+func dialWitness(t *testing.T, w *Witness) *witnessConn {
 	t.Helper()
 	conn, err := net.Dial("tcp", w.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return &talk{t, conn, bufio.NewReader(conn)}
+	return &witnessConn{t, conn, bufio.NewReader(conn)}
 }
 
-func join(t *testing.T, w *Witness, name string) *talk {
+func join(t *testing.T, w *Witness, name string) *witnessConn {
 	t.Helper()
-	p := hang(t, w)
+	p := dialWitness(t, w)
 	p.say("ok", "join "+name)
 	return p
 }
 
-// say says a line and compares the begin of the answer.
-func (p *talk) say(want, line string) {
+// say sends a line and checks the prefix of the answer.
+func (p *witnessConn) say(want, line string) {
 	p.t.Helper()
 	if _, err := fmt.Fprintln(p.conn, line); err != nil {
 		p.t.Fatal(err)
 	}
 	got, err := p.in.ReadString('\n')
 	if err != nil || !strings.HasPrefix(got, want) {
-		p.t.Fatalf("to %q the witness said %q, %v, want %q", line, got, err, want)
+		p.t.Fatalf("%q: answer %q, %v, want %q", line, got, err, want)
 	}
 }
 
-// TestWitnessCountsConflicts: a step is who says what.
 func TestWitnessCountsConflicts(t *testing.T) {
 	for name, c := range map[string]struct {
-		steps                              string // "WHO enter ...; WHO leave"
-		conflicts, stale, handover, beside int
+		steps                                string // "PARTY LINE;..."
+		conflicts, stale, handover, together int
 	}{
 		"one after the other":       {steps: "a enter p:x 0;a leave;b enter p:x 0;b leave", handover: 1},
-		"two alone":                 {steps: "a enter p:x 0;b enter p:x 0;a leave;b leave", conflicts: 1, handover: 1},
-		"two places":                {steps: "a enter p:x 0;b enter q:x 0", conflicts: 0},
-		"a shared part":             {steps: "a enter p:x,q:x 0;b enter q:x,r:x 0", conflicts: 1, handover: 1},
-		"two shared":                {steps: "a enter p:s 0;b enter p:s 0", handover: 1, beside: 1},
-		"alone beside shared":       {steps: "a enter p:s 0;b enter p:x 0", conflicts: 1, handover: 1},
-		"shared beside alone":       {steps: "a enter p:x 0;b enter p:s 0", conflicts: 1, handover: 1},
-		"permits that fit":          {steps: "a enter p:p2/5 0;b enter p:p3/5 0", handover: 1, beside: 1},
+		"two exclusive":             {steps: "a enter p:x 0;b enter p:x 0;a leave;b leave", conflicts: 1, handover: 1},
+		"two resources":             {steps: "a enter p:x 0;b enter q:x 0", conflicts: 0},
+		"a common resource":         {steps: "a enter p:x,q:x 0;b enter q:x,r:x 0", conflicts: 1, handover: 1},
+		"two shared":                {steps: "a enter p:s 0;b enter p:s 0", handover: 1, together: 1},
+		"exclusive after shared":    {steps: "a enter p:s 0;b enter p:x 0", conflicts: 1, handover: 1},
+		"shared after exclusive":    {steps: "a enter p:x 0;b enter p:s 0", conflicts: 1, handover: 1},
+		"permits that fit":          {steps: "a enter p:p2/5 0;b enter p:p3/5 0", handover: 1, together: 1},
 		"permits that do not":       {steps: "a enter p:p3/5 0;b enter p:p3/5 0", conflicts: 1, handover: 1},
-		"permits given back":        {steps: "a enter p:p3/5 0;a leave;b enter p:p3/5 0", handover: 1},
+		"released permits":          {steps: "a enter p:p3/5 0;a leave;b enter p:p3/5 0", handover: 1},
 		"another number of permits": {steps: "a enter p:p1/5 0;b enter p:p1/6 0", conflicts: 1, handover: 1},
-		"permits beside alone":      {steps: "a enter p:p1/5 0;b enter p:x 0", conflicts: 1, handover: 1},
+		"exclusive after permits":   {steps: "a enter p:p1/5 0;b enter p:x 0", conflicts: 1, handover: 1},
 		"tokens that grow":          {steps: "a enter p:x 1;a leave;b enter p:x 2;b leave", handover: 1},
 		"the same token":            {steps: "a enter p:x 2;a leave;b enter p:x 2;b leave", handover: 1, stale: 1},
 		"an unknown token":          {steps: "a enter p:x 2;a leave;b enter p:x 0;b leave", handover: 1},
-		"readers in any order":      {steps: "a enter p:s 3;b enter p:s 2", handover: 1, beside: 1},
-		"changed to shared":         {steps: "a enter p:x 0;a change p:s;b enter p:s 0", handover: 1, beside: 1},
-		"changed beside shared":     {steps: "a enter p:s 0;b enter p:s 0;a change p:x", conflicts: 1, handover: 2, beside: 1},
+		"readers in any order":      {steps: "a enter p:s 3;b enter p:s 2", handover: 1, together: 1},
+		"changed to shared":         {steps: "a enter p:x 0;a change p:s;b enter p:s 0", handover: 1, together: 1},
+		"changed to exclusive":      {steps: "a enter p:s 0;b enter p:s 0;a change p:x", conflicts: 1, handover: 2, together: 1},
 		"a reader before a writer":  {steps: "a enter p:x 3;a leave;b enter p:s 2", handover: 1, stale: 1},
 		"a writer before a reader":  {steps: "a enter p:s 3;a leave;b enter p:x 2", handover: 1, stale: 1},
 		"permits in any order":      {steps: "a enter p:p1/2 3;a leave;b enter p:p1/2 2", handover: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := NewWitness(t, 1) // which does not keep the second one out
-			parties := map[string]*talk{"a": join(t, w, "a-1"), "b": join(t, w, "b-1")}
+			w := NewWitness(t, 1) // also accepts a second party
+			parties := map[string]*witnessConn{"a": join(t, w, "a-1"), "b": join(t, w, "b-1")}
 			for step := range strings.SplitSeq(c.steps, ";") {
-				who, line, _ := strings.Cut(step, " ")
-				parties[who].say("ok", line)
+				party, line, _ := strings.Cut(step, " ")
+				parties[party].say("ok", line)
 			}
 			r := w.Report()
-			if r.Conflicts != c.conflicts || len(r.First) != c.conflicts || r.Stale != c.stale || r.Handovers != c.handover || r.Beside != c.beside {
-				t.Errorf("%+v, want %d conflicts, %d stale, %d handovers, %d beside", r, c.conflicts, c.stale, c.handover, c.beside)
+			if r.Conflicts != c.conflicts || len(r.First) != c.conflicts || r.Stale != c.stale || r.Handovers != c.handover || r.Together != c.together {
+				t.Errorf("%+v, want %d conflicts, %d stale, %d handovers, %d together", r, c.conflicts, c.stale, c.handover, c.together)
 			}
 			if r.Entries["a"] != 1 || r.Entries["b"] != 1 {
 				t.Errorf("entries %v", r.Entries)
@@ -95,7 +94,7 @@ func TestWitnessCountsConflicts(t *testing.T) {
 	}
 }
 
-func TestWitnessRefusesWhatItDoesNotUnderstand(t *testing.T) {
+func TestWitnessRejectsInvalidLines(t *testing.T) {
 	w := NewWitness(t, 1)
 	p := join(t, w, "a-1")
 	for _, line := range []string{
@@ -112,10 +111,9 @@ func TestWitnessRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	}
 }
 
-// TestWitnessWaitsForAll: nobody begins before everybody is there.
-func TestWitnessWaitsForAll(t *testing.T) {
+func TestWitnessAnswersJoinAfterLastParty(t *testing.T) {
 	w := NewWitness(t, 2)
-	a := hang(t, w)
+	a := dialWitness(t, w)
 	if _, err := fmt.Fprintln(a.conn, "join a-1"); err != nil {
 		t.Fatal(err)
 	}
@@ -123,33 +121,32 @@ func TestWitnessWaitsForAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := a.in.ReadString('\n'); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("alone, the first was told %q, %v", got, err)
+		t.Errorf("answer before the second party joined: %q, %v", got, err)
 	}
 	if err := a.conn.SetReadDeadline(time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	hang(t, w).say("ok", "join b-1")
+	dialWitness(t, w).say("ok", "join b-1")
 	if got, err := a.in.ReadString('\n'); got != "ok\n" {
-		t.Errorf("with the second, the first was told %q, %v", got, err)
+		t.Errorf("answer after the second party joined: %q, %v", got, err)
 	}
 }
 
-// TestWitnessDelaysKindThatIsAhead: one kind cannot be done before the other has
-// begun, unless the other is gone.
+// TestWitnessDelaysKindThatIsAhead checks that a kind waits for another, unless that has ended.
 func TestWitnessDelaysKindThatIsAhead(t *testing.T) {
 	w := NewWitness(t, 2)
-	a, b := hang(t, w), hang(t, w)
-	for p, name := range map[*talk]string{a: "a-1", b: "b-1"} {
+	a, b := dialWitness(t, w), dialWitness(t, w)
+	for p, name := range map[*witnessConn]string{a: "a-1", b: "b-1"} {
 		if _, err := fmt.Fprintln(p.conn, "join "+name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, p := range []*talk{a, b} {
+	for _, p := range []*witnessConn{a, b} {
 		if got, err := p.in.ReadString('\n'); got != "ok\n" {
-			t.Fatalf("told %q, %v", got, err)
+			t.Fatalf("answer %q, %v", got, err)
 		}
 	}
-	use := func(p *talk) {
+	use := func(p *witnessConn) {
 		p.say("ok", "enter p:x 0")
 		p.say("ok", "leave")
 	}
@@ -157,7 +154,7 @@ func TestWitnessDelaysKindThatIsAhead(t *testing.T) {
 		a.say("ok", "turn")
 		use(a)
 	}
-	heldBack := func() {
+	delayed := func() {
 		t.Helper()
 		if _, err := fmt.Fprintln(a.conn, "turn"); err != nil {
 			t.Fatal(err)
@@ -166,45 +163,44 @@ func TestWitnessDelaysKindThatIsAhead(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := a.in.ReadString('\n'); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("so far ahead, it was told %q, %v", got, err)
+			t.Errorf("answer to the kind that is ahead: %q, %v", got, err)
 		}
 		if err := a.conn.SetReadDeadline(time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	heldBack()
+	delayed()
 	b.say("ok", "turn")
 	use(b)
 	if got, err := a.in.ReadString('\n'); got != "ok\n" {
-		t.Errorf("when the other had come, it was told %q, %v", got, err)
+		t.Errorf("answer after the other kind entered: %q, %v", got, err)
 	}
 	use(a)
-	heldBack()
+	delayed()
 	_ = b.conn.Close()
 	if got, err := a.in.ReadString('\n'); got != "ok\n" {
-		t.Errorf("when the other was gone, it was told %q, %v", got, err)
+		t.Errorf("answer after the other kind ended: %q, %v", got, err)
 	}
 }
 
-// TestWitnessCountsAbandonedEntries: what a party uses is free when it hangs up.
+// TestWitnessCountsAbandonedEntries checks that the end of a connection frees its resources.
 func TestWitnessCountsAbandonedEntries(t *testing.T) {
 	w := NewWitness(t, 1)
 	p := join(t, w, "a-1")
 	p.say("ok", "enter p:x 0")
 	_ = p.conn.Close()
 	w.moved.L.Lock()
-	for w.here["a"] > 0 {
+	for w.present["a"] > 0 {
 		w.moved.Wait()
 	}
 	w.moved.L.Unlock()
 	join(t, w, "b-1").say("ok", "enter p:x 0")
 	if r := w.Report(); r.Abandoned != 1 || r.Conflicts != 0 {
-		t.Errorf("%+v, want that one was abandoned, and no conflict", r)
+		t.Errorf("%+v, want one abandoned entry, and no conflict", r)
 	}
 }
 
-// TestWitnessMeasuresStalls: the longest pause is that between two moves, and is
-// described by them.
+// TestWitnessMeasuresStalls checks the longest time between two moves, and its description.
 func TestWitnessMeasuresStalls(t *testing.T) {
 	w := NewWitness(t, 1)
 	var clock atomic.Int64

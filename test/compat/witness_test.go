@@ -16,93 +16,89 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// ErrWitness says that a party said what the witness does not understand.
-var ErrWitness = errors.New("compat: the witness does not understand")
+// ErrWitness reports an invalid line of a party.
+var ErrWitness = errors.New("compat: invalid line for the witness")
 
-// linger is how long the answer to an entry takes, so that each use lasts for
-// longer than it takes the next one to come, if that need not wait.
-const linger = 3 * time.Millisecond
+// useTime delays the answer to an entry, so another client that does not wait enters meanwhile.
+const useTime = 3 * time.Millisecond
 
-// lead is how many entries one kind of parties may be ahead of another.
+// lead is the number of entries that one kind of parties may be ahead of another.
 const lead = 5
 
-// maxConflicts bounds how many conflicts a report describes; it counts all.
+// maxConflicts limits the conflicts that a report describes. It counts all.
 const maxConflicts = 10
 
-// Witness is told by every holder of a lock, over TCP, when it begins and ends
-// to use what the lock guards, and so sees who uses it at once. A party says one
-// line and waits for the answer:
+// Witness detects violations of mutual exclusion. Every holder of a lock reports over TCP when it
+// begins and ends to use the resources that the lock guards. A party sends a line and waits for
+// the answer:
 //
 //	join NAME             answered when all parties have joined; NAME is KIND-NUMBER
-//	turn                  before it goes for the lock: answered when it may, see below
-//	enter CLAIMS TOKEN    what it uses from now on; TOKEN 0 if it knows none
-//	change CLAIMS         what it uses from now on, after it has entered
-//	leave                 it uses nothing any more
+//	turn                  before an acquire; answered when the party may begin it
+//	enter CLAIMS TOKEN    the party uses these resources; TOKEN is 0 if unknown
+//	change CLAIMS         the party, which has entered, uses these resources instead
+//	leave                 the party uses no resources
 //
-// CLAIMS is PLACE:HOW, or several with commas. HOW is x, alone; s, shared; or
-// pK/N, K of N permits. What two locks that need not exclude each other guard
-// are two places. A turn is answered when no other kind that still takes part is
-// more than [lead] entries behind, as a contest shows nothing in which one side is
-// done before the other begins. As an answer is awaited, the time between enter and leave is
-// within the time of the hold, whatever the network does.
+// CLAIMS is RESOURCE:HOW, or several with commas. HOW is x, exclusive; s, shared; or pK/N, K of N
+// permits. Locks that need not exclude each other guard different resources. The witness delays
+// the answer to turn while the kind is more than [lead] entries ahead of another, because all
+// kinds must contend. A party waits for answers, so the time from enter to leave is within the
+// hold.
 type Witness struct {
 	conns   *harness.Conns
 	parties int
 
-	mu     sync.Mutex // guards what follows
-	moved  *sync.Cond // somebody joined or left, or it was closed
-	joined int
-	closed bool
-	places map[string]*place
-	here   map[string]int // parties by kind
-	now    func() time.Time
-	report Report
-	moves  int       // entries and leaves
-	last   time.Time // when there was one
-	lastly string    // what it was
+	mu        sync.Mutex // guards the fields below
+	moved     *sync.Cond // a party joined, moved, or ended, or the witness was closed
+	joined    int
+	closed    bool
+	resources map[string]*resource
+	present   map[string]int // parties by kind
+	now       func() time.Time
+	report    Report
+	moves     int       // entries and leaves
+	last      time.Time // of the last move
+	lastMove  string    // description
 }
 
-// Report is what a witness has seen.
+// Report has the findings of a witness.
 type Report struct {
 	Entries   map[string]int // by the kind of the party
-	Conflicts int            // entries beside one that they conflict with
+	Conflicts int            // entries that violate mutual exclusion
 	First     []string       // the first conflicts
-	Stale     int            // tokens that were not above those of earlier conflicting holders
-	Abandoned int            // parties that ended while they used something
-	Handovers int            // entries that followed one of another kind
-	Beside    int            // lawful entries beside a party of another kind
-	// Stall is the longest time in which nobody entered or left, between two that
-	// did; Stalled says which.
+	Stale     int            // tokens not above those of earlier conflicting holders
+	Abandoned int            // parties that ended before they left
+	Handovers int            // entries after one of another kind
+	Together  int            // permitted entries together with a party of another kind
+	// Stall is the longest time between two moves. Stalled describes the moves.
 	Stall   time.Duration
 	Stalled string
 }
 
-// place is something that a lock guards.
-type place struct {
+// resource is something that a lock guards.
+type resource struct {
 	inside map[*party]claim
-	last   string // kind of who entered last
-	// The highest tokens of all entries, and of those alone.
-	high, highAlone int64
+	last   string // the kind of the last entry
+	// The highest tokens of all entries, and of exclusive entries.
+	high, highExclusive int64
 }
 
 // party is one connection to the witness.
 type party struct {
 	kind, name string
-	claims     map[string]claim // by place
+	claims     map[string]claim // by resource
 }
 
-// claim is how a party uses a place: alone, shared, or so many permits of n.
+// claim is the use of a resource: exclusive, shared, or permits of n.
 type claim struct {
 	how        byte // 'x', 's' or 'p'
 	permits, n int
 }
 
-// NewWitness starts a witness for so many parties, which ends in the test's
-// cleanup.
+// NewWitness starts a witness for a number of parties. The test's cleanup ends it.
 func NewWitness(tb testing.TB, parties int) *Witness {
 	tb.Helper()
 	ln := harness.Listen(tb)
-	w := &Witness{parties: parties, places: map[string]*place{}, here: map[string]int{}, now: time.Now}
+	w := &Witness{parties: parties, resources: map[string]*resource{}, present: map[string]int{}, now: time.Now}
 	w.moved = sync.NewCond(&w.mu)
 	w.report.Entries = map[string]int{}
 	w.conns = harness.ServeConns(ln, w.serve)
@@ -110,10 +106,10 @@ func NewWitness(tb testing.TB, parties int) *Witness {
 	return w
 }
 
-// Addr is the host and port that parties connect to.
+// Addr returns the host and port for parties.
 func (w *Witness) Addr() string { return w.conns.Addr() }
 
-// Report returns what was seen until now.
+// Report returns the findings until now.
 func (w *Witness) Report() Report {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,8 +118,7 @@ func (w *Witness) Report() Report {
 	return r
 }
 
-// close hangs up on all parties, which lets go whoever waits for others to join,
-// and waits for the goroutines.
+// close closes all connections, wakes waiting goroutines, and waits for their end.
 func (w *Witness) close() {
 	w.mu.Lock()
 	w.closed = true
@@ -132,16 +127,16 @@ func (w *Witness) close() {
 	w.conns.Close()
 }
 
-// serve answers one party until it hangs up.
+// serve answers one party until its connection ends.
 func (w *Witness) serve(conn net.Conn) {
 	p := &party{}
 	lines := bufio.NewScanner(conn)
 	for lines.Scan() {
 		answer := "ok"
-		if err := w.hear(p, strings.Fields(lines.Text())); err != nil {
+		if err := w.handle(p, strings.Fields(lines.Text())); err != nil {
 			answer = err.Error()
-		} else if p.claims != nil { // which only this goroutine changes
-			<-time.After(linger)
+		} else if p.claims != nil { // only this goroutine changes it
+			<-time.After(useTime)
 		}
 		if _, err := fmt.Fprintln(conn, answer); err != nil {
 			break
@@ -149,7 +144,7 @@ func (w *Witness) serve(conn net.Conn) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.here[p.kind]--
+	w.present[p.kind]--
 	w.moved.Broadcast()
 	if len(p.claims) > 0 && !w.closed {
 		w.report.Abandoned++
@@ -157,9 +152,8 @@ func (w *Witness) serve(conn net.Conn) {
 	}
 }
 
-// hear obeys one line of a party. Its errors are answers to the party; they change
-// nothing.
-func (w *Witness) hear(p *party, words []string) error {
+// handle handles one line of a party. An error is the answer to the party.
+func (w *Witness) handle(p *party, words []string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -167,7 +161,7 @@ func (w *Witness) hear(p *party, words []string) error {
 		p.name = words[1]
 		p.kind, _, _ = strings.Cut(p.name, "-")
 		w.joined++
-		w.here[p.kind]++
+		w.present[p.kind]++
 		w.moved.Broadcast()
 		for w.joined < w.parties && !w.closed {
 			w.moved.Wait()
@@ -196,7 +190,7 @@ func (w *Witness) hear(p *party, words []string) error {
 		}
 		w.leave(p)
 		w.enter(p, claims, 0)
-		w.report.Entries[p.kind]-- // it was inside
+		w.report.Entries[p.kind]-- // not a new entry
 		return nil
 	case len(words) == 1 && words[0] == "leave" && p.claims != nil:
 		w.leave(p)
@@ -205,10 +199,10 @@ func (w *Witness) hear(p *party, words []string) error {
 	return fmt.Errorf("%w: %q", ErrWitness, words)
 }
 
-// ahead reports whether a kind has more than lead entries more than another that
-// still takes part. The mutex is held.
+// ahead reports whether a kind has more than lead entries more than another one that is present.
+// The caller holds the mutex.
 func (w *Witness) ahead(kind string) bool {
-	for other, n := range w.here {
+	for other, n := range w.present {
 		if n > 0 && w.report.Entries[kind] > w.report.Entries[other]+lead {
 			return true
 		}
@@ -216,44 +210,44 @@ func (w *Witness) ahead(kind string) bool {
 	return false
 }
 
-// enter judges a party's claims against everybody's inside, and lets it in either
-// way, as it is in already. The mutex is held.
+// enter compares a party's claims with those of all parties inside, and adds them. The caller
+// holds the mutex.
 func (w *Witness) enter(p *party, claims map[string]claim, token int64) {
 	p.claims = claims
 	w.report.Entries[p.kind]++
 	w.move(p, "entered")
-	// A party's claims on several places are one entry, however many conflict.
-	conflict, beside, handover, stale := "", false, false, false
+	// Claims on several resources are one entry, even if several conflict.
+	conflict, together, handover, stale := "", false, false, false
 	for name, c := range claims {
-		at := w.places[name]
+		at := w.resources[name]
 		if at == nil {
-			at = &place{inside: map[*party]claim{}}
-			w.places[name] = at
+			at = &resource{inside: map[*party]claim{}}
+			w.resources[name] = at
 		}
 		if other := at.rival(c); other != nil {
-			conflict = fmt.Sprintf("%s entered %s as %v beside %s as %v", p.name, name, c, other.name, at.inside[other])
+			conflict = fmt.Sprintf("%s uses %s (%v) together with %s (%v)", p.name, name, c, other.name, at.inside[other])
 		}
 		for other := range at.inside {
-			beside = beside || other.kind != p.kind
+			together = together || other.kind != p.kind
 		}
 		handover = handover || at.last != "" && at.last != p.kind
 		stale = at.note(c, token) || stale
 		at.last = p.kind
 		at.inside[p] = c
 	}
-	w.report.count(conflict, beside, handover, stale)
+	w.report.count(conflict, together, handover, stale)
 }
 
-// count adds one entry's findings.
-func (r *Report) count(conflict string, beside, handover, stale bool) {
+// count adds the findings of one entry.
+func (r *Report) count(conflict string, together, handover, stale bool) {
 	switch {
 	case conflict != "":
 		r.Conflicts++
 		if len(r.First) < maxConflicts {
 			r.First = append(r.First, conflict)
 		}
-	case beside:
-		r.Beside++
+	case together:
+		r.Together++
 	}
 	if handover {
 		r.Handovers++
@@ -263,31 +257,31 @@ func (r *Report) count(conflict string, beside, handover, stale bool) {
 	}
 }
 
-// move notes that a party did something. The mutex is held.
+// move records a move of a party. The caller holds the mutex.
 func (w *Witness) move(p *party, what string) {
 	now := w.now()
 	what = p.name + " " + what
 	if d := now.Sub(w.last); w.moves > 0 && d > w.report.Stall {
 		w.report.Stall = d
-		w.report.Stalled = fmt.Sprintf("after move %d, %s, until %s", w.moves, w.lastly, what)
+		w.report.Stalled = fmt.Sprintf("after move %d, %s, until %s", w.moves, w.lastMove, what)
 	}
 	w.moves++
-	w.last, w.lastly = now, what
+	w.last, w.lastMove = now, what
 	w.moved.Broadcast()
 }
 
-// leave forgets the party's claims. The mutex is held.
+// leave removes the party's claims. The caller holds the mutex.
 func (w *Witness) leave(p *party) {
 	w.move(p, "left")
 	for name := range p.claims {
-		delete(w.places[name].inside, p)
+		delete(w.resources[name].inside, p)
 	}
 	p.claims = nil
 }
 
-// rival returns a party inside that conflicts with c, or nil. Permits conflict
-// with whoever is inside when there are more than n in all.
-func (at *place) rival(c claim) *party {
+// rival returns a party inside that conflicts with c, or nil. Permits conflict if their sum is
+// larger than n.
+func (at *resource) rival(c claim) *party {
 	sum := c.permits
 	for other, has := range at.inside {
 		sum += has.permits
@@ -298,25 +292,25 @@ func (at *place) rival(c claim) *party {
 	return nil
 }
 
-// note remembers a token and reports whether it is stale: an entry alone has to
-// have a higher one than everybody before, another a higher one than everybody
-// who was alone before. Permits are not ordered.
-func (at *place) note(c claim, token int64) (stale bool) {
+// note records a token and reports whether it is stale. The token of an exclusive entry must be
+// higher than all before. That of a shared entry must be higher than those of all exclusive
+// entries before. Permits have no order.
+func (at *resource) note(c claim, token int64) (stale bool) {
 	if token == 0 {
 		return false
 	}
 	switch c.how {
 	case 'x':
 		stale = token <= at.high
-		at.highAlone = max(at.highAlone, token)
+		at.highExclusive = max(at.highExclusive, token)
 	case 's':
-		stale = token <= at.highAlone
+		stale = token <= at.highExclusive
 	}
 	at.high = max(at.high, token)
 	return stale
 }
 
-// parseClaims reads what a party uses, by place.
+// parseClaims parses claims, by resource.
 func parseClaims(text string) (map[string]claim, error) {
 	claims := map[string]claim{}
 	for one := range strings.SplitSeq(text, ",") {
@@ -337,10 +331,10 @@ func parseClaims(text string) (map[string]claim, error) {
 	return claims, nil
 }
 
-// String is for the descriptions of conflicts.
+// String describes the claim in a conflict.
 func (c claim) String() string {
 	if c.how == 'p' {
 		return fmt.Sprintf("%d of %d", c.permits, c.n)
 	}
-	return map[byte]string{'x': "alone", 's': "shared"}[c.how]
+	return map[byte]string{'x': "exclusive", 's': "shared"}[c.how]
 }

@@ -22,23 +22,22 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// zklockEnv holds the ZklockOptions of a process that is to be a client.
+// zklockEnv is the environment variable with the ZklockOptions of a client process.
 const zklockEnv = "ZKLOCK_TEST_PEER"
 
-// ZklockOptions are what clients of package zklock differ in.
+// ZklockOptions are the options of a client process of package zklock.
 type ZklockOptions struct {
 	Servers string
-	Layout  string // of the locks; see layouts
-	// Session is the session's timeout; zero means harness.PeerSessionTimeout.
+	Layout  string // see clientOptions
+	// Session is the session timeout. Zero means harness.PeerSessionTimeout.
 	Session time.Duration
-	// Goroutines is how many contend in one process, over one session. Zero
-	// means 1.
+	// Goroutines is the number of contending goroutines, with one session. Zero means 1.
 	Goroutines int
 }
 
-// Zklock starts a client of package zklock in a process of its own, which is this
-// test binary again, and ends it in the test's cleanup. The kinds that it
-// acquires are those of [makeLock]. The package's TestMain must call [Child].
+// Zklock starts a client of package zklock in a child process, and ends it in the test's cleanup.
+// The child runs this test binary, so TestMain must call [Child]. The kinds of locks are those of
+// [makeLock].
 func Zklock(tb testing.TB, opts ZklockOptions) *harness.Peer {
 	tb.Helper()
 	self, err := os.Executable()
@@ -54,8 +53,8 @@ func Zklock(tb testing.TB, opts ZklockOptions) *harness.Peer {
 	return harness.StartPeer(tb, "zklock", cmd)
 }
 
-// Child reports whether this process was started to be a client of package
-// zklock. If so it has been one when Child returns, and ends with the code.
+// Child runs a client if [Zklock] started this process. It reports whether it did, and the exit
+// code of the process.
 func Child() (code int, is bool) {
 	text := os.Getenv(zklockEnv)
 	if text == "" {
@@ -73,21 +72,21 @@ func Child() (code int, is bool) {
 	return 0, true
 }
 
-// zklockPeer is the life of such a process.
+// zklockPeer is the client in such a process.
 type zklockPeer struct {
 	ZklockOptions
 	client *zklock.Client
-	hold   *zklock.Hold // what was acquired last
+	hold   *zklock.Hold // the last hold
 }
 
-// serve obeys commands until its input ends.
+// serve runs commands until its input ends.
 func (z *zklockPeer) serve(in io.Reader, out io.Writer) error {
 	opts, err := clientOptions(z.Layout)
 	if err != nil {
 		return err
 	}
 	opts.SessionTimeout = cmp.Or(z.Session, opts.SessionTimeout)
-	// Many processes start at once, on a machine of few processors.
+	// Many processes start at the same time, on few processors.
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	z.client, err = zklock.Dial(ctx, z.Servers, opts)
 	cancel()
@@ -97,10 +96,10 @@ func (z *zklockPeer) serve(in io.Reader, out io.Writer) error {
 	answers := json.NewEncoder(out)
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		words := strings.Fields(lines.Text())
-		a, err := z.obey(words)
+		a, err := z.execute(words)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
-			a.Error = "timeout" // what the test makes an harness.ErrPeerTimeout of
+			a.Error = "timeout" // becomes harness.ErrPeerTimeout
 		case err != nil:
 			a.Error = err.Error()
 		default:
@@ -110,13 +109,11 @@ func (z *zklockPeer) serve(in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	// The test went away without a word, or killed what it had no more use for.
 	return z.client.Close()
 }
 
-// obey carries out one command; its words are those of the other clients, which
-// java/CuratorPeer.java lists.
-func (z *zklockPeer) obey(words []string) (a harness.Answer, err error) {
+// execute runs one command. java/CuratorPeer.java of the harness lists the commands.
+func (z *zklockPeer) execute(words []string) (a harness.Answer, err error) {
 	switch {
 	case words[0] == "acquire" && len(words) == 4:
 		lock, limit, err := z.lock(words[1], words[2], words[3])
@@ -137,7 +134,7 @@ func (z *zklockPeer) obey(words []string) (a harness.Answer, err error) {
 	return a, fmt.Errorf("unknown command %q", words)
 }
 
-// lock is a lock and a time limit from words.
+// lock returns a lock and a timeout from words.
 func (z *zklockPeer) lock(kind, path, millis string) (*zklock.Lock, time.Duration, error) {
 	n, err := strconv.Atoi(millis)
 	if err != nil {
@@ -147,9 +144,8 @@ func (z *zklockPeer) lock(kind, path, millis string) (*zklock.Lock, time.Duratio
 	return l, time.Duration(n) * time.Millisecond, err
 }
 
-// acquire takes the lock within the limit; a negative one means a random part of
-// its size. With try it does not wait for others. A nil lock, which guards
-// nothing, has a nil hold.
+// acquire acquires the lock within the limit. A negative limit means a random one up to its
+// absolute value. With try, it does not wait for other clients. A nil lock has a nil hold.
 func acquire(l *zklock.Lock, limit time.Duration, try bool) (*zklock.Hold, error) {
 	if l == nil {
 		return nil, nil
@@ -165,8 +161,7 @@ func acquire(l *zklock.Lock, limit time.Duration, try bool) (*zklock.Hold, error
 	return l.Acquire(ctx)
 }
 
-// contend has the goroutines share the rounds. A kind with "try:" before it is
-// taken without waiting.
+// contend divides the rounds among the goroutines. A kind with the prefix "try:" does not wait.
 func (z *zklockPeer) contend(words []string) (timeouts int, err error) {
 	path, witness, name, choices := words[0], words[4], words[5], words[6:]
 	rounds, err := strconv.Atoi(words[1])
@@ -186,7 +181,7 @@ func (z *zklockPeer) contend(words []string) (timeouts int, err error) {
 			rounds: (rounds + i) / n, witness: witness, name: fmt.Sprintf("%s.%d", name, i),
 			pause: time.Duration(pause) * time.Millisecond,
 		}
-		// Each goroutine begins with another choice, as each process does.
+		// Each goroutine begins with another choice, like each process.
 		for j := range choices {
 			kind, claims, _ := strings.Cut(choices[(i+j)%len(choices)], "=")
 			kind, try := strings.CutPrefix(kind, "try:")
@@ -212,15 +207,15 @@ func (z *zklockPeer) contend(words []string) (timeouts int, err error) {
 type contender struct {
 	rounds        int
 	locks         []*zklock.Lock
-	tries         []bool   // of each lock: not to wait
+	tries         []bool   // of each lock: do not wait
 	claims        []string // of each lock
 	limit         time.Duration
-	pause         time.Duration // the longest between two rounds
+	pause         time.Duration // the longest time between two rounds
 	witness, name string
 	timeouts      int
 }
 
-// run joins the witness, waits there for the others, and does all its rounds.
+// run joins the witness, which waits for all parties, and runs all rounds.
 func (c *contender) run() error {
 	conn, err := net.Dial("tcp", c.witness)
 	if err != nil {
@@ -234,7 +229,7 @@ func (c *contender) run() error {
 		}
 		answer, err := answers.ReadString('\n')
 		if err == nil && answer != "ok\n" {
-			err = fmt.Errorf("the witness said %q to %q", answer, line)
+			err = fmt.Errorf("the witness answered %q to %q", answer, line)
 		}
 		return err
 	}
@@ -252,8 +247,8 @@ func (c *contender) run() error {
 	return nil
 }
 
-// round takes a lock, however often it takes, and uses it. A choice with two
-// claims, WRITER>READER, is of a writer that becomes a reader on the way.
+// round acquires a lock, also after timeouts, and uses it. The claims WRITER>READER are for a
+// writer that downgrades.
 func (c *contender) round(which int, say func(string) error) error {
 	if err := say("turn"); err != nil {
 		return err
@@ -262,7 +257,7 @@ func (c *contender) round(which int, say func(string) error) error {
 	for ; errors.Is(err, context.DeadlineExceeded) || errors.Is(err, zklock.ErrLocked); h, err = acquire(c.locks[which], c.limit, c.tries[which]) {
 		c.timeouts++
 		if c.tries[which] {
-			<-time.After(time.Millisecond) // what would be a busy loop
+			<-time.After(time.Millisecond) // prevents a busy loop
 		}
 	}
 	if err != nil {
@@ -277,7 +272,7 @@ func (c *contender) round(which int, say func(string) error) error {
 		return err
 	}
 	if downgrades {
-		// Said before it is done: as soon as it is, others may enter.
+		// Reported before the downgrade, after which readers may enter.
 		if err := say("change " + after); err != nil {
 			return err
 		}

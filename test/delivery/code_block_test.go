@@ -11,13 +11,13 @@ import (
 
 // block is a fenced part of a guide.
 type block struct {
-	line int    // of the guide, where it begins
-	lang string // what it is: sh, text, go, python, sql, ...
-	file string // the name after the language: the block is a file
+	line int    // the block's first line in the guide
+	lang string // sh, text, go, python, sql, ...
+	file string // the name after the language, if the block is a file
 	text string
 }
 
-// blocks returns what is fenced in a guide, in order.
+// blocks returns the fenced blocks of a guide, in order.
 func blocks(guide string) (found []block, err error) {
 	var open *block
 	n := 0
@@ -45,7 +45,7 @@ func blocks(guide string) (found []block, err error) {
 	return found, nil
 }
 
-// guideBlocks returns the blocks of a guide.
+// guideBlocks reads a guide and returns its blocks.
 func guideBlocks(t *testing.T, file string) []block {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(docs, file))
@@ -59,9 +59,9 @@ func guideBlocks(t *testing.T, file string) []block {
 	return all
 }
 
-// said is an output as guides show it: without spaces at the ends of lines and around
-// numbers that stand alone, as wc has them.
-func said(out string) string {
+// trimLines removes the spaces around each line, which guides do not show, and the lines
+// at the end that are empty.
+func trimLines(out string) string {
 	lines := strings.Split(strings.TrimRight(out, "\n \t"), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimSpace(line)
@@ -69,7 +69,6 @@ func said(out string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestCodeBlocksAreParsed: what is fenced is found, and what is fenced wrongly is too.
 func TestCodeBlocksAreParsed(t *testing.T) {
 	found, err := blocks("a\n```sh\nx\ny\n```\nb\n```sql a.sql\nz\n```\n")
 	want := []block{{2, "sh", "", "x\ny\n"}, {7, "sql", "a.sql", "z\n"}}
@@ -81,7 +80,7 @@ func TestCodeBlocksAreParsed(t *testing.T) {
 			t.Errorf("%q has %v", wrong, found)
 		}
 	}
-	if got := said("  1 \nx  \n\n"); got != "1\nx" {
+	if got := trimLines("  1 \nx  \n\n"); got != "1\nx" {
 		t.Errorf("%q", got)
 	}
 }

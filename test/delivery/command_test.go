@@ -16,7 +16,7 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// shell runs commands as typed, with zklock in PATH and the servers set.
+// shell runs command lines, with zklock in PATH and ZKLOCK_SERVERS set.
 type shell struct {
 	t   *testing.T
 	ctx context.Context
@@ -34,7 +34,7 @@ func newShell(t *testing.T, servers string) *shell {
 		"PATH="+filepath.Dir(bin)+":"+os.Getenv("PATH"))}
 }
 
-// within is the shell for a subtest, which fails by itself.
+// within returns the shell for a subtest.
 func (s *shell) within(t *testing.T) *shell {
 	sub := *s
 	sub.t = t
@@ -44,12 +44,12 @@ func (s *shell) within(t *testing.T) *shell {
 func (s *shell) command(line string) *exec.Cmd {
 	c := exec.CommandContext(s.ctx, "sh", "-c", line)
 	c.Env, c.Dir = s.env, s.dir
-	// What a killed shell leaves must not keep the test waiting for its output.
+	// A child of a killed shell may keep the output open.
 	c.WaitDelay = time.Minute
 	return c
 }
 
-// run returns what was printed and the exit code.
+// run returns the output and the exit code of a line.
 func (s *shell) run(line string) (stdout, stderr string, code int) {
 	s.t.Helper()
 	c := s.command(line)
@@ -63,7 +63,7 @@ func (s *shell) run(line string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), c.ProcessState.ExitCode()
 }
 
-// expect runs a line and checks its exit code.
+// expect runs a line, checks its exit code, and returns its standard output.
 func (s *shell) expect(code int, line string) string {
 	s.t.Helper()
 	out, errs, got := s.run(line)
@@ -73,7 +73,7 @@ func (s *shell) expect(code int, line string) string {
 	return out
 }
 
-// start runs a line in the background; the test's end kills it.
+// start runs a line in the background until the test ends.
 func (s *shell) start(line string) *exec.Cmd {
 	s.t.Helper()
 	c := s.command(line)
@@ -87,7 +87,7 @@ func (s *shell) start(line string) *exec.Cmd {
 	return c
 }
 
-// await waits until a file in the shell's directory is there, and returns it.
+// await waits until a file in the shell's directory has content, and returns it.
 func (s *shell) await(name string) string {
 	s.t.Helper()
 	for {
@@ -120,14 +120,14 @@ func TestCommandOnEnsemble(t *testing.T) {
 	s.expect(127, `zklock run demo -- /no/such/command`)
 	s.expect(126, `zklock run demo -- /`)
 	s.expect(2, `zklock run demo`)
-	t.Run("Held", func(t *testing.T) { held(t, s.within(t), first) })
-	t.Run("OneAfterTheOther", func(t *testing.T) { oneAfterTheOther(t, s.within(t)) })
-	t.Run("WrapperKilled", func(t *testing.T) { wrapperKilled(t, s.within(t)) })
+	t.Run("HeldLock", func(t *testing.T) { heldLock(t, s.within(t), first) })
+	t.Run("MutualExclusion", func(t *testing.T) { mutualExclusion(t, s.within(t)) })
+	t.Run("RunKilled", func(t *testing.T) { runKilled(t, s.within(t)) })
 	t.Run("LeaderKilled", func(t *testing.T) { leaderKilled(t, s.within(t), cluster) })
 }
 
-// held: what others see of a lock that is held.
-func held(t *testing.T, s *shell, first int64) {
+// heldLock checks what other commands report about a lock that is held.
+func heldLock(t *testing.T, s *shell, first int64) {
 	c := s.start(`exec zklock run demo -- sh -c 'echo $ZKLOCK_TOKEN >held; read line <go'`)
 	if err := syscall.Mkfifo(filepath.Join(s.dir, "go"), 0o600); err != nil {
 		t.Fatal(err)
@@ -151,8 +151,8 @@ func held(t *testing.T, s *shell, first int64) {
 	}
 }
 
-// oneAfterTheOther: two at once run one after the other.
-func oneAfterTheOther(t *testing.T, s *shell) {
+// mutualExclusion starts two commands at once. The second must wait for the first.
+func mutualExclusion(t *testing.T, s *shell) {
 	line := `zklock run turns -- sh -c 'echo begin >>log; sleep 0.2; echo end >>log'`
 	a, b := s.start(line), s.start(line)
 	for _, c := range []*exec.Cmd{a, b} {
@@ -165,9 +165,8 @@ func oneAfterTheOther(t *testing.T, s *shell) {
 	}
 }
 
-// wrapperKilled: after SIGKILL of the holder the child is dead, and the next one
-// has the lock within the session's timeout and two ticks.
-func wrapperKilled(t *testing.T, s *shell) {
+// runKilled kills zklock run. Its child must be dead when the next command gets the lock.
+func runKilled(t *testing.T, s *shell) {
 	c := s.start(`exec zklock run --session-timeout 3s killed -- sh -c 'echo $$ >child; exec sleep 1000'`)
 	child, err := strconv.Atoi(s.await("child"))
 	if err != nil {
@@ -184,7 +183,7 @@ func wrapperKilled(t *testing.T, s *shell) {
 	t.Logf("the next one had the lock %v after the kill", time.Since(begun))
 }
 
-// leaderKilled: a running command is not disturbed by a leader's death.
+// leaderKilled kills the leader. The running command must keep its lock.
 func leaderKilled(t *testing.T, s *shell, cluster *harness.Ensemble) {
 	c := s.start(`exec zklock run survives -- sh -c 'echo $ZKLOCK_TOKEN >before; read line <on'`)
 	if err := syscall.Mkfifo(filepath.Join(s.dir, "on"), 0o600); err != nil {
@@ -207,8 +206,8 @@ func leaderKilled(t *testing.T, s *shell, cluster *harness.Ensemble) {
 	}
 }
 
-// TestRefusedConnectionNamesMaxClientCnxns: a server that has as many connections from one
-// address as it permits closes the next one, and the error names the setting.
+// TestRefusedConnectionNamesMaxClientCnxns opens as many connections as a server permits from
+// one address. The server closes the next one, and the error names the setting.
 func TestRefusedConnectionNamesMaxClientCnxns(t *testing.T) {
 	const limit = 3
 	server := harness.StartServer(t, harness.ServerConfig{Extra: map[string]string{"maxClientCnxns": strconv.Itoa(limit)}})
@@ -226,8 +225,8 @@ func TestRefusedConnectionNamesMaxClientCnxns(t *testing.T) {
 	}
 }
 
-// TestReadOnlyShowsHoldersWithoutQuorum: the last server of three shows who holds a lock
-// to a command with --read-only, and opens no session for others.
+// TestReadOnlyShowsHoldersWithoutQuorum stops two of three servers. A command with --read-only
+// must show the holders, and one without must fail.
 func TestReadOnlyShowsHoldersWithoutQuorum(t *testing.T) {
 	ensemble := harness.StartEnsemble(t, 3, harness.ServerConfig{
 		JavaFlags: []string{"-Dreadonlymode.enabled=true"},

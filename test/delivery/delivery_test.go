@@ -1,7 +1,6 @@
-// Package delivery tests what users get: the command as typed, on an ensemble; the
-// embedded server under systemd; deb, rpm, and container images, installed on an
-// overlay of this machine's file system; the guides, whose commands run in order and
-// must print what the guides say; and what the documents say about tests and imports.
+// Package delivery tests what users install and read: the command on an ensemble, the
+// embedded server under systemd, the deb, rpm, and container images, the commands and
+// output of the guides, and the tests, files, and links that documents name.
 //
 // Package ui tests the page in a browser.
 package delivery
@@ -25,5 +24,5 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience limits each wait for something that must come.
+// patience limits each wait for an expected event.
 const patience = 5 * time.Minute

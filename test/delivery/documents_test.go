@@ -9,13 +9,12 @@ import (
 	"testing"
 )
 
-// documents are those that say which test shows what they say.
+// documents returns the documents that name tests.
 func documents() []string { return []string{"GUARANTEES.md", "SECURITY.md", "docs/bad-input.md"} }
 
-// TestDocumentsNameTests: a test that a document names, as `package.Test` with the
-// package's directory, exists there; and each row of a table with a column of
-// tests names one. Otherwise a guarantee could name a test that no longer exists.
-func TestDocumentsNameTests(t *testing.T) {
+// TestDocumentsNameExistingTests checks that a test named `directory.Test` exists in that
+// directory, and that each row of a table with a column of tests names one.
+func TestDocumentsNameExistingTests(t *testing.T) {
 	t.Chdir("../..")
 	named := regexp.MustCompile("`([\\w./-]+)\\.((?:Test|Fuzz|Example)\\w+)`(?: \\(((?:[A-Z]\\w+(?:, )?)+)\\))?")
 	declared := testFunctions(t)
@@ -40,7 +39,7 @@ func TestDocumentsNameTests(t *testing.T) {
 		if len(found) == 0 {
 			t.Errorf("%s names no test", name)
 		}
-		for _, row := range rowsToShow(string(text)) {
+		for _, row := range rowsWithTests(string(text)) {
 			if !named.MatchString(row) {
 				t.Errorf("%s: no test shows this row: %s", name, row)
 			}
@@ -48,9 +47,8 @@ func TestDocumentsNameTests(t *testing.T) {
 	}
 }
 
-// mentions reports whether a package's code, or that of the tests that several
-// share, has a word in it: tests that come from a table have names of their own
-// there.
+// mentions reports whether the code of a package, or of test/locktest, contains a word, such as
+// the name of a test from a table.
 func mentions(t *testing.T, pkg, word string) bool {
 	t.Helper()
 	if pkg == "zklock" {
@@ -76,8 +74,8 @@ func mentions(t *testing.T, pkg, word string) bool {
 	return false
 }
 
-// rowsToShow returns the rows of tables whose last column is "shown by".
-func rowsToShow(text string) (rows []string) {
+// rowsWithTests returns the rows of tables whose last column is "shown by".
+func rowsWithTests(text string) (rows []string) {
 	within := false
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -93,8 +91,7 @@ func rowsToShow(text string) (rows []string) {
 	return rows
 }
 
-// TestDocumentsNameFiles: so do the files that they name.
-func TestDocumentsNameFiles(t *testing.T) {
+func TestDocumentsNameExistingFiles(t *testing.T) {
 	t.Chdir("../..")
 	file := regexp.MustCompile("`([\\w-]+/[\\w./-]+\\.(?:pml|txtar|md|go|conf|json))`")
 	for _, name := range documents() {
@@ -111,8 +108,7 @@ func TestDocumentsNameFiles(t *testing.T) {
 	}
 }
 
-// testFunctions are all test functions in the tree, of every module, by package
-// and name.
+// testFunctions returns the test functions of all modules, as "directory.Test".
 func testFunctions(t *testing.T) map[string]bool {
 	t.Helper()
 	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
@@ -147,7 +143,7 @@ func TestCommandsOfLongRunsExist(t *testing.T) {
 	}
 	command := regexp.MustCompile("`(?:cd (\\w+) && )?go test (\\S+) -run '?([^' `]+)'?([^`]*)`")
 	flag := regexp.MustCompile(` -([\w.-]+)`)
-	own := []string{"timeout", "v", "count"} // those of go test
+	own := []string{"timeout", "v", "count"} // flags of go test
 	declared := testFunctions(t)
 	found := command.FindAllStringSubmatch(string(text), -1)
 	if len(found) < 6 {
@@ -177,8 +173,8 @@ func TestCommandsOfLongRunsExist(t *testing.T) {
 	}
 }
 
-// TestDocumentedGoCodeIsCompiled checks that the Go code of the documents below is, as
-// it stands there, part of an example that is compiled and run.
+// TestDocumentedGoCodeIsCompiled checks that examples contain the Go code of the documents
+// below, word for word.
 func TestDocumentedGoCodeIsCompiled(t *testing.T) {
 	t.Chdir("../..")
 	examples, err := os.ReadFile("example_test.go")
@@ -203,9 +199,9 @@ func TestDocumentedGoCodeIsCompiled(t *testing.T) {
 	}
 }
 
-// TestLinksLeadSomewhere checks that each link of each document leads to a file, and to a
-// heading of it if the link names one.
-func TestLinksLeadSomewhere(t *testing.T) {
+// TestLinkTargetsExist checks that each link of a document leads to a file, and to a heading
+// in it if the link names one.
+func TestLinkTargetsExist(t *testing.T) {
 	t.Chdir("../..")
 	var names []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/guides/*.md", "spec/*.md", "bench/*.md"} {

@@ -16,11 +16,11 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// A fenced is a kind of storage with a fence, as the guide describes it. Its commands are for
-// a shell in the folder with the guide's files.
+// A fenced is a storage that compares fencing tokens, as the guide describes. Its commands are
+// for a shell in the folder with the guide's files.
 type fenced struct {
 	name    string
-	storage *storage // nil: it needs no server
+	storage *storage // nil if it needs no server
 	execute string   // executes the file $1 with SQL; empty without SQL
 	write   string   // writes the balance $3 with the era $1 and the token $2, and fails if that is rejected
 	read    string   // prints the balance, if there is no client
@@ -30,7 +30,7 @@ type fenced struct {
 	levels map[string]string
 	// isolate sets an option of clients.
 	isolate func(f fence, option string)
-	// client executes the statements of its input, and prints the rows at once.
+	// client executes the statements of its input, and prints rows without a buffer.
 	client []string
 	// blocked is a query for the number of transactions that wait for a lock.
 	blocked string
@@ -83,7 +83,7 @@ var (
 	}
 )
 
-// fence is a reader with the files of the fencing guide, and a storage.
+// fence runs the commands of the fencing guide on a storage.
 type fence struct {
 	*reader
 	fenced
@@ -103,7 +103,7 @@ func newFence(t *testing.T, kind fenced, edit func(file, text string) string) fe
 		if edit != nil {
 			b.text = edit(b.file, b.text)
 		}
-		f.follow(t, b)
+		f.runBlock(t, b)
 	}
 	harness.Python(t, "sys")
 	f.env = append(f.env, "PYTHON="+harness.SystemPython)
@@ -119,7 +119,7 @@ func newFence(t *testing.T, kind fenced, edit func(file, text string) string) fe
 	return f
 }
 
-// do runs a command of the storage to its end, which must succeed.
+// do runs a command of the storage, which must succeed, and returns its output.
 func (f fence) do(command string, args ...string) string {
 	f.t.Helper()
 	return strings.TrimSpace(f.run(f.t, f.dir, f.env, "bash", append([]string{"-euc", command, "-"}, args...)...))
@@ -145,7 +145,8 @@ func (f fence) start(command string, args ...string) (wait func() bool) {
 	}
 }
 
-// acquireToken acquires and releases the guide's lock on servers, the local one if that is empty.
+// acquireToken acquires and releases the guide's lock on servers, and returns the token. If
+// servers is empty, it uses the local server.
 func acquireToken(t *testing.T, r *reader, servers string) int64 {
 	t.Helper()
 	env := r.env
@@ -160,13 +161,13 @@ func acquireToken(t *testing.T, r *reader, servers string) int64 {
 	return n
 }
 
-// numbers are the arguments of a write.
+// numbers returns the arguments of a write.
 func numbers(era int, token int64, balance int) []string {
 	return []string{strconv.Itoa(era), strconv.FormatInt(token, 10), strconv.Itoa(balance)}
 }
 
-// accepts writes a balance that is not there yet, and reports whether that succeeded. The balance
-// must agree.
+// accepts writes a new balance, and reports whether the storage accepted it. The balance must
+// agree.
 func (f fence) accepts(era int, token int64, balance int) bool {
 	f.t.Helper()
 	written := f.start(f.write, numbers(era, token, balance)...)()
@@ -204,7 +205,7 @@ func TestFencingGuideRefusesOldTokens(t *testing.T) {
 	}
 	back := acquireToken(t, newReader(t), "")
 	if first >= local || back >= moved {
-		t.Fatalf("tokens %d and %d of the local server, %d of the ensemble, %d of a new local server: the case is not what it should be", first, local, moved, back)
+		t.Fatalf("tokens %d and %d of the local server, %d of the ensemble, %d of a new local server: want growing local tokens, and a smaller one of the new server", first, local, moved, back)
 	}
 	for _, kind := range []fenced{sqlite, onPostgres, onMariaDB, onObjects} {
 		t.Run(kind.name, func(t *testing.T) {
@@ -217,7 +218,7 @@ func TestFencingGuideRefusesOldTokens(t *testing.T) {
 			}{
 				{1, first, true, "the first holder"},
 				{1, local, true, "the second holder"},
-				{1, local, true, "the second holder again"},
+				{1, local, true, "the second holder retry"},
 				{1, first, false, "the first holder, too late"},
 				{1, moved, true, "a holder on the ensemble"},
 				{1, local, false, "a holder on the local server, too late"},
@@ -233,7 +234,7 @@ func TestFencingGuideRefusesOldTokens(t *testing.T) {
 	}
 }
 
-// TestFencingGuideAddsEra moves a fence that has no era, and has seen a token of 19 digits.
+// TestFencingGuideAddsEra adds an era to a fence that has a token of 19 digits and no era.
 func TestFencingGuideAddsEra(t *testing.T) {
 	current := acquireToken(t, newReader(t), "")
 	for _, kind := range []fenced{sqlite, onPostgres, onMariaDB} {
@@ -260,11 +261,10 @@ func TestFencingGuideAddsEra(t *testing.T) {
 type session struct {
 	t     *testing.T
 	write func(string) error
-	lines chan string // what it has printed
+	lines chan string // the output
 	end   func() error
 }
 
-// connect opens a session.
 func (f fence) connect() *session {
 	f.t.Helper()
 	c := exec.CommandContext(f.t.Context(), f.client[0], f.client[1:]...)
@@ -295,7 +295,7 @@ func (f fence) connect() *session {
 			if err := in.Close(); err != nil {
 				return err
 			}
-			for range lines { // until the end
+			for range lines {
 			}
 			return c.Wait()
 		},
@@ -346,12 +346,12 @@ func (f fence) statements(file string, era int, token int64, balance int) []stri
 	return strings.Split(before, ";")
 }
 
-// lockPoll is the time between two looks at the waiting transactions. MariaDB keeps what it
-// shows of them until nobody has looked for 100 ms.
+// lockPoll is the time between two queries of waiting transactions. MariaDB caches the result
+// until no query has read it for 100 ms.
 const lockPoll = 200 * time.Millisecond
 
-// whileBlocked starts a command, and calls then once the command waits for a lock of the
-// database. It reports whether the command succeeded.
+// whileBlocked starts a command, waits until it waits for a lock of the database, and calls
+// then. It reports whether the command succeeded.
 func (f fence) whileBlocked(then func(), command string, args []string) bool {
 	f.t.Helper()
 	wait := f.start(command, args...)
@@ -365,7 +365,7 @@ func (f fence) whileBlocked(then func(), command string, args []string) bool {
 	return wait()
 }
 
-// reset gives the tables their first rows, or leaves the fence without a row.
+// reset writes the first rows of the tables, without a row of the fence if row is false.
 func (f fence) reset(row bool) {
 	f.t.Helper()
 	f.admin.execute("UPDATE accounts SET balance = 100", "DELETE FROM fence")
@@ -374,8 +374,9 @@ func (f fence) reset(row bool) {
 	}
 }
 
-// again is a command that runs again if it fails, as the guide says for failed transactions.
-func again(command string) string { return "(" + command + ") || (" + command + ")" }
+// retry returns a command that runs retry if it fails, which the guide requires of
+// transactions.
+func retry(command string) string { return "(" + command + ") || (" + command + ")" }
 
 // TestFencingGuideRejectsConcurrentLateWrites runs the transactions of a late holder and of the
 // next one at the same time, in each order, at each isolation level.
@@ -396,13 +397,13 @@ func TestFencingGuideRejectsConcurrentLateWrites(t *testing.T) {
 
 				f.reset(true)
 				commit = f.begin(f.statements("write.sql", 1, late, 999))
-				if !f.whileBlocked(commit, again(f.write), numbers(1, next, 250)) || f.balance() != 250 {
+				if !f.whileBlocked(commit, retry(f.write), numbers(1, next, 250)) || f.balance() != 250 {
 					t.Errorf("%s: the next holder's write was rejected that waited for a late write: balance %d", level, f.balance())
 				}
 
 				f.reset(true)
 				commit = f.begin(f.statements("write.sql", 1, late, 999))
-				f.whileBlocked(commit, again(f.fetch+" >seen"), numbers(1, next, 0))
+				f.whileBlocked(commit, retry(f.fetch+" >seen"), numbers(1, next, 0))
 				if seen, err := os.ReadFile(filepath.Join(f.dir, "seen")); err != nil || strings.TrimSpace(string(seen)) != "999" {
 					t.Errorf("%s: the next holder reads %q, %v; want what the late holder wrote before", level, seen, err)
 				}
@@ -416,7 +417,7 @@ func TestFencingGuideRejectsConcurrentLateWrites(t *testing.T) {
 					t.Fatal(err)
 				}
 				commit = f.begin([]string{"BEGIN", strings.TrimSuffix(strings.TrimSpace(string(add)), ";")})
-				if !f.whileBlocked(commit, again(f.execute), []string{f.row}) {
+				if !f.whileBlocked(commit, retry(f.execute), []string{f.row}) {
 					t.Errorf("%s: adding a row failed twice while another client added it", level)
 				}
 				if !f.accepts(1, next, 250) || f.accepts(1, late, 999) {
@@ -430,22 +431,22 @@ func TestFencingGuideRejectsConcurrentLateWrites(t *testing.T) {
 	}
 }
 
-// paused is a late holder's update that is paused between its read and its write, while the next
-// holder updates the object. It prints whether the late update is accepted.
-func paused(late, next int64) string {
+// pausedUpdate returns the command of a late holder's update. Between its read and its write,
+// the next holder updates the object. The command prints whether the late update is accepted.
+func pausedUpdate(late, next int64) string {
 	return fmt.Sprintf(`"$PYTHON" -c 'from store import *; print(update(1, %d, lambda _: (update(1, %d, lambda _: 250), 999)[1]))'`, late, next)
 }
 
-// TestFencingGuideRejectsPausedUpdate checks that a late update is rejected whose ETag is out of
-// date, whether the object existed before or not.
+// TestFencingGuideRejectsPausedUpdate checks that the storage rejects an update with an old
+// ETag, for a new object and for an existing one.
 func TestFencingGuideRejectsPausedUpdate(t *testing.T) {
 	r := newReader(t)
 	first, second, third := acquireToken(t, r, ""), acquireToken(t, r, ""), acquireToken(t, r, "")
 	f := newFence(t, onObjects, nil)
-	if got := f.do(paused(first, second)); got != "False" || f.balance() != 250 {
+	if got := f.do(pausedUpdate(first, second)); got != "False" || f.balance() != 250 {
 		t.Errorf("a new object: accepted is %s, balance %d", got, f.balance())
 	}
-	if got := f.do(paused(second, third)); got != "False" || f.balance() != 250 {
+	if got := f.do(pausedUpdate(second, third)); got != "False" || f.balance() != 250 {
 		t.Errorf("an object: accepted is %s, balance %d", got, f.balance())
 	}
 }
@@ -475,7 +476,7 @@ func TestFencingGuideNeedsEachCondition(t *testing.T) {
 					return strings.Replace(text, row.before, row.after, 1)
 				})
 				if kind.execute == "" {
-					f.do(paused(late, next))
+					f.do(pausedUpdate(late, next))
 				} else {
 					f.start(f.write, numbers(1, next, 250)...)()
 					f.start(f.write, numbers(1, late, 999)...)()

@@ -14,19 +14,19 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// interpreters run the programs of the guide, by the ends of their names.
+// interpreters are the interpreters of the guide's programs, by file name extension.
 var interpreters = map[string]string{
 	".py": harness.SystemPython, ".mjs": "/usr/bin/node", ".java": "/usr/bin/java", ".rb": "/usr/bin/ruby", ".bash": "/bin/bash",
 }
 
-// worker is one program of the guide in a directory of its own.
+// worker is one program of the guide.
 type worker struct {
 	*reader
 	file string
 }
 
-// workers returns the programs of the guide, which use the servers, the local one if that
-// is empty. It checks that there is one for each interpreter.
+// workers returns the programs of the guide, one for each interpreter. If servers is empty,
+// they use the local server.
 func workers(t *testing.T, servers string) []worker {
 	t.Helper()
 	r := newReader(t)
@@ -36,7 +36,7 @@ func workers(t *testing.T, servers string) []worker {
 		if b.file == "" {
 			continue
 		}
-		r.follow(t, b)
+		r.runBlock(t, b)
 		if interpreters[filepath.Ext(b.file)] != "" {
 			found = append(found, worker{r, b.file})
 		}
@@ -47,7 +47,7 @@ func workers(t *testing.T, servers string) []worker {
 	return found
 }
 
-// start starts the program for a number of values, and returns it.
+// start starts the program, which writes a number of values.
 func (w worker) start(t *testing.T, values string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
@@ -60,7 +60,7 @@ func (w worker) start(t *testing.T, values string) *exec.Cmd {
 	return c
 }
 
-// tokens returns the tokens of what was written.
+// tokens returns the tokens of the writes.
 func (w worker) tokens(t *testing.T) (tokens []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(w.dir, "stock"))
@@ -88,8 +88,8 @@ func (w worker) awaitWrite(t *testing.T, n int) string {
 	return ""
 }
 
-// tryAll runs a program of the guide to its end, breaks its lock, and kills it.
-func (w worker) tryAll(t *testing.T) {
+// check runs the program to its end, then breaks its lock, then kills it.
+func (w worker) check(t *testing.T) {
 	if _, err := os.Stat(interpreters[filepath.Ext(w.file)]); err != nil {
 		harness.SkipOrFail(t, err.Error())
 	}
@@ -106,7 +106,7 @@ func (w worker) tryAll(t *testing.T) {
 		w.run(t, w.dir, w.env, harness.Command(t), "break", "-y", "stock", "--token", w.awaitWrite(t, before))
 		var exit *exec.ExitError
 		if err := c.Wait(); !errors.As(err, &exit) || !exit.Exited() {
-			t.Errorf("the program does not end by itself: %v", err)
+			t.Errorf("the program did not exit: %v", err)
 		}
 	})
 	t.Run("Killed", func(t *testing.T) {
@@ -117,24 +117,24 @@ func (w worker) tryAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = c.Wait() // reports the signal
-		// The session would last for 40 s, and two ticks.
+		// Without a release, the session would last 40 s and two ticks.
 		w.run(t, w.dir, w.env, harness.Command(t), "run", "-w", "30s", "stock", "--", "true")
 	})
 }
 
-// TestProgramsInOtherLanguages runs the guide's programs on the local server. Each takes the
-// lock, writes with its token, releases the lock, ends if its lock is broken, and frees it
-// if it is killed.
+// TestProgramsInOtherLanguages runs the guide's programs on the local server. Each acquires
+// the lock, writes with its token, and releases the lock. It exits if its lock is broken, and
+// zklock releases the lock if the program is killed.
 func TestProgramsInOtherLanguages(t *testing.T) {
 	for _, w := range workers(t, "") {
-		t.Run(filepath.Ext(w.file)[1:], w.tryAll)
+		t.Run(filepath.Ext(w.file)[1:], w.check)
 	}
 }
 
-// TestProgramsInOtherLanguagesOnZooKeeper is the same on a ZooKeeper ensemble.
+// TestProgramsInOtherLanguagesOnZooKeeper runs them on a ZooKeeper ensemble.
 func TestProgramsInOtherLanguagesOnZooKeeper(t *testing.T) {
 	servers := harness.StartEnsemble(t, 3, harness.ServerConfig{}).ConnectString()
 	for _, w := range workers(t, servers) {
-		t.Run(filepath.Ext(w.file)[1:], w.tryAll)
+		t.Run(filepath.Ext(w.file)[1:], w.check)
 	}
 }

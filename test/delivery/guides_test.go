@@ -15,10 +15,10 @@ import (
 
 const docs = "../../docs/guides"
 
-// zooKeepers is where Debian's package has ZooKeeper's own tools.
-const zooKeepers = "/usr/share/zookeeper/bin"
+// zookeeperTools is the directory of ZooKeeper's own tools in Debian.
+const zookeeperTools = "/usr/share/zookeeper/bin"
 
-// reader follows one guide, in a directory and with a local server of its own.
+// reader runs the commands of one guide, in a new directory with a new local server.
 type reader struct {
 	dir  string
 	env  []string
@@ -30,11 +30,11 @@ func newReader(t *testing.T) *reader {
 	bin := harness.Command(t)
 	dir := t.TempDir()
 	r := &reader{dir: dir, uses: map[*storage]bool{}, env: []string{
-		"PATH=" + filepath.Dir(bin) + ":" + os.Getenv("PATH") + ":" + zooKeepers, "HOME=" + dir, "LC_ALL=C.UTF-8", "TMPDIR=" + dir,
+		"PATH=" + filepath.Dir(bin) + ":" + os.Getenv("PATH") + ":" + zookeeperTools, "HOME=" + dir, "LC_ALL=C.UTF-8", "TMPDIR=" + dir,
 		"ZKLOCK_HOME=" + filepath.Join(dir, "zklock"), "ZKLOCK_IDLE=30s",
 	}}
 	t.Cleanup(func() {
-		// Whether there is one to stop depends on the guide.
+		// This fails if the guide started no server.
 		c := exec.Command(bin, "serve", "--stop")
 		c.Env = r.env
 		_ = c.Run()
@@ -42,24 +42,24 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// run runs a program to its end and returns what it printed.
+// run runs a program, which must succeed, and returns its standard output.
 func (r *reader) run(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, name, args...)
 	c.Dir, c.Env, c.WaitDelay = dir, env, time.Minute
-	var out, wrong strings.Builder
-	c.Stdout, c.Stderr = &out, &wrong
+	var out, errs strings.Builder
+	c.Stdout, c.Stderr = &out, &errs
 	if err := c.Run(); err != nil {
-		t.Fatalf("%s: %v\n%s%s", name, err, out.String(), wrong.String())
+		t.Fatalf("%s: %v\n%s%s", name, err, out.String(), errs.String())
 	}
 	return out.String()
 }
 
-// follow does what a block says, and returns what it printed, if it is one that
-// prints.
-func (r *reader) follow(t *testing.T, b block) (out string, prints bool) {
+// runBlock runs or writes a block. It returns the output, and reports whether the block is
+// one that prints.
+func (r *reader) runBlock(t *testing.T, b block) (out string, prints bool) {
 	t.Helper()
 	if b.file != "" {
 		if err := os.WriteFile(filepath.Join(r.dir, b.file), []byte(b.text), 0o600); err != nil {
@@ -75,7 +75,7 @@ func (r *reader) follow(t *testing.T, b block) (out string, prints bool) {
 	}
 	switch b.lang {
 	case "sh":
-		if _, err := os.Stat(filepath.Join(zooKeepers, "zkCli.sh")); err != nil && strings.Contains(b.text, "zkCli.sh") {
+		if _, err := os.Stat(filepath.Join(zookeeperTools, "zkCli.sh")); err != nil && strings.Contains(b.text, "zkCli.sh") {
 			harness.SkipOrFail(t, "zkCli.sh is not installed")
 		}
 		return r.run(t, r.dir, r.env, "bash", "-euc", b.text), true
@@ -86,7 +86,7 @@ func (r *reader) follow(t *testing.T, b block) (out string, prints bool) {
 	case "crontab":
 		r.crontab(t, b.text)
 	case "ini":
-		settings(t, b.text)
+		unitSettings(t, b.text)
 	default:
 		t.Errorf("line %d: no test runs a block of %q", b.line, b.lang)
 	}
@@ -95,17 +95,16 @@ func (r *reader) follow(t *testing.T, b block) (out string, prints bool) {
 
 func (r *reader) python(t *testing.T, text string) string {
 	t.Helper()
-	// The distribution's, which is the one that its packages are for.
 	modules := "sys"
 	if strings.Contains(text, "kazoo") {
 		modules = "kazoo"
 	}
-	harness.Python(t, modules) // skips the test if it is missing
+	harness.Python(t, modules) // skips the test if a module is missing
 	return r.run(t, r.dir, r.env, harness.SystemPython, "-c", text)
 }
 
-// golang runs a program, or the tests of a package, in the module of this test, which
-// has what they import.
+// golang runs a program or a test in the module of this test, which has the modules that
+// the code imports.
 func (r *reader) golang(t *testing.T, text string) string {
 	t.Helper()
 	if strings.HasPrefix(text, "package main\n") {
@@ -122,8 +121,8 @@ func (r *reader) golang(t *testing.T, text string) string {
 	return r.run(t, "", os.Environ(), "go", "test", "-count=1", path)
 }
 
-// crontab runs each line's zklock with another command, on the local server: that
-// the flags are what they should be is seen by it.
+// crontab runs the zklock command of each line with another program, on the local server, so
+// zklock checks its flags.
 func (r *reader) crontab(t *testing.T, text string) {
 	t.Helper()
 	line := regexp.MustCompile(`^(?:\S+ +){5}(?:[A-Z_]+=\S+ +)*(zklock run .* --) \S+.*$`)
@@ -138,8 +137,8 @@ func (r *reader) crontab(t *testing.T, text string) {
 	}
 }
 
-// settings are a unit's: the packaged ones must know them.
-func settings(t *testing.T, text string) {
+// unitSettings checks that the packaged unit knows the settings.
+func unitSettings(t *testing.T, text string) {
 	t.Helper()
 	unit, err := os.ReadFile("../../packaging/systemd/zklock-once@.service")
 	if err != nil {
@@ -153,8 +152,7 @@ func settings(t *testing.T, text string) {
 	}
 }
 
-// TestGuideCommandsPrintWhatGuidesSay follows them all.
-func TestGuideCommandsPrintWhatGuidesSay(t *testing.T) {
+func TestGuideCommandsPrintDocumentedOutput(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(docs, "*.md"))
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d guides, %v", len(files), err)
@@ -165,20 +163,20 @@ func TestGuideCommandsPrintWhatGuidesSay(t *testing.T) {
 			out, printed := "", false
 			for _, b := range guideBlocks(t, filepath.Base(file)) {
 				if b.lang != "text" {
-					out, printed = r.follow(t, b)
+					out, printed = r.runBlock(t, b)
 					continue
 				}
 				if !printed {
-					t.Errorf("line %d: nothing was run that could say this", b.line)
-				} else if said(out) != said(b.text) {
-					t.Errorf("line %d: it says\n%s\nand not\n%s", b.line, said(out), said(b.text))
+					t.Errorf("line %d: no command before this output", b.line)
+				} else if got, want := trimLines(out), trimLines(b.text); got != want {
+					t.Errorf("line %d: the command printed\n%s\nwant\n%s", b.line, got, want)
 				}
 			}
 		})
 	}
 }
 
-// TestGuidesAreListed checks that the table lists every guide.
+// TestGuidesAreListed checks that the table of guides lists every guide.
 func TestGuidesAreListed(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(docs, "*.md"))
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 
 const module = "github.com/zklock/zklock"
 
-// TestArrows checks which package may import which: a forbidden import would make users of
-// one part depend on another.
-func TestArrows(t *testing.T) {
+// TestForbiddenImports checks that no package depends on one that its users do not need.
+func TestForbiddenImports(t *testing.T) {
 	forbidden := []struct{ from, to, why string }{
 		{"", "/zkserver", "a lock library contains no server; only tests import it"},
 		{"", "/zktest", "only tests import zktest"},
@@ -56,9 +55,7 @@ func TestArrows(t *testing.T) {
 	}
 }
 
-// TestInternalImportsNoRoot checks that the packages under internal are foundations:
-// none depends on the root package.
-func TestInternalImportsNoRoot(t *testing.T) {
+func TestInternalPackagesDoNotDependOnRoot(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Deps}} {{.}}{{end}}`, module+"/internal/...").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -76,8 +73,9 @@ func TestInternalImportsNoRoot(t *testing.T) {
 	}
 }
 
-// TestDependencies checks that the root module adds nothing to the go.sum of its users.
-func TestDependencies(t *testing.T) {
+// TestRootModuleDependsOnlyOnSys checks that the root module adds no other module to the
+// go.sum of its users.
+func TestRootModuleDependsOnlyOnSys(t *testing.T) {
 	for dep := range imports(t, "./...") {
 		first, _, _ := strings.Cut(dep, "/")
 		if strings.Contains(first, ".") && !strings.HasPrefix(dep, module) && !strings.HasPrefix(dep, "golang.org/x/sys/") && !strings.HasPrefix(dep, "vendor/") {
@@ -86,7 +84,7 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// imports returns what the packages depend on, themselves left out.
+// imports returns the dependencies of the packages that match a pattern.
 func imports(t *testing.T, pattern string) map[string]bool {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-deps", pattern)

@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// TestOperatorOnEnsemble runs the operator's commands on three real servers.
+// TestOperatorOnEnsemble runs the commands for operators on three ZooKeeper servers.
 func TestOperatorOnEnsemble(t *testing.T) {
 	cluster := harness.StartEnsemble(t, 3, harness.ServerConfig{})
 	s := newShell(t, cluster.ConnectString())
@@ -24,7 +24,7 @@ func TestOperatorOnEnsemble(t *testing.T) {
 	t.Run("Context", func(t *testing.T) { byContext(t, s.within(t)) })
 }
 
-// servers are those of the ensemble, one by one.
+// servers returns the addresses of the ensemble's servers.
 func (s *shell) servers() []string {
 	for _, v := range s.env {
 		if list, ok := strings.CutPrefix(v, "ZKLOCK_SERVERS="); ok {
@@ -34,8 +34,8 @@ func (s *shell) servers() []string {
 	return nil
 }
 
-// verifyEverywhere checks at every grant that each server accepts the new token and
-// refuses the old one, including a server that lags.
+// verifyEverywhere checks after each grant that each server, also one that lags, accepts the
+// new token and rejects the old one.
 func verifyEverywhere(t *testing.T, s *shell) {
 	old := "1"
 	for range 4 {
@@ -69,7 +69,7 @@ func breakHold(t *testing.T, s *shell) {
 	if out := s.expect(0, `zklock break taken --token `+old+` --yes -o name`); strings.Count(out, "/leases/") != 2 {
 		t.Errorf("broken: %s", out)
 	}
-	_ = holder.Wait() // its exit code is looked at below
+	_ = holder.Wait() // checked below
 	if code := holder.ProcessState.ExitCode(); code != 120 {
 		t.Errorf("the holder ended with %d", code)
 	}
@@ -85,7 +85,7 @@ func breakHold(t *testing.T, s *shell) {
 	}
 }
 
-// breakNode breaks locks of one znode, whose name the next holder uses again. A break
+// breakNode breaks one-znode locks. The next holder's znode has the same name, but a break
 // affects only the holder with the token.
 func breakNode(t *testing.T, s *shell) {
 	old := ""
@@ -133,8 +133,8 @@ func watch(t *testing.T, s *shell) {
 	s.expect(0, `until tail -n 1 changes | grep -q "\"holders\":0"; do sleep 0.05; done`)
 }
 
-// byContext uses an ensemble by its context: read-only commands use the current
-// context, other commands only a context that is named.
+// byContext checks that read-only commands use the current context, and that other commands
+// use only a context that --context names.
 func byContext(t *testing.T, s *shell) {
 	servers := strings.Join(s.servers(), ",")
 	s.expect(0, `unset ZKLOCK_SERVERS; zklock context add ens --servers `+servers+` && zklock context use ens`)
@@ -145,7 +145,7 @@ func byContext(t *testing.T, s *shell) {
 	if out := s.expect(0, `unset ZKLOCK_SERVERS; zklock ls -o name`); !strings.Contains(out, "named\n") {
 		t.Errorf("on the context in use: %s", out)
 	}
-	// Work goes to the local server, which is not to be had here.
+	// Without a context, run uses the local server, which cannot start here.
 	if _, errs, code := s.run(`unset ZKLOCK_SERVERS; ZKLOCK_HOME=nowhere zklock run -n named -- true`); code != 125 || !strings.Contains(errs, "ZKLOCK_HOME") {
 		t.Errorf("work on the context in use: exit code %d, %s", code, errs)
 	}

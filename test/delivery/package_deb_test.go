@@ -6,19 +6,19 @@ import (
 	"testing"
 )
 
-// section is what a script said between two of its headings.
-func section(said, name string) string {
-	_, rest, _ := strings.Cut(said, "== "+name+"\n")
+// section returns the part of a script's output below a heading.
+func section(output, name string) string {
+	_, rest, _ := strings.Cut(output, "== "+name+"\n")
 	part, _, _ := strings.Cut(rest, "== ")
 	return part
 }
 
-// TestDebInstallsAndRemoves installs the package as people do, uses what it brings, removes it, and
-// purges it: then nothing of it is left.
+// TestDebInstallsAndRemoves installs the package, uses it, removes it, and purges it. Then no
+// file of it may be left.
 func TestDebInstallsAndRemoves(t *testing.T) {
-	need(t, "dpkg")
+	lookPath(t, "dpkg")
 	b := packages(t)
-	said, left := inSandbox(t, `
+	output, left := inSandbox(t, `
 exec 2>&1
 echo "== install"
 dpkg --force-unsafe-io -i /sandbox/*.deb
@@ -68,16 +68,16 @@ ls -d /etc/zklock /usr/share/zklock /usr/share/doc/zklock /usr/lib/systemd/syste
 		"status": "install ok installed\n", "verify": "", "stopped": "upgrade: 0\nfailed-upgrade: 0\ndeconfigure: 0\nremove: 1\n", "config": "# mine\n", "removed": "# mine\n", "purged": "", "units": "",
 		"enabled": "5\nzklock-once@report.timer\nzklock-run@billing.service\nzklock-server.service\nzklock-server.socket\nzklock-ui.service\n",
 	} {
-		if got := section(said, name); got != want {
+		if got := section(output, name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 	for name, want := range map[string]string{"install": "zklock run demo -- echo hello", "conffiles": "/etc/zklock/zoo.cfg ", "version": "zklock 0.", "run": "token ", "completion": "complete -o ", "page": `.TH "ZKLOCK\-RUN" 1 `} {
-		if got := section(said, name); !strings.Contains(got, want) {
+		if got := section(output, name); !strings.Contains(got, want) {
 			t.Errorf("%s: %q has no %q", name, got, want)
 		}
 	}
-	files := strings.Fields(section(said, "files"))
+	files := strings.Fields(section(output, "files"))
 	for _, want := range []string{
 		"/usr/bin/zklock", "/etc/zklock/run", "/usr/share/man/man1/zklock.1.gz", "/usr/share/man/man1/zklock-run.1.gz", "/usr/share/man/man1/zklock-serve.1.gz",
 		"/usr/share/bash-completion/completions/zklock", "/usr/share/zsh/vendor-completions/_zklock", "/usr/share/fish/vendor_completions.d/zklock.fish",
@@ -91,18 +91,17 @@ ls -d /etc/zklock /usr/share/zklock /usr/share/doc/zklock /usr/lib/systemd/syste
 		}
 	}
 	for _, path := range left {
-		if !dpkgs(path) {
+		if !ownedByDpkg(path) {
 			t.Errorf("%s is left of a package that was purged", path)
 		}
 	}
 	if t.Failed() {
-		t.Log(said)
+		t.Log(output)
 	}
 }
 
-// dpkgs reports whether a file is dpkg's own, or a cache of what it calls when
-// packages change.
-func dpkgs(path string) bool {
+// ownedByDpkg reports whether a file belongs to dpkg, or to a cache that its triggers write.
+func ownedByDpkg(path string) bool {
 	for _, own := range []string{"/var/lib/dpkg/", "/var/log/dpkg.log", "/var/cache/man/", "/var/cache/ldconfig/", "/etc/ld.so.cache"} {
 		if strings.HasPrefix(path, own) {
 			return true

@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// image is what the Dockerfile says of its last stage.
+// image is the last stage of the Dockerfile.
 type image struct {
 	from, user string
 	env        []string
@@ -47,9 +47,8 @@ func readImage(t *testing.T) (m image) {
 	return m
 }
 
-// TestImageRuns starts what the image starts where there is nothing but what the image
-// has: the command, and a directory for the data that is its user's. There is not even
-// a /proc, as there would be in a container.
+// TestImageRuns starts the image's command in a root directory with only the files of the
+// image: the command, and directories of its user. There is no /proc, unlike in a container.
 func TestImageRuns(t *testing.T) {
 	if os.Getuid() != 0 {
 		harness.SkipOrFail(t, "changing the root directory takes root")
@@ -66,7 +65,7 @@ func TestImageRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Everybody may go in; the test's own directory is the test's alone.
+	// Other users cannot enter t.TempDir.
 	root, err := os.MkdirTemp("", "image")
 	if err != nil {
 		t.Fatal(err)
@@ -91,26 +90,26 @@ func TestImageRuns(t *testing.T) {
 	argv := slices.Clone(m.argv)
 	port := slices.Index(argv, ":2181")
 	if port < 0 {
-		t.Fatalf("it starts %q", argv)
+		t.Fatalf("the image starts %q", argv)
 	}
-	argv[port] = "127.0.0.1:0" // whatever else listens here
+	argv[port] = "127.0.0.1:0"
 	c := command(t, harness.Command(t), argv[1:]...)
 	c.Path, c.Args[0], c.Env, c.Dir = argv[0], argv[0], m.env, "/"
 	c.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
-	words, err := c.StdoutPipe()
+	stdout, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	start(t, c)
-	line, err := bufio.NewReader(words).ReadString('\n')
+	line, err := bufio.NewReader(stdout).ReadString('\n')
 	address, ok := strings.CutPrefix(strings.TrimSpace(line), "serving at ")
 	if err != nil || !ok {
-		t.Fatalf("it says %q, %v", line, err)
+		t.Fatalf("the command printed %q, %v", line, err)
 	}
 	if out, err := command(t, harness.Command(t), "run", "--servers", address, "demo", "--", "true").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	end(t, c)
+	terminate(t, c)
 	if _, err := os.Stat(filepath.Join(root, "data/server")); err != nil {
 		t.Errorf("its data are not where the volume is: %v", err)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// TestKubernetes: every field of the example is one of Kubernetes's own types, what
-// has to fit together does, and its command line is one that the command accepts.
-func TestKubernetes(t *testing.T) {
+// TestKubernetesExampleIsValid checks that Kubernetes knows every field of the example, that
+// labels and secrets match, and that zklock accepts the command line.
+func TestKubernetesExampleIsValid(t *testing.T) {
 	b, err := os.ReadFile("../../packaging/kubernetes/one-active.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestKubernetes(t *testing.T) {
 	if line[0] != "zklock" || dash < 0 || !strings.Contains(strings.Join(line[dash:], " "), "/billing") {
 		t.Fatalf("the pods run %q", line)
 	}
-	// The service is a command that exists here; the servers are a local one.
+	// Run true instead of the service, on a local server.
 	args := append(slices.Clone(line[1:dash+1]), "true")
 	cmd := command(t, harness.Command(t), args...)
 	cmd.Env = append(cmd.Env, "ZKLOCK_HOME="+t.TempDir()+"/zklock", "ZKLOCK_IDLE=1s", "ZKLOCK_AUTH="+secret.StringData["auth"])

@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// unit is what of a template unit says how its command is started.
+// unit is a packaged systemd unit.
 type unit struct {
 	exec     string
 	env      map[string]string
@@ -48,8 +48,8 @@ func readUnit(t *testing.T, name, instance string) unit {
 	return u
 }
 
-// argv expands the command line as systemd.service(5) says: $NAME as a word of its own
-// becomes as many words as it has, none included, and ${NAME} is put in as it is.
+// argv expands the command line like systemd.service(5): a word $NAME becomes as many words
+// as its value has, or none, and ${NAME} becomes part of its word.
 func (u unit) argv() (words []string) {
 	inside := regexp.MustCompile(`\$\{(\w+)\}`)
 	for _, word := range strings.Fields(u.exec) {
@@ -62,8 +62,7 @@ func (u unit) argv() (words []string) {
 	return words
 }
 
-// start runs the unit's command line with the settings of its file, and returns what
-// it printed.
+// start runs the unit's command line with settings, and returns its output.
 func (u unit) start(t *testing.T, home string, settings map[string]string) (out string, err error) {
 	t.Helper()
 	for k, v := range settings {
@@ -71,7 +70,7 @@ func (u unit) start(t *testing.T, home string, settings map[string]string) (out 
 	}
 	argv := u.argv()
 	if argv[0] != "/usr/bin/zklock" {
-		t.Fatalf("it starts %s", argv[0])
+		t.Fatalf("the unit starts %s", argv[0])
 	}
 	c := command(t, harness.Command(t), argv[1:]...)
 	for k, v := range u.env {
@@ -82,15 +81,15 @@ func (u unit) start(t *testing.T, home string, settings map[string]string) (out 
 	return string(b), err
 }
 
-// TestTemplates: the template units' command lines are ones that the command takes,
-// with as few settings as they say.
-func TestTemplates(t *testing.T) {
+// TestTemplateUnitsStartCommand checks that zklock accepts the command lines of the template
+// units, with only the required settings and with all.
+func TestTemplateUnitsStartCommand(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "zklock")
 	has := func(out string, lines ...string) {
 		t.Helper()
 		for _, line := range lines {
 			if !slices.Contains(strings.Split(out, "\n"), line) {
-				t.Errorf("the command is not told %s, but\n%s", line, out)
+				t.Errorf("the environment of the command has no %s:\n%s", line, out)
 			}
 		}
 	}
@@ -115,7 +114,7 @@ func TestTemplates(t *testing.T) {
 	if _, err := os.Stat(prom); err != nil {
 		t.Error(err)
 	}
-	// The one that comes second skips the round, with success.
+	// If another machine holds the lock, the unit skips the round and succeeds.
 	inner := readUnit(t, "zklock-once@.service", "report")
 	inner.env["RUN_COMMAND"] = "env"
 	c := command(t, harness.Command(t), append([]string{"run", "report", "--", harness.Command(t)}, inner.argv()[1:]...)...)
@@ -141,10 +140,10 @@ func TestRunUnitRestartsAfterEveryExit(t *testing.T) {
 }
 
 // TestServicesRestartAfterFailure: a Go program exits with 2 after a fatal error, and after the
-// ABRT that systemd's watchdog sends. So 2 must not prevent a restart, although a wrong flag also
-// exits with 2. No number of failures may end the restarts: the cause can be temporary, such as a missing
-// chroot, a refused login, or a full disk. If the server reached a start limit, its socket unit
-// would fail too. The delay limits the rate.
+// ABRT that systemd's watchdog sends. So 2 must not prevent a restart, although a wrong flag
+// also exits with 2. No number of failures may end the restarts, because the cause can be
+// temporary, such as a full disk. If the server reached a start limit, its socket unit would
+// fail too. The delay limits the rate.
 func TestServicesRestartAfterFailure(t *testing.T) {
 	for _, name := range []string{"zklock-server.service", "zklock-ui.service"} {
 		s := readUnit(t, name, "").settings
@@ -157,32 +156,31 @@ func TestServicesRestartAfterFailure(t *testing.T) {
 	}
 }
 
-// TestServerSettings: the server takes the settings that the package brings, with
-// nothing to remark on.
-func TestServerSettings(t *testing.T) {
+// TestServerAcceptsPackagedSettings checks that the server logs no warning about them.
+func TestServerAcceptsPackagedSettings(t *testing.T) {
 	u, dir := readUnit(t, "zklock-server.service", ""), t.TempDir()
 	argv := u.argv()
 	config, data := slices.Index(argv, "/etc/zklock/zoo.cfg"), slices.Index(argv, "/var/lib/zklock-server")
 	if config < 0 || data < 0 {
-		t.Fatalf("it starts %q", argv)
+		t.Fatalf("the unit starts %q", argv)
 	}
 	argv[config], argv[data] = "../../packaging/etc/zoo.cfg", filepath.Join(dir, "data")
 	c := command(t, harness.Command(t), append(argv[1:], "--listen", "unix:"+filepath.Join(dir, "s"), "--log-format", "json")...)
 	var log strings.Builder
 	c.Stderr = &log
-	words, err := c.StdoutPipe()
+	stdout, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	start(t, c)
-	line, err := bufio.NewReader(words).ReadString('\n')
+	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil || !strings.HasPrefix(line, "serving at unix:") {
-		t.Errorf("it says %q, %v", line, err)
+		t.Errorf("the server printed %q, %v", line, err)
 	}
-	end(t, c)
+	terminate(t, c)
 	for l := range strings.Lines(log.String()) {
 		if !strings.Contains(l, `"level":"INFO"`) || strings.Contains(l, "no effect") {
-			t.Errorf("it remarks: %s", l)
+			t.Errorf("logged: %s", l)
 		}
 	}
 }

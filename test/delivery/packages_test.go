@@ -15,14 +15,13 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// built holds the packages.
+// built is the result of a build of the packages.
 type built struct {
 	dir      string
 	deb, rpm string
 	err      error
 }
 
-// buildPackages builds the packages once.
 var buildPackages = sync.OnceValue(func() (b built) {
 	if b.dir, b.err = harness.ScratchDir(); b.err != nil {
 		return b
@@ -37,7 +36,7 @@ var buildPackages = sync.OnceValue(func() (b built) {
 	return b
 })
 
-// run runs a command to its end.
+// run runs a command, and returns its output as an error if it fails.
 func run(c *exec.Cmd) error {
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
@@ -52,7 +51,7 @@ func pack(dir string) error {
 	return run(exec.CommandContext(ctx, "../../packaging/build", dir, runtime.GOARCH))
 }
 
-// only is the one file that a pattern matches.
+// only returns the one file that a pattern matches.
 func only(dir, pattern string) (string, error) {
 	found, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err == nil && len(found) != 1 {
@@ -64,7 +63,7 @@ func only(dir, pattern string) (string, error) {
 	return found[0], nil
 }
 
-// packages builds what the tests are about, once.
+// packages builds the packages once.
 func packages(t *testing.T) built {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -77,7 +76,7 @@ func packages(t *testing.T) built {
 	return b
 }
 
-// command returns a zklock command with a clean environment.
+// command returns a zklock command with an empty environment, except for PATH and HOME.
 func command(t *testing.T, bin string, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
@@ -87,8 +86,8 @@ func command(t *testing.T, bin string, args ...string) *exec.Cmd {
 	return c
 }
 
-// TestCommandIsStatic: the command needs no library, so that it runs in an empty image and on
-// any distribution.
+// TestCommandIsStatic checks that the command needs no shared library, so it runs in an empty
+// image and on any distribution.
 func TestCommandIsStatic(t *testing.T) {
 	b, err := os.ReadFile(harness.Command(t))
 	if err != nil {

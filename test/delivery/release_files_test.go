@@ -23,9 +23,8 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// TestReleaseFiles makes all files of a release twice. Both times they must be the same, byte
-// for byte, and contain what users expect.
-func TestReleaseFiles(t *testing.T) {
+// TestReleaseFilesAreReproducible makes the files of a release twice. Both must be identical.
+func TestReleaseFilesAreReproducible(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		harness.SkipOrFail(t, "a release is made on Linux")
 	}
@@ -64,7 +63,7 @@ func TestReleaseFiles(t *testing.T) {
 	billOfMaterials(t, filepath.Join(dir, "zklock-"+zklock.Version+".spdx.json"))
 }
 
-// archivesContainCommand checks the archives, and runs the command of this machine's one.
+// archivesContainCommand checks the archives, and runs the command built for this machine.
 func archivesContainCommand(t *testing.T, dir string) {
 	for system, magic := range map[string]string{"linux": "\x7fELF", "darwin": "\xcf\xfa\xed\xfe", "windows": "MZ"} {
 		for _, arch := range []string{"amd64", "arm64"} {
@@ -95,8 +94,8 @@ func archivesContainCommand(t *testing.T, dir string) {
 	}
 }
 
-// imageContainsCommand checks that an image is what docker load accepts, and starts what the
-// Dockerfile says.
+// imageContainsCommand checks that the images have the format of docker load, and the settings
+// of the Dockerfile.
 func imageContainsCommand(t *testing.T, dir string) {
 	m := readImage(t)
 	for _, arch := range []string{"amd64", "arm64"} {
@@ -145,7 +144,7 @@ func imageContainsCommand(t *testing.T, dir string) {
 	}
 }
 
-// billOfMaterials checks that the list names the modules that the command is built from.
+// billOfMaterials checks that the SPDX file lists the modules of the command.
 func billOfMaterials(t *testing.T, path string) {
 	var list struct {
 		SPDXVersion string
@@ -174,7 +173,6 @@ func billOfMaterials(t *testing.T, path string) {
 	}
 }
 
-// content returns a file's content.
 func content(t *testing.T, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -184,7 +182,7 @@ func content(t *testing.T, path string) []byte {
 	return b
 }
 
-// untar returns the files of an archive.
+// untar returns the contents of an archive's files, by name.
 func untar(t *testing.T, from io.Reader) map[string]string {
 	t.Helper()
 	files := map[string]string{}

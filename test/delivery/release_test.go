@@ -18,8 +18,7 @@ import (
 // version is the version of the next release.
 const version = "v" + zklock.Version
 
-// released returns the directories of the modules that users install, as scripts/release
-// lists them.
+// released returns the directories of the modules that scripts/release tags.
 func released(t *testing.T) []string {
 	t.Helper()
 	script, err := os.ReadFile("../../scripts/release")
@@ -33,16 +32,16 @@ func released(t *testing.T) []string {
 	return strings.Fields(string(list[1]))
 }
 
-// goCommand runs go commands as a user does who has no clone: without go.work, with an
-// empty module cache, and with a proxy that has the modules of this tree as released.
+// goCommand runs go commands like a user without a clone: without go.work, with an empty
+// module cache, and with a proxy that serves the modules of this tree.
 type goCommand struct {
 	t   *testing.T
 	dir string
 	env []string
 }
 
-// newGoCommand packs the modules of this tree. Other modules come from the module cache of
-// this machine, or from its proxy.
+// newGoCommand publishes the modules of this tree on a proxy in a directory. Other modules
+// come from the module cache of this machine, or from its proxy.
 func newGoCommand(t *testing.T) *goCommand {
 	t.Helper()
 	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
@@ -116,7 +115,7 @@ func (g *goCommand) run(args ...string) {
 	g.t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 }
 
-// binary returns the path of what go install built.
+// binary returns the path of a program that go install built.
 func (g *goCommand) binary(name string) string {
 	for _, v := range g.env {
 		if dir, ok := strings.CutPrefix(v, "GOBIN="); ok {
@@ -174,8 +173,8 @@ func main() {
 	}
 }
 
-// TestReleaseTagsModules runs scripts/release in a clone: it refuses a tree that cannot be
-// released, tags nothing without --tag, and tags each module after those that it requires.
+// TestReleaseTagsModules checks that scripts/release refuses a tree that is not ready, tags
+// nothing without --tag, and tags each module after the modules that it requires.
 func TestReleaseTagsModules(t *testing.T) {
 	clone := filepath.Join(t.TempDir(), "clone")
 	if out, err := exec.Command("git", "clone", "-q", "../..", clone).CombinedOutput(); err != nil {

@@ -12,9 +12,8 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// sandbox makes a file system that is the machine's with room to write over it, and
-// runs a script in it. What the script has written is in /upper, on the outside, when
-// it lists that. All is gone with the namespace.
+// sandbox runs a script in a writable overlay of the machine's file system. Then it lists the
+// files that the script changed, which are in upper. The overlay ends with the namespace.
 const sandbox = `set -eu
 work=$1 script=$2
 mount -t tmpfs none "$work"
@@ -26,17 +25,15 @@ mkdir -p "$work/root/run" "$work/root/sandbox"
 mount -t tmpfs none "$work/root/run"
 mount -t tmpfs none "$work/root/tmp"
 mount --bind "$3" "$work/root/sandbox"
-# What was written so far is not the script's.
-written() { (cd "$work/upper" && find . -mindepth 1 ! -type d | LC_ALL=C sort); }
 chroot "$work/root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive sh -eu "/sandbox/$script"
 echo "== left"
-written
+(cd "$work/upper" && find . -mindepth 1 ! -type d | LC_ALL=C sort)
 `
 
-// inSandbox runs a script on a copy of this machine, with the files that are given in
-// /sandbox. It returns what the script said, and which files of the machine it left
-// written, made or deleted.
-func inSandbox(t *testing.T, script string, files ...string) (said string, left []string) {
+// inSandbox runs a script in an overlay of this machine's file system, with files in
+// /sandbox. It returns the script's output, and the files that the script created, changed,
+// or deleted.
+func inSandbox(t *testing.T, script string, files ...string) (output string, left []string) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		harness.SkipOrFail(t, "an overlay of the file system takes root")
@@ -64,12 +61,12 @@ func inSandbox(t *testing.T, script string, files ...string) (said string, left 
 		harness.SkipOrFail(t, "no overlay can be mounted here: "+strings.TrimSpace(string(out)))
 	}
 	out, err := exec.CommandContext(ctx, unshare, "--mount", "sh", "-c", sandbox, "sandbox", work, "script", share).CombinedOutput()
-	said, list, ended := strings.Cut(string(out), "== left\n")
+	output, list, ended := strings.Cut(string(out), "== left\n")
 	if err != nil || !ended {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for line := range strings.Lines(list) {
 		left = append(left, strings.TrimPrefix(strings.TrimSpace(line), "."))
 	}
-	return said, left
+	return output, left
 }

@@ -21,15 +21,15 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// server is the command that serves at a unix socket, with the lines of its log.
+// server is a zklock serve that listens on a unix socket.
 type server struct {
 	*exec.Cmd
 	path string
 	log  *bufio.Reader
 }
 
-// serving starts one in memory.
-func serving(t *testing.T, args ...string) *server {
+// startServer starts a server in memory.
+func startServer(t *testing.T, args ...string) *server {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
 	s := &server{Cmd: exec.Command(harness.Command(t), append([]string{"serve", "--memory", "--listen", "unix:" + path}, args...)...), path: path}
@@ -41,11 +41,11 @@ func serving(t *testing.T, args ...string) *server {
 	s.Stderr, s.log = w, bufio.NewReader(r)
 	start(t, s.Cmd)
 	w.Close()
-	waitFor(t, path)
+	waitForSocket(t, path)
 	return s
 }
 
-// logged waits for a line of the log with a word in it.
+// logged waits for a log line that contains a word.
 func (s *server) logged(t *testing.T, word string) {
 	t.Helper()
 	for {
@@ -59,7 +59,6 @@ func (s *server) logged(t *testing.T, word string) {
 	}
 }
 
-// signal sends one.
 func (s *server) signal(t *testing.T, sig os.Signal) {
 	t.Helper()
 	if err := s.Process.Signal(sig); err != nil {
@@ -67,9 +66,9 @@ func (s *server) signal(t *testing.T, sig os.Signal) {
 	}
 }
 
-// deafen connects a client that asks for more than a socket holds and reads
-// nothing of it but the first bytes.
-func deafen(t *testing.T, path string) {
+// connectBlockedReader connects a client that requests more data than a socket buffers, and
+// reads only the first bytes.
+func connectBlockedReader(t *testing.T, path string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -100,17 +99,17 @@ func deafen(t *testing.T, path string) {
 	if _, err := io.ReadFull(nc, head); err != nil {
 		t.Fatal(err)
 	}
-	// The answer to the handshake, and the length of the first reply.
+	// The reply to the handshake, and the length of the next reply.
 	if _, err := io.CopyN(io.Discard, nc, int64(binary.BigEndian.Uint32(head))+4); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestSecondSignal: the first waits for a client that reads nothing, the second
-// does not.
-func TestSecondSignal(t *testing.T) {
-	s := serving(t)
-	deafen(t, s.path)
+// TestSecondSignalEndsShutdown: after the first signal, the server waits for a client that
+// does not read its replies.
+func TestSecondSignalEndsShutdown(t *testing.T) {
+	s := startServer(t)
+	connectBlockedReader(t, s.path)
 	s.signal(t, syscall.SIGTERM)
 	s.logged(t, "msg=stopping")
 	s.signal(t, syscall.SIGINT)
@@ -118,42 +117,42 @@ func TestSecondSignal(t *testing.T) {
 	err := s.Wait()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 128+int(syscall.SIGINT) {
-		t.Errorf("it ended with %v, want %d", err, 128+int(syscall.SIGINT))
+		t.Errorf("the server ended with %v, want %d", err, 128+int(syscall.SIGINT))
 	}
 }
 
-// TestHangUp: a terminal that is gone ends a server in good order, unless it was
-// started to outlive one.
-func TestHangUp(t *testing.T) {
-	// A signal that this process ignores would be ignored by the command too.
+// TestHangUpStopsServerUnlessIgnored checks that a SIGHUP shuts the server down, unless it
+// was started by nohup.
+func TestHangUpStopsServerUnlessIgnored(t *testing.T) {
+	// A child inherits ignored signals.
 	own := make(chan os.Signal, 1)
 	signal.Notify(own, syscall.SIGHUP)
-	s := serving(t)
+	s := startServer(t)
 	signal.Stop(own)
 	s.signal(t, syscall.SIGHUP)
 	s.logged(t, `why=hangup`)
 	if err := s.Wait(); err != nil {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the server ended with %v", err)
 	}
 	if _, err := os.Stat(s.path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its socket is still there: %v", err)
 	}
 
 	signal.Ignore(syscall.SIGHUP) // as nohup does
-	s = serving(t)
+	s = startServer(t)
 	signal.Reset(syscall.SIGHUP)
 	s.signal(t, syscall.SIGHUP)
-	hold(t, "unix:"+s.path, nil)
+	createEphemeral(t, "unix:"+s.path, nil)
 	s.signal(t, syscall.SIGTERM)
 	s.logged(t, "why=terminated")
 	if err := s.Wait(); err != nil {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the server ended with %v", err)
 	}
 }
 
-// TestLogThatNobodyReads: who reads the log and goes away does not take the
-// server along.
-func TestLogThatNobodyReads(t *testing.T) {
+// TestServerSurvivesClosedLogPipe checks that the server does not end if the reader of its
+// log ends.
+func TestServerSurvivesClosedLogPipe(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -163,14 +162,14 @@ func TestLogThatNobodyReads(t *testing.T) {
 	c.Stderr = w
 	start(t, c)
 	w.Close()
-	waitFor(t, path)
+	waitForSocket(t, path)
 	r.Close()
-	hold(t, "unix:"+path, nil)
-	end(t, c) // whose end is logged
+	createEphemeral(t, "unix:"+path, nil)
+	terminate(t, c) // which it logs
 }
 
-// TestZooCfgOfDebian serves by the file of the package zookeeper, as it is.
-func TestZooCfgOfDebian(t *testing.T) {
+// TestServeAcceptsZooCfgOfDebian starts a server with the zoo.cfg of Debian's package zookeeper.
+func TestServeAcceptsZooCfgOfDebian(t *testing.T) {
 	const file = "/etc/zookeeper/conf/zoo.cfg"
 	if _, err := os.Stat(file); err != nil {
 		harness.SkipOrFail(t, file+" is not there: "+err.Error())
@@ -178,13 +177,13 @@ func TestZooCfgOfDebian(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s")
 	var log strings.Builder
-	// The flags come before dataDir and clientPort, which are others' here.
+	// The flags override dataDir and clientPort, which belong to Debian's server.
 	c := exec.Command(harness.Command(t), "serve", "--config", file, "--data", filepath.Join(dir, "data"), "--listen", "unix:"+path)
 	c.Stderr = &log
 	start(t, c)
-	waitFor(t, path)
-	hold(t, "unix:"+path, nil)
-	end(t, c)
+	waitForSocket(t, path)
+	createEphemeral(t, "unix:"+path, nil)
+	terminate(t, c)
 	if text := log.String(); strings.Contains(text, "WARN") || !strings.Contains(text, "tick=2s") || !strings.Contains(text, "initLimit has no effect") {
 		t.Errorf("logged\n%s", text)
 	}

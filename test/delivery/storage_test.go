@@ -19,21 +19,21 @@ import (
 // A storage is a server that the fencing guide writes to. It starts with the first test that
 // uses it, as an unprivileged user, and runs until the tests of this package have ended.
 type storage struct {
-	word    string // a block of a guide with this word uses the storage
+	word    string // in each block of a guide that uses the storage
 	program string // a pattern of the server's path
 	client  string // a program that the guide uses, or empty
-	// configure writes the server's configuration, if it has one, and returns its data folder's
-	// initialization, or nil, and the server's command line.
+	// configure writes the server's configuration, if any. It returns the command line that
+	// initializes the data folder, or nil, and the command line of the server.
 	configure func(s *storage, program string) (initialize, serve []string, err error)
-	// use makes an empty storage for a test.
+	// use creates an empty storage for a test.
 	use func(s *storage, t *testing.T, r *reader)
 
 	once    sync.Once // sets the fields below
 	dir     string    // where the server has its data and its socket
 	port    int
-	used    int // by tests
+	used    int // number of tests that have used it
 	process *harness.Process
-	missing string // what is not installed
+	missing string // a program that is not installed
 	err     error
 }
 
@@ -109,7 +109,7 @@ webdav.activate = "enable"
 
 var storages = []*storage{postgres, mariadb, objects}
 
-// useFor makes an empty storage for a test, and sets what the reader needs to use it.
+// useFor creates an empty storage for a test, and configures the reader's clients.
 func (s *storage) useFor(t *testing.T, r *reader) {
 	t.Helper()
 	s.once.Do(s.start)
@@ -125,7 +125,6 @@ func (s *storage) useFor(t *testing.T, r *reader) {
 // initializeLimit bounds the initialization of a data folder, which takes seconds.
 const initializeLimit = 10 * time.Minute
 
-// start starts the server.
 func (s *storage) start() {
 	found, err := filepath.Glob(s.program)
 	if err != nil || len(found) == 0 {
@@ -172,7 +171,7 @@ func (s *storage) start() {
 		ctx, cancel := context.WithTimeout(context.Background(), initializeLimit)
 		defer cancel()
 		c := command(ctx, initialize)
-		c.WaitDelay = time.Minute // for what it has started, if it does not end by itself
+		c.WaitDelay = time.Minute // a child may keep the output open
 		if out, err := c.CombinedOutput(); err != nil {
 			s.err = fmt.Errorf("%s: %w, %w\n%s", initialize[0], err, ctx.Err(), out)
 			return
@@ -189,7 +188,7 @@ func (s *storage) start() {
 	_ = log.Close() // the server has its own descriptor
 }
 
-// wait runs a command until it succeeds, which it does when the server serves.
+// wait waits for the server: it runs a command until the command succeeds.
 func (s *storage) wait(t *testing.T, r *reader, command string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -208,7 +207,7 @@ func (s *storage) wait(t *testing.T, r *reader, command string) {
 			continue
 		}
 		log, _ := os.ReadFile(filepath.Join(s.dir, "log")) // best effort, for the message
-		t.Fatalf("%s: %v: %s\nthe server says:\n%s", command, err, out, log)
+		t.Fatalf("%s: %v: %s\nlog of the server:\n%s", command, err, out, log)
 	}
 }
 

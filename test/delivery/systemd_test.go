@@ -22,16 +22,15 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// exposures are the packaged units with the most that systemd-analyze may find in each, in
-// tenths of points of ten. What is left is the network and, for commands of users, what
-// many of them need.
+// exposures are the limits of systemd-analyze security for each packaged unit, in tenths of a
+// point. The units need the network, and commands of users need more.
 var exposures = map[string]string{
 	"zklock-server.service": "15", "zklock-ui.service": "15", "zklock-run@.service": "20", "zklock-once@.service": "20",
 	"zklock-server.socket": "", "zklock-once@.timer": "",
 }
 
-// need skips or fails without a program.
-func need(t *testing.T, program string) string {
+// lookPath returns the path of a program, and skips or fails the test without it.
+func lookPath(t *testing.T, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -40,7 +39,7 @@ func need(t *testing.T, program string) string {
 	return path
 }
 
-// units copies the units to a directory, with a program that is there.
+// units copies the packaged units to a directory, with a program that exists.
 func units(t *testing.T) (dir string, names []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -63,7 +62,7 @@ func units(t *testing.T) (dir string, names []string) {
 }
 
 func TestSystemdUnitsVerify(t *testing.T) {
-	analyze := need(t, "systemd-analyze")
+	analyze := lookPath(t, "systemd-analyze")
 	dir, names := units(t)
 	for _, name := range names {
 		path := filepath.Join(dir, name)
@@ -84,32 +83,32 @@ func TestSystemdUnitsVerify(t *testing.T) {
 	}
 }
 
-// TestSocketActivation has systemd's own tool hold the port and start the
-// command at the first connection, as the socket unit does.
+// TestSocketActivation has systemd-socket-activate start the command at the first connection,
+// like the socket unit.
 func TestSocketActivation(t *testing.T) {
-	activate := need(t, "systemd-socket-activate")
+	activate := lookPath(t, "systemd-socket-activate")
 	bin, dir := harness.Command(t), t.TempDir()
 	path := filepath.Join(dir, "s")
 	c := exec.Command(activate, "--listen="+path, "--fdname=client", bin, "serve", "--memory", "--listen", "127.0.0.1:1")
-	words, err := c.StdoutPipe()
+	stdout, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	start(t, c)
-	waitFor(t, path)
-	hold(t, "unix:"+path, nil)
-	line, err := bufio.NewReader(words).ReadString('\n')
+	waitForSocket(t, path)
+	createEphemeral(t, "unix:"+path, nil)
+	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil || line != "serving at unix:"+path+"\n" {
-		t.Errorf("it said %q, %v: want the socket that was handed over, and no other", line, err)
+		t.Errorf("the server printed %q, %v: want only the socket that was passed", line, err)
 	}
-	end(t, c)
+	terminate(t, c)
 	if _, err := os.Stat(path); err != nil {
-		t.Errorf("the socket of the service manager was taken away: %v", err)
+		t.Errorf("the server removed the socket of the service manager: %v", err)
 	}
 }
 
-// handedPort is a port of the loopback that is handed over.
-func handedPort(t *testing.T) (addr string, file *os.File) {
+// listenFile listens on the loopback interface, and returns the address and the socket.
+func listenFile(t *testing.T) (addr string, file *os.File) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -123,10 +122,9 @@ func handedPort(t *testing.T) (addr string, file *os.File) {
 	return ln.Addr().String(), file
 }
 
-// handed is the command with sockets handed over as systemd does, under names
-// that are separated by colons. The shell becomes the command, whose process id
-// it knows.
-func handed(t *testing.T, names string, files []*os.File, args ...string) *exec.Cmd {
+// serveSockets returns zklock serve with sockets that it inherits as from systemd. Colons
+// separate the sockets' names. The shell knows the process id, and becomes the command.
+func serveSockets(t *testing.T, names string, files []*os.File, args ...string) *exec.Cmd {
 	t.Helper()
 	script := fmt.Sprintf(`LISTEN_PID=$$ LISTEN_FDS=%d LISTEN_FDNAMES=%s exec "$0" serve "$@"`, len(files), names)
 	c := exec.Command("sh", append([]string{"-c", script, harness.Command(t)}, args...)...)
@@ -134,20 +132,20 @@ func handed(t *testing.T, names string, files []*os.File, args ...string) *exec.
 	return c
 }
 
-// TestNotifyAndHandedPort hands a port over as systemd does and listens to what
-// is notified.
-func TestNotifyAndHandedPort(t *testing.T) {
+// TestPassedSocketAndNotifications passes a socket as systemd does, and receives the
+// notifications.
+func TestPassedSocketAndNotifications(t *testing.T) {
 	dir := t.TempDir()
 	notify, err := net.ListenPacket("unixgram", filepath.Join(dir, "notify"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer notify.Close()
-	addr, file := handedPort(t)
-	c := handed(t, "client", []*os.File{file}, "--data", filepath.Join(dir, "data"))
+	addr, file := listenFile(t)
+	c := serveSockets(t, "client", []*os.File{file}, "--data", filepath.Join(dir, "data"))
 	c.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify.LocalAddr().String(), "WATCHDOG_USEC=200000")
 	start(t, c)
-	heard := func() string {
+	receive := func() string {
 		t.Helper()
 		buf := make([]byte, 100)
 		if err := notify.SetReadDeadline(time.Now().Add(patience)); err != nil {
@@ -159,40 +157,40 @@ func TestNotifyAndHandedPort(t *testing.T) {
 		}
 		return string(buf[:n])
 	}
-	if word := heard(); word != "READY=1" {
-		t.Errorf("first %q was notified", word)
+	if message := receive(); message != "READY=1" {
+		t.Errorf("received %q, want READY=1", message)
 	}
-	if word := heard(); word != "WATCHDOG=1" {
-		t.Errorf("then %q was notified", word)
+	if message := receive(); message != "WATCHDOG=1" {
+		t.Errorf("received %q, want WATCHDOG=1", message)
 	}
-	hold(t, addr, nil)
+	createEphemeral(t, addr, nil)
 	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	word := heard()
-	for word == "WATCHDOG=1" {
-		word = heard()
+	message := receive()
+	for message == "WATCHDOG=1" {
+		message = receive()
 	}
-	if word != "STOPPING=1" {
-		t.Errorf("at the end %q was notified", word)
+	if message != "STOPPING=1" {
+		t.Errorf("received %q, want STOPPING=1", message)
 	}
 	if err := c.Wait(); err != nil {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the server ended with %v", err)
 	}
 }
 
-// TestSocketsByName hands three over, of which two have names with a meaning.
-func TestSocketsByName(t *testing.T) {
+// TestPassedSocketsAreUsedByName passes three sockets. Two have names that select a protocol.
+func TestPassedSocketsAreUsedByName(t *testing.T) {
 	ca := testcert.New(t, "ca")
 	cert := testcert.Write(t, t.TempDir(), "server.pem", ca.Server("127.0.0.1").Both())[0]
-	plain, plainFile := handedPort(t)
-	secure, secureFile := handedPort(t)
-	page, pageFile := handedPort(t)
-	// The metrics go to the socket rather than to the port of the flag.
-	c := handed(t, "metrics:unheard:tls", []*os.File{pageFile, plainFile, secureFile}, "--memory", "--tls-cert", cert, "--metrics", "127.0.0.1:1")
+	plain, plainFile := listenFile(t)
+	secure, secureFile := listenFile(t)
+	page, pageFile := listenFile(t)
+	// The socket takes precedence over the address of --metrics.
+	c := serveSockets(t, "metrics:unheard:tls", []*os.File{pageFile, plainFile, secureFile}, "--memory", "--tls-cert", cert, "--metrics", "127.0.0.1:1")
 	start(t, c)
-	hold(t, plain, nil)
-	hold(t, secure, &tls.Config{RootCAs: ca.Pool()})
+	createEphemeral(t, plain, nil)
+	createEphemeral(t, secure, &tls.Config{RootCAs: ca.Pool()})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+page+"/metrics", nil)
@@ -207,21 +205,19 @@ func TestSocketsByName(t *testing.T) {
 	if body, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(body), "\nglobal_sessions 2\n") {
 		t.Errorf("the metrics: %v\n%s", err, body)
 	}
-	end(t, c)
+	terminate(t, c)
 }
 
-// TestSocketForTLSWithoutCertificate: it is refused rather than left to fail at
-// each client.
-func TestSocketForTLSWithoutCertificate(t *testing.T) {
-	_, file := handedPort(t)
-	out, err := handed(t, "tls", []*os.File{file}, "--memory").CombinedOutput()
+func TestPassedTLSSocketNeedsCertificate(t *testing.T) {
+	_, file := listenFile(t)
+	out, err := serveSockets(t, "tls", []*os.File{file}, "--memory").CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(string(out), "--tls-cert") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-// start starts a command that the test's end kills if it is still there.
+// start starts a command, and kills it when the test ends.
 func start(t *testing.T, c *exec.Cmd) {
 	t.Helper()
 	if c.Stderr == nil {
@@ -233,37 +229,37 @@ func start(t *testing.T, c *exec.Cmd) {
 	t.Cleanup(func() { _ = c.Process.Kill() })
 }
 
-// end ends a command and waits for it.
-func end(t *testing.T, c *exec.Cmd) {
+// terminate sends SIGTERM, after which the command must succeed.
+func terminate(t *testing.T, c *exec.Cmd) {
 	t.Helper()
 	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Wait(); err != nil {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the server ended with %v", err)
 	}
 }
 
-// waitFor waits until something listens at a socket, without connecting.
-func waitFor(t *testing.T, path string) {
+// waitForSocket waits until a socket exists, without connecting.
+func waitForSocket(t *testing.T, path string) {
 	t.Helper()
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
 	limit := time.After(patience)
 	for {
 		if _, err := os.Stat(path); err == nil {
 			return
 		}
 		select {
-		case <-look.C:
+		case <-poll.C:
 		case <-limit:
-			t.Fatalf("%s never was there", path)
+			t.Fatalf("%s does not exist", path)
 		}
 	}
 }
 
-// hold makes an ephemeral node at a server, as a lock does.
-func hold(t *testing.T, servers string, config *tls.Config) {
+// createEphemeral creates an ephemeral znode at a server.
+func createEphemeral(t *testing.T, servers string, config *tls.Config) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -12,16 +12,16 @@ import (
 // commandPackage is the package of the command zklock.
 const commandPackage = "github.com/zklock/zklock/cmd/zklock"
 
-// built is one for the process.
+// built is the command that Command built.
 var built struct {
 	once sync.Once // its function sets the fields below
 	path string
 	err  error
 }
 
-// Command returns the path of the command zklock, which it builds once for each test
-// binary, without cgo as in the packages. The file's name is zklock. The package's
-// TestMain must call [Main], which removes it.
+// Command returns the path of the command zklock. It builds the command once for each test
+// binary, without cgo, like the packages. The file's name is zklock. The package's TestMain
+// must call [Main], which removes the file.
 func Command(tb testing.TB) string {
 	tb.Helper()
 	built.once.Do(func() {

@@ -9,33 +9,32 @@ import (
 	"time"
 )
 
-// ServerConfig has the settings of zoo.cfg that tests vary. The zero value gives
-// a server with short ticks that is quick to start.
+// ServerConfig has the settings of zoo.cfg that tests vary. A server with the zero value has
+// short ticks and starts quickly.
 type ServerConfig struct {
-	// TickTime is the server's tick; sessions last 2 to 20 of them. Zero means
-	// 500 ms. Whole milliseconds.
+	// TickTime is the server's tick in whole milliseconds. Session timeouts are 2 to 20 ticks.
+	// Zero means 500 ms.
 	TickTime time.Duration
-	// InitLimit and SyncLimit bound, in ticks, how long a follower may take to
-	// join and to answer. Zero means 20 and 5 ticks.
+	// InitLimit and SyncLimit are the ticks that a follower may take to connect, and to
+	// answer. Zero means 20 and 5 ticks.
 	InitLimit, SyncLimit int
 	// SuperDigest is "super:" and the base64 SHA-1 of "super:password". Empty
 	// means that there is no super user.
 	SuperDigest string
-	// ForceSync makes the server sync its log before it answers, as in
-	// production. Off, an acknowledged write survives SIGKILL all the same, for
-	// the page cache does.
+	// ForceSync makes the server sync its log before it answers, as in production. Without it,
+	// an acknowledged write still survives SIGKILL, because the page cache does.
 	ForceSync bool
 	// ReconfigEnabled allows the reconfig operation.
 	ReconfigEnabled bool
-	// Extra holds further zoo.cfg lines by key; they win over all others.
+	// Extra has other lines of zoo.cfg by key. They override all other fields.
 	Extra map[string]string
 	// Release is [Release34] or [Release39]; empty means the release that Debian installed.
 	Release string
-	// JavaFlags are put before the class name on the command line of java.
+	// JavaFlags are flags of java.
 	JavaFlags []string
 }
 
-// Releases of ZooKeeper that tests start besides the one that Debian installed.
+// Other releases of ZooKeeper that tests start.
 const (
 	Release34 = "3.4"
 	Release39 = "3.9"
@@ -49,9 +48,8 @@ type member struct {
 	observer              bool
 }
 
-// file returns the text of zoo.cfg for a server with its data in dir, which
-// listens for clients at host and port, in an ensemble of members (none:
-// standalone).
+// file returns the text of zoo.cfg for a server with its data in dir that listens for clients
+// on host and port. Without members, the server is standalone.
 func (c ServerConfig) file(dir, host string, port int, members []member) string {
 	onOff := map[bool]string{true: "yes", false: "no"}
 	keys := map[string]string{

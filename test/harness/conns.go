@@ -11,13 +11,13 @@ type Conns struct {
 	ln   net.Listener
 	done sync.WaitGroup // of the goroutines
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	open   map[net.Conn]bool
 	closed bool
 }
 
-// ServeConns calls serve for each connection to ln until Close is called, each in a
-// goroutine of its own, and closes the connection when serve returns.
+// ServeConns calls serve in a new goroutine for each connection to ln, until Close is called.
+// It closes the connection when serve returns.
 func ServeConns(ln net.Listener, serve func(net.Conn)) *Conns {
 	c := &Conns{ln: ln, open: map[net.Conn]bool{}}
 	c.done.Go(func() { // ends when Close closes the listener
@@ -49,8 +49,7 @@ func (c *Conns) serve(conn net.Conn, serve func(net.Conn)) {
 // Addr returns the address of the listener.
 func (c *Conns) Addr() string { return c.ln.Addr().String() }
 
-// Close closes the listener and all connections, and waits until serve has returned for
-// each of them.
+// Close closes the listener and all connections, and waits until each call of serve returns.
 func (c *Conns) Close() {
 	_ = c.ln.Close()
 	c.mu.Lock()

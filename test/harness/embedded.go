@@ -18,11 +18,10 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// embeddedWait bounds the start of a server until it listens. An idle machine needs
-// about 20 ms.
+// embeddedWait limits the time until a server listens. An idle machine needs about 20 ms.
 const embeddedWait = 5 * time.Minute
 
-// ErrNotStarted reports that a server ended before it listened. The error's text has
+// ErrNotStarted reports that a server ended before it listened. The text of the error contains
 // the end of the server's log.
 var ErrNotStarted = errors.New("harness: the server ended before it listened")
 
@@ -30,9 +29,8 @@ var ErrNotStarted = errors.New("harness: the server ended before it listened")
 type EmbeddedConfig struct {
 	// Dir is the data directory. Empty keeps everything in memory.
 	Dir string
-	// Network and Address are arguments of net.Listen. The address stays the same over
-	// restarts, so a TCP port must not be 0. Empty means a free TCP port of the loopback
-	// interface.
+	// Network and Address are arguments of net.Listen. A restart uses the same address, so a
+	// TCP port must not be 0. Empty means a free TCP port of the loopback interface.
 	Network, Address string
 	// Tick is the server's tick. 0 means 2 s.
 	Tick time.Duration
@@ -40,8 +38,8 @@ type EmbeddedConfig struct {
 	SnapshotRecords int
 }
 
-// Embedded is an embedded server in a process of its own. Its methods may be called
-// from any goroutine; those that start and end the server, by one at a time.
+// Embedded is an embedded server in a child process. Any goroutine may call its methods, but
+// only one at a time may start or end the server.
 type Embedded struct {
 	cfg EmbeddedConfig
 	log string // path of the file with the output of all runs
@@ -50,9 +48,9 @@ type Embedded struct {
 	proc *Process
 }
 
-// StartEmbedded starts an embedded server in a process of its own, which is this test
-// binary: the package's TestMain must call [Main]. It returns when the server listens.
-// The output is appended to the file log. The caller ends the server by Kill.
+// StartEmbedded starts an embedded server in a child process, and returns when the server
+// listens. The child runs this test binary, so the package's TestMain must call [Main]. The
+// server appends its output to the file log. The caller ends the server by Kill.
 func StartEmbedded(cfg EmbeddedConfig, log string) (*Embedded, error) {
 	if cfg.Network == "" {
 		port, err := FreePort()
@@ -65,13 +63,13 @@ func StartEmbedded(cfg EmbeddedConfig, log string) (*Embedded, error) {
 	return s, s.run()
 }
 
-// run starts the process, and waits until it is ready or has ended.
+// run starts the process, and waits until it is ready or ends.
 func (s *Embedded) run() error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	orders, err := json.Marshal(s.cfg)
+	config, err := json.Marshal(s.cfg)
 	if err != nil {
 		return err
 	}
@@ -80,17 +78,17 @@ func (s *Embedded) run() error {
 		return err
 	}
 	defer func() { _ = out.Close() }() // the child has its own descriptor
-	ready, word, err := os.Pipe()
+	ready, childEnd, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = ready.Close() }()
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), embeddedEnv+"="+string(orders))
+	cmd.Env = append(os.Environ(), embeddedEnv+"="+string(config))
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.ExtraFiles = []*os.File{word}
+	cmd.ExtraFiles = []*os.File{childEnd}
 	proc, err := Start(cmd)
-	_ = word.Close() // so that the pipe ends with the child
+	_ = childEnd.Close() // the pipe must end with the child
 	if err != nil {
 		return err
 	}
@@ -100,8 +98,8 @@ func (s *Embedded) run() error {
 	if err := ready.SetReadDeadline(time.Now().Add(embeddedWait)); err != nil {
 		return err
 	}
-	said, err := io.ReadAll(ready)
-	if err == nil && string(said) == embeddedReady {
+	message, err := io.ReadAll(ready)
+	if err == nil && string(message) == embeddedReady {
 		return nil
 	}
 	if err != nil {
@@ -120,8 +118,7 @@ func (s *Embedded) process() *Process {
 // has ended.
 func (s *Embedded) Kill() { s.process().Kill() }
 
-// Restart kills the server if it runs, and starts it again on the same address and
-// directory.
+// Restart kills the server if it runs, and starts it with the same address and directory.
 func (s *Embedded) Restart(context.Context) error {
 	s.Kill()
 	return s.run()
@@ -148,20 +145,20 @@ func (s *Embedded) LogTail() string { return tail(s.log) }
 // embeddedEnv is the environment variable with the EmbeddedConfig of a server process.
 const embeddedEnv = "ZKLOCK_TEST_SERVER"
 
-// embeddedReady is what a server writes to descriptor 3 when it listens.
+// embeddedReady is the message that a server writes to descriptor 3 when it listens.
 const embeddedReady = "ready"
 
 // embeddedListenWait bounds the wait for an address that the kernel has not released.
 const embeddedListenWait = time.Minute
 
-// runEmbedded reports whether this process was started as a server. If so, the server
-// has ended, and the process exits with the code.
+// runEmbedded runs the server if StartEmbedded started this process. It reports whether it did,
+// and the exit code of the process.
 func runEmbedded() (code int, is bool) {
-	orders := os.Getenv(embeddedEnv)
-	if orders == "" {
+	config := os.Getenv(embeddedEnv)
+	if config == "" {
 		return 0, false
 	}
-	if err := serveEmbedded(orders); err != nil {
+	if err := serveEmbedded(config); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1, true
 	}
@@ -169,10 +166,10 @@ func runEmbedded() (code int, is bool) {
 }
 
 // serveEmbedded runs a server until it fails or is killed.
-func serveEmbedded(orders string) error {
+func serveEmbedded(config string) error {
 	var cfg EmbeddedConfig
-	if err := json.Unmarshal([]byte(orders), &cfg); err != nil {
-		return fmt.Errorf("harness: orders: %w", err)
+	if err := json.Unmarshal([]byte(config), &cfg); err != nil {
+		return fmt.Errorf("harness: configuration: %w", err)
 	}
 	srv, err := zkserver.New(&zkserver.Options{
 		DataDir: cfg.Dir, TickTime: cfg.Tick, SnapshotRecords: cfg.SnapshotRecords,
@@ -186,27 +183,27 @@ func serveEmbedded(orders string) error {
 	if err != nil {
 		return errors.Join(err, srv.Close())
 	}
-	word := os.NewFile(3, "ready")
-	if _, err := word.WriteString(embeddedReady); err != nil {
+	ready := os.NewFile(3, "ready")
+	if _, err := ready.WriteString(embeddedReady); err != nil {
 		return errors.Join(err, srv.Close())
 	}
-	if err := word.Close(); err != nil {
+	if err := ready.Close(); err != nil {
 		return errors.Join(err, srv.Close())
 	}
 	return srv.Serve(ln)
 }
 
-// listenAgain listens, also where a killed process left a socket's file: the
-// lock on the data directory says that no other server uses it.
+// listenAgain listens, and removes the socket file of a killed process before. The lock on the
+// data directory proves that no other server uses it.
 func listenAgain(network, address string) (net.Listener, error) {
 	if network == "unix" {
 		if err := os.Remove(address); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
 	}
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for end := time.Now().Add(embeddedListenWait); ; <-again.C {
+	retry := time.NewTicker(10 * time.Millisecond)
+	defer retry.Stop()
+	for end := time.Now().Add(embeddedListenWait); ; <-retry.C {
 		ln, err := net.Listen(network, address)
 		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
 			return ln, err

@@ -10,17 +10,16 @@ import (
 	"testing"
 )
 
-// ErrNoLeader says that no server of an ensemble is its leader now.
+// ErrNoLeader reports that an ensemble has no leader.
 var ErrNoLeader = errors.New("harness: the ensemble has no leader")
 
-// Ensemble is a set of ZooKeeper servers that replicate one tree. Its methods may be called from any
-// goroutine.
+// Ensemble is a set of ZooKeeper servers that replicate one tree. Any goroutine may call its
+// methods.
 type Ensemble struct {
 	Servers []*Server // by id, from 1 on
 }
 
-// ConnectString returns the addresses of all servers, separated by commas, as
-// clients take them.
+// ConnectString returns the addresses of all servers, separated by commas.
 func (c *Ensemble) ConnectString() string { return c.ConnectStringFrom(0) }
 
 // ConnectStringFrom is ConnectString with the i-th server first.
@@ -65,8 +64,7 @@ func (c *Ensemble) WaitLeader(ctx context.Context, except ...*Server) (*Server, 
 	return leader, err
 }
 
-// WaitFollowers waits until so many servers say that they follow, and returns them. A
-// server that is slow to answer does not count, so it asks again.
+// WaitFollowers waits until count servers report that they are followers, and returns them.
 func (c *Ensemble) WaitFollowers(ctx context.Context, count int) (followers []*Server, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -116,12 +114,11 @@ func (c *Ensemble) without(except []*Server) *Ensemble {
 	return rest
 }
 
-// Placement says where the servers of an ensemble live, for ensembles that are not
-// on the loopback interface.
+// Placement is the location of a server in an ensemble that is not on the loopback interface.
 type Placement struct {
 	ClientHost string   // address for clients
 	QuorumHost string   // address for the other servers
-	Prefix     []string // command that runs the server, as "ip netns exec NAME"
+	Prefix     []string // command that runs the server, such as "ip netns exec NAME"
 	Observer   bool     // the server does not vote
 }
 
@@ -136,7 +133,7 @@ func StartEnsemble(tb testing.TB, size int, cfg ServerConfig) *Ensemble {
 	return StartEnsembleAt(tb, places, cfg)
 }
 
-// StartEnsembleAt is [StartEnsemble] with one server at each place.
+// StartEnsembleAt is [StartEnsemble] with one server for each placement.
 func StartEnsembleAt(tb testing.TB, places []Placement, cfg ServerConfig) *Ensemble {
 	tb.Helper()
 	needRelease(tb, cfg.Release)

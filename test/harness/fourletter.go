@@ -9,17 +9,15 @@ import (
 	"time"
 )
 
-// fourLetterTimeout bounds one exchange, as a server that is paused accepts the
-// connection and says nothing.
+// fourLetterTimeout limits one exchange, because a paused server accepts the connection and
+// does not answer.
 const fourLetterTimeout = time.Minute
 
-// maxFourLetter bounds an answer; "mntr" and "dump" of a large server stay
-// far below.
+// maxFourLetter limits the size of an answer. Those of a large server are far smaller.
 const maxFourLetter = 8 << 20
 
-// FourLetter sends the four-letter word to the server at addr (host:port) and
-// returns its whole answer. It works for any server of the ZooKeeper protocol
-// that allows the word.
+// FourLetter sends the four-letter word to the server at addr (host:port) and returns the
+// whole answer.
 func FourLetter(ctx context.Context, addr, word string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, fourLetterTimeout)
 	defer cancel()
@@ -45,8 +43,8 @@ func FourLetter(ctx context.Context, addr, word string) (string, error) {
 	return string(answer), nil
 }
 
-// FourLetterField returns the value of a "name: value" line of a four-letter word's
-// answer, as "Mode" of "srvr"; empty if there is none.
+// FourLetterField returns the value of a "name: value" line in the answer to a four-letter
+// word, such as "Mode" of "srvr", or an empty string.
 func FourLetterField(answer, name string) string {
 	for line := range strings.Lines(answer) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {
@@ -56,8 +54,8 @@ func FourLetterField(answer, name string) string {
 	return ""
 }
 
-// poll calls try at once and then at the interval until it returns nil, or ctx
-// ends, or stop is closed; it returns the last error of try with why it gave up.
+// poll calls try at once and then at the interval until try returns nil, ctx ends, or stop is
+// closed. It returns the last error of try, joined with that of ctx.
 func poll(ctx context.Context, stop <-chan struct{}, interval time.Duration, try func() error) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

@@ -77,7 +77,7 @@ func TestPollGivesUp(t *testing.T) {
 	}
 }
 
-// recorder is a testing.TB that notes what a helper does to it.
+// recorder is a testing.TB that records calls of Skip and Fatalf.
 type recorder struct {
 	testing.TB
 	skipped, failed string
@@ -125,7 +125,7 @@ func TestStandaloneServesAndSurvivesFaults(t *testing.T) {
 	quick, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	if mode, err := n.Mode(quick); err == nil {
-		t.Errorf("a stopped server says that it is %s", mode)
+		t.Errorf("a stopped server reports the mode %s", mode)
 	}
 	if err := n.Cont(); err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestStandaloneServesAndSurvivesFaults(t *testing.T) {
 	}
 }
 
-func TestWaitServingShowsTheLog(t *testing.T) {
+func TestWaitServingErrorContainsLog(t *testing.T) {
 	NeedZooKeeper(t)
 	dir := t.TempDir()
 	n, err := newServer(ServerConfig{}, 1, dir, "127.0.0.1", 1, nil)
@@ -168,7 +168,7 @@ func TestWaitServingShowsTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := n.WaitServing(t.Context()); err == nil || !strings.Contains(err.Error(), "nonsense") {
-		t.Errorf("WaitServing = %v, want the server's complaint", err)
+		t.Errorf("WaitServing = %v, want the server's error", err)
 	}
 }
 

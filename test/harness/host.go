@@ -7,9 +7,8 @@ import (
 	"sync"
 )
 
-// Host is a network namespace with a link to the quorum's network and one to
-// the test. Its methods may be called from any goroutine; a fault holds until
-// Heal.
+// Host is a network namespace with a link to the other servers and one to the test. Any
+// goroutine may call its methods. A fault lasts until Heal.
 type Host struct {
 	Namespace string // for "ip netns exec"
 
@@ -17,11 +16,11 @@ type Host struct {
 	client, quorum netip.Addr
 
 	mu    sync.Mutex // guards rules
-	rules []string   // nftables, by which packets are dropped
+	rules []string   // nftables rules that drop packets
 }
 
-// script makes the namespace and its links. hostSide is the test's address on
-// the client link; the hub's port has the number.
+// script returns the commands that create the namespace and its links. hostSide is the test's
+// address on the client link. number is that of the hub's port.
 func (h *Host) script(hub string, hostSide netip.Addr, number int) [][]string {
 	ns, outside := h.Namespace, h.outside
 	port := fmt.Sprintf("p%d", number)
@@ -40,8 +39,8 @@ func (h *Host) script(hub string, hostSide netip.Addr, number int) [][]string {
 	}
 }
 
-// CutQuorum drops every packet between this host and the other servers,
-// silently, as a network that has failed does.
+// CutQuorum drops every packet between this host and the other servers. The host does not
+// notice, unlike after [Host.LinkDown].
 func (h *Host) CutQuorum() error {
 	return h.add(fmt.Sprintf("iifname %q drop", quorumLink), fmt.Sprintf("oifname %q drop", quorumLink))
 }
@@ -57,13 +56,12 @@ func (h *Host) DropFrom(other *Host) error {
 	return h.add(fmt.Sprintf("iifname %q ip saddr %s drop", quorumLink, other.quorum))
 }
 
-// LinkDown takes the quorum's link down, which the host notices, unlike
-// [Host.CutQuorum].
+// LinkDown takes the link to the other servers down, which the host notices.
 func (h *Host) LinkDown() error {
 	return run("", "ip", "-n", h.Namespace, "link", "set", quorumLink, "down")
 }
 
-// Heal undoes all faults of this host.
+// Heal removes all faults of this host.
 func (h *Host) Heal() error {
 	h.mu.Lock()
 	h.rules = nil
@@ -82,7 +80,7 @@ func (h *Host) add(rules ...string) error {
 	return h.apply(all)
 }
 
-// apply puts rules in the place of those before, in one transaction.
+// apply replaces all rules in one transaction.
 func (h *Host) apply(rules []string) error {
 	var b strings.Builder
 	b.WriteString("add table inet zkt\ndelete table inet zkt\n")
@@ -102,8 +100,7 @@ func (h *Host) apply(rules []string) error {
 	return run(b.String(), "ip", "netns", "exec", h.Namespace, "nft", "-f", "-")
 }
 
-// DropPort drops the packets to and from this port of this host on the quorum's
-// network. It affects one kind of connection and leaves the others alone.
+// DropPort drops the packets from and to other servers with this port at either end.
 func (h *Host) DropPort(port int) error {
 	return h.add(
 		fmt.Sprintf("iifname %q tcp dport %d drop", quorumLink, port), fmt.Sprintf("iifname %q tcp sport %d drop", quorumLink, port),

@@ -2,8 +2,7 @@ package harness
 
 import "testing"
 
-// TestDropPortCutsOnePortBothWays: one port is dead, in both directions, and others are not.
-func TestDropPortCutsOnePortBothWays(t *testing.T) {
+func TestDropPortCutsOnlyOnePort(t *testing.T) {
 	n := NewNetwork(t, 2)
 	a, b := n.Hosts[0], n.Hosts[1]
 	if err := a.DropPort(2888); err != nil {
@@ -22,6 +21,6 @@ func TestDropPortCutsOnePortBothWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !b.reaches(t, a.quorum, 2888, true) {
-		t.Error("the port is dead after healing")
+		t.Error("the port is not reachable after Heal")
 	}
 }

@@ -14,31 +14,28 @@ import (
 	"time"
 )
 
-// ErrNotInstalled reports a missing jar or Java tool; its text names it.
+// ErrNotInstalled reports a missing jar or Java tool, which its text names.
 // scripts/install-deps installs them on Debian.
 var ErrNotInstalled = errors.New("harness: not installed, run scripts/install-deps as root")
 
-// compileTimeout bounds one run of javac, which takes two seconds on an idle
-// machine and shares the processors with everything else on a busy one.
+// compileTimeout limits one run of javac, which takes two seconds on an idle machine.
 const compileTimeout = 10 * time.Minute
 
-// jarDir is where Debian's packages put their jars.
+// jarDir is the directory of the jars in Debian.
 const jarDir = "/usr/share/java"
 
-// JavaProgram is a program in Java. [JavaProgram.Command] compiles it once for each
-// test binary, because javac takes longer than most tests.
+// JavaProgram is a program in Java. [JavaProgram.Command] compiles it once for each test binary.
 type JavaProgram struct {
 	Sources fs.FS    // with the program's *.java files, in any folder
 	Jars    []string // as for [Classpath]
 
 	once sync.Once // its function sets the fields below
-	path string    // the class path with which the program runs
+	path string    // the class path of the program
 	err  error
 }
 
-// Command returns the command that runs class with the arguments. It skips the test
-// if Java or a jar is missing. The package's TestMain must call [Main], which
-// removes the classes.
+// Command returns the command that runs class with the arguments. It skips the test if Java or
+// a jar is missing. The package's TestMain must call [Main], which removes the classes.
 func (p *JavaProgram) Command(tb testing.TB, class string, args ...string) *exec.Cmd {
 	tb.Helper()
 	p.once.Do(func() { p.path, p.err = p.compile() })
@@ -81,8 +78,8 @@ func (p *JavaProgram) compile() (path string, err error) {
 	return path, compileJava(context.Background(), path, dir, sources...)
 }
 
-// Classpath returns the class path of the named jars, which have no directory
-// and no ".jar" ("zookeeper"), and of further directories that contain a slash.
+// Classpath returns a class path. An entry without a slash, such as "zookeeper", names a jar of
+// Debian. An entry with a slash is a path.
 func Classpath(entries ...string) (string, error) {
 	paths := make([]string, 0, len(entries))
 	for _, entry := range entries {
@@ -98,12 +95,12 @@ func Classpath(entries ...string) (string, error) {
 	return strings.Join(paths, ":"), nil
 }
 
-// releasesPath and the number of a release are the path of a folder with its jars, which
+// releasesPath, followed by the number of a release, is the folder of its jars, which
 // scripts/install-deps fills.
 const releasesPath = "/usr/local/share/zklock-test/zookeeper-"
 
-// zookeeperEnv names a folder with the jars of a ZooKeeper to start instead of the one
-// that Debian installed.
+// zookeeperEnv names the environment variable with a folder of jars, from which tests start
+// ZooKeeper instead of Debian's.
 const zookeeperEnv = "ZKLOCK_ZOOKEEPER"
 
 // zookeeperJars returns the entries for [Classpath] of a release of ZooKeeper's server and
@@ -119,14 +116,14 @@ func zookeeperJars(release string) []string {
 		return append(jars, "zookeeper-jute", "zookeeper")
 	}
 	jute := filepath.Join(dir, "zookeeper-jute.jar")
-	if _, err := os.Stat(jute); err == nil { // in 3.4 it is a part of zookeeper.jar
+	if _, err := os.Stat(jute); err == nil { // 3.4 has it in zookeeper.jar
 		jars = append(jars, jute)
 	}
 	return append(jars, filepath.Join(dir, "zookeeper.jar"))
 }
 
 // ZooKeeperClasspath returns the class path of the servers of a release, empty for the one
-// that Debian installed. It skips the test as [NeedZooKeeper] does if they cannot be started.
+// that Debian installed. Like [NeedZooKeeper], it skips the test if they cannot start.
 func ZooKeeperClasspath(tb testing.TB, release string) string {
 	tb.Helper()
 	needRelease(tb, release)

@@ -17,45 +17,43 @@ import (
 	"time"
 )
 
-// ErrCommand says that ip or nft failed; its text has what it printed.
+// ErrCommand reports that ip or nft failed. Its text contains the output.
 var ErrCommand = errors.New("harness: command failed")
 
-// commandTimeout bounds one run of ip or nft, which take milliseconds.
+// commandTimeout limits one run of ip or nft, which takes milliseconds.
 const commandTimeout = 5 * time.Minute
 
-// Names within a namespace; each has its own.
+// Names of the links in each namespace.
 const (
 	quorumLink = "q0"
 	clientLink = "c0"
 )
 
-// made counts this process's networks, as tests may run in parallel. Links'
-// names have 15 bytes at most, which leaves two digits for it.
-var made atomic.Int64
+// networks counts the networks of this process. The name of a link has at most 15 bytes, which
+// leaves two digits for the count.
+var networks atomic.Int64
 
-// quorumNet is seen by the servers of one network alone, so that all networks
-// may use the same.
+// quorumNet is visible only to the servers of one network, so all networks use the same prefix.
 var quorumNet = netip.MustParsePrefix("10.77.0.0/24")
 
 // Network is a set of hosts.
 type Network struct {
 	Hosts []*Host
 
-	prefix string // of the namespaces' and links' names
-	hub    string // the namespace with the quorum's bridge
+	prefix string // of the names of namespaces and links
+	hub    string // the namespace with the bridge between the servers
 }
 
-// NewNetwork makes a network of size hosts (at most 60), which the test's cleanup
-// takes down. Whatever runs in the namespaces must have ended by then, so call
-// NewNetwork first.
+// NewNetwork creates a network of size hosts (at most 60), which the test's cleanup removes.
+// The programs in the namespaces must end before, so call NewNetwork before starting them.
 func NewNetwork(tb testing.TB, size int) *Network {
 	tb.Helper()
-	need(tb)
+	needNamespaces(tb)
 	base, err := freePrefix()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	n := &Network{prefix: fmt.Sprintf("zkt%dx%d", os.Getpid(), made.Add(1)%100)}
+	n := &Network{prefix: fmt.Sprintf("zkt%dx%d", os.Getpid(), networks.Add(1)%100)}
 	n.hub = n.prefix + "hub"
 	tb.Cleanup(func() {
 		if err := n.remove(); err != nil {
@@ -68,9 +66,9 @@ func NewNetwork(tb testing.TB, size int) *Network {
 	return n
 }
 
-// need skips the test where namespaces cannot be made, and removes what a test
-// binary that was killed has left.
-func need(tb testing.TB) {
+// needNamespaces skips the test if it cannot create namespaces, and removes those of killed test
+// binaries.
+func needNamespaces(tb testing.TB) {
 	tb.Helper()
 	if os.Geteuid() != 0 {
 		Skip(tb, "network namespaces need root")
@@ -80,23 +78,22 @@ func need(tb testing.TB) {
 			SkipOrFail(tb, err.Error())
 		}
 	}
-	if err := sweep(); err != nil {
+	if err := removeOrphans(); err != nil {
 		tb.Fatal(err)
 	}
-	probe := fmt.Sprintf("zkt%dxprobe%d", os.Getpid(), made.Add(1)%100)
+	probe := fmt.Sprintf("zkt%dxprobe%d", os.Getpid(), networks.Add(1)%100)
 	if err := run("", "ip", "netns", "add", probe); err != nil {
-		Skip(tb, "root, but may not make network namespaces: "+err.Error())
+		Skip(tb, "root, but may not create network namespaces: "+err.Error())
 	}
 	if err := run("", "ip", "netns", "delete", probe); err != nil {
 		tb.Fatal(err)
 	}
 }
 
-// ours matches the names of this package's namespaces and links, with the pid
-// of who made them.
+// ours matches the names of this package's namespaces and links, with the pid of their creator.
 var ours = regexp.MustCompile(`^zkt(\d+)x`)
 
-// orphaned reports whether name is of this package and its maker runs no more.
+// orphaned reports whether this package created name, and the creator has ended.
 func orphaned(name string) bool {
 	match := ours.FindStringSubmatch(name)
 	if match == nil {
@@ -106,9 +103,9 @@ func orphaned(name string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// sweep deletes what test binaries have left that were killed: namespaces, and
-// links, which may stay for minutes after their namespace's name has gone.
-func sweep() error {
+// removeOrphans deletes the namespaces and links of killed test binaries. A link may exist for
+// minutes after its namespace.
+func removeOrphans() error {
 	names, err := namespaces()
 	if err != nil {
 		return err
@@ -130,7 +127,7 @@ func sweep() error {
 		if !orphaned(link.Name) {
 			continue
 		}
-		// A link goes with its peer, and with another binary's sweep.
+		// A link ends with its peer, or another binary may delete it.
 		err := run("", "ip", "link", "delete", link.Name)
 		if _, gone := net.InterfaceByName(link.Name); err != nil && gone == nil {
 			return err
@@ -139,7 +136,7 @@ func sweep() error {
 	return nil
 }
 
-// namespaces lists the named ones of this machine.
+// namespaces returns the names of this machine's network namespaces.
 func namespaces() ([]string, error) {
 	entries, err := os.ReadDir("/run/netns")
 	if errors.Is(err, os.ErrNotExist) {
@@ -182,8 +179,8 @@ func (n *Network) build(size int, base netip.Prefix) error {
 	return nil
 }
 
-// remove deletes the links and the namespaces. The kernel takes a namespace
-// apart in its own time, so the links in the test's are deleted by name.
+// remove deletes the links and the namespaces. The kernel removes the links of a namespace
+// later, so remove deletes those in the test's namespace by name.
 func (n *Network) remove() error {
 	names, err := namespaces()
 	if err != nil {
@@ -203,7 +200,7 @@ func (n *Network) remove() error {
 	return errors.Join(errs...)
 }
 
-// Placements are the hosts for [StartEnsembleAt].
+// Placements returns the hosts for [StartEnsembleAt].
 func (n *Network) Placements() []Placement {
 	places := make([]Placement, len(n.Hosts))
 	for i, h := range n.Hosts {
@@ -215,7 +212,7 @@ func (n *Network) Placements() []Placement {
 	return places
 }
 
-// Heal undoes the faults of all hosts.
+// Heal removes the faults of all hosts.
 func (n *Network) Heal() error {
 	var errs []error
 	for _, h := range n.Hosts {
@@ -224,7 +221,7 @@ func (n *Network) Heal() error {
 	return errors.Join(errs...)
 }
 
-// run runs a command with the given input; its error has the output.
+// run runs a command with the given input. Its error contains the output.
 func run(input string, command ...string) error {
 	_, err := output(input, command...)
 	return err
@@ -235,11 +232,11 @@ func output(input string, command ...string) ([]byte, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stdin = strings.NewReader(input)
-	var complaint bytes.Buffer
-	cmd.Stderr = &complaint
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w: %s", ErrCommand, strings.Join(command, " "), err, complaint.Bytes())
+		return nil, fmt.Errorf("%w: %s: %w: %s", ErrCommand, strings.Join(command, " "), err, errs.Bytes())
 	}
 	return out, nil
 }

@@ -38,9 +38,8 @@ func TestRunReportsCommandOutput(t *testing.T) {
 	}
 }
 
-// reaches checks whether a host gets an answer from another one: a TCP port on which
-// nothing listens refuses a connection. An answer may take any time on a busy machine.
-// That none comes is certain after a second.
+// reaches reports whether a host's connection attempt to another host is refused, if want is
+// true, or is not answered within a second, if want is false.
 func (h *Host) reaches(t *testing.T, addr netip.Addr, port int, want bool) bool {
 	t.Helper()
 	seconds := "1"
@@ -68,7 +67,7 @@ func TestFaultsCutTheNamedLinks(t *testing.T) {
 	}{
 		{"cut a", a.CutQuorum, false, true, true},
 		{"link of a down", a.LinkDown, false, true, true},
-		{"b hears nothing of a", func() error { return b.DropFrom(a) }, false, true, true},
+		{"packets from a to b", func() error { return b.DropFrom(a) }, false, true, true},
 		{"clients of a", a.CutClients, true, true, true},
 		{"cut b", b.CutQuorum, false, false, true},
 	} {
@@ -85,14 +84,14 @@ func TestFaultsCutTheNamedLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !a.reaches(t, b.quorum, port, fault.other) {
-			t.Errorf("%s: a reaches b after healing: %v", fault.name, !fault.other)
+			t.Errorf("%s: a reaches b after Heal: %v", fault.name, !fault.other)
 		}
 	}
 }
 
-func TestSweepRemovesLeftoversOfDeadProcesses(t *testing.T) {
-	need(t)
-	// No process has a pid above the kernel's largest.
+func TestRemoveOrphansRemovesNetworksOfEndedProcesses(t *testing.T) {
+	needNamespaces(t)
+	// The pid is larger than the kernel's maximum.
 	const stale = "zkt99999999x1"
 	if err := run("", "ip", "netns", "add", stale); err != nil {
 		t.Fatal(err)
@@ -100,7 +99,7 @@ func TestSweepRemovesLeftoversOfDeadProcesses(t *testing.T) {
 	if err := run("", "ip", "link", "add", stale, "type", "veth", "peer", "name", stale+"p"); err != nil {
 		t.Fatal(err)
 	}
-	if err := sweep(); err != nil {
+	if err := removeOrphans(); err != nil {
 		t.Fatal(err)
 	}
 	names, err := namespaces()
@@ -112,9 +111,8 @@ func TestSweepRemovesLeftoversOfDeadProcesses(t *testing.T) {
 	}
 }
 
-// TestFollowerCutOffStillAnswersItsClient is the fault that this package is
-// for: the follower does not know yet that it has lost its leader, and answers
-// reads, while the others could have expired its client's session.
+// TestFollowerCutOffStillAnswersItsClient: the follower does not know yet that it has lost its
+// leader and answers reads, while the others could have expired its client's session.
 func TestFollowerCutOffStillAnswersItsClient(t *testing.T) {
 	n := NewNetwork(t, 3)
 	c := StartEnsembleAt(t, n.Placements(), ServerConfig{TickTime: 500 * time.Millisecond, SyncLimit: 10})
@@ -134,7 +132,6 @@ func TestFollowerCutOffStillAnswersItsClient(t *testing.T) {
 	}
 	answered := readUntilDisconnected(ctx, t, client)
 	t.Logf("the follower answered for %v after the cut", answered)
-	// For how long beyond its sync limit is the machine's affair.
 	if answered < 200*time.Millisecond {
 		t.Errorf("it answered for %v, expected about the %v of its sync limit", answered, 5*time.Second)
 	}
@@ -148,7 +145,7 @@ func TestFollowerCutOffStillAnswersItsClient(t *testing.T) {
 	cutLeader(ctx, t, n, c)
 }
 
-// readUntilDisconnected returns for how long reads were answered.
+// readUntilDisconnected returns the time until the last read that the server answered.
 func readUntilDisconnected(ctx context.Context, t *testing.T, client *zk.Client) (answered time.Duration) {
 	t.Helper()
 	limited, cancel := context.WithTimeout(ctx, 2*time.Minute)
@@ -168,13 +165,13 @@ func readUntilDisconnected(ctx context.Context, t *testing.T, client *zk.Client)
 		Sleep(connected, 50*time.Millisecond)
 	}
 	if limited.Err() != nil {
-		t.Fatal("the follower answers for ever")
+		t.Fatal("the follower does not stop answering")
 	}
 	return answered
 }
 
-// cutLeader cuts the leader off and expects another to lead, while the old one
-// stops to serve.
+// cutLeader cuts the leader off. Another server must become leader, and the old one must stop
+// serving.
 func cutLeader(ctx context.Context, t *testing.T, n *Network, c *Ensemble) {
 	t.Helper()
 	old, err := c.WaitLeader(ctx)
@@ -196,8 +193,8 @@ func cutLeader(ctx context.Context, t *testing.T, n *Network, c *Ensemble) {
 	}
 }
 
-// create makes a znode at the leader among all but one. Where the machine stands
-// still for longer than the sync limit, that may be another one meanwhile.
+// create creates a znode at the leader among all servers but one. It retries, because a stall of
+// the machine can change the leader.
 func create(ctx context.Context, t *testing.T, c *Ensemble, path string, except *Server) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)

@@ -15,53 +15,53 @@ import (
 )
 
 var (
-	// ErrPeer says that a client failed at a command, or ended; its text has
-	// what the client said.
+	// ErrPeer reports that a client's command failed, or that the client ended. Its text
+	// contains the client's error.
 	ErrPeer = errors.New("harness: the client failed")
-	// ErrPeerTimeout says that a client did not get a lock in the time given.
+	// ErrPeerTimeout reports that a client did not get a lock in time.
 	ErrPeerTimeout = errors.New("harness: the client did not get the lock in time")
 )
 
-// PeerSessionTimeout is what the clients ask for: their sessions must live through a
-// machine that stands still for a while.
+// PeerSessionTimeout is the session timeout of the clients. Their sessions must survive a stall
+// of the machine.
 const PeerSessionTimeout = 30 * time.Second
 
-// maxAnswer bounds a line that a client says.
+// maxAnswer limits the length of an answer.
 const maxAnswer = 1 << 20
 
-// Peer is a running client with a session of its own. It is for one goroutine
-// at a time, as it obeys one command after the other.
+// Peer is a client in a child process. It runs one command at a time, so it is for one
+// goroutine at a time.
 type Peer struct {
 	Name string // "kazoo" or "curator"
 
-	proc       *Process
-	stdin      io.WriteCloser
-	answers    chan Answer // closed at the end of the client's output
-	complaints *bytes.Buffer
+	proc    *Process
+	stdin   io.WriteCloser
+	answers chan Answer // closed at the end of the client's output
+	stderr  *bytes.Buffer
 }
 
-// Answer is what a client says to a command.
+// Answer is a client's answer to a command.
 type Answer struct {
 	OK    bool     `json:"ok"`
 	Error string   `json:"error"` // if not OK
 	Node  string   `json:"node"`  // the path of the lock's node, after an acquire
 	Lines []string `json:"lines"` // the participants of an election
-	// Timeouts is how often the client did not get a lock in time while it contended.
+	// Timeouts is the number of timeouts of a client that contends.
 	Timeouts int `json:"timeouts"`
 }
 
-// StartPeer starts cmd, which speaks the peers' protocol, and kills it in the test's
-// cleanup.
+// StartPeer starts cmd, which has the protocol of java/CuratorPeer.java, and kills it in the
+// test's cleanup.
 func StartPeer(tb testing.TB, name string, cmd *exec.Cmd) *Peer {
 	tb.Helper()
-	p := &Peer{Name: name, answers: make(chan Answer, 1), complaints: &bytes.Buffer{}}
+	p := &Peer{Name: name, answers: make(chan Answer, 1), stderr: &bytes.Buffer{}}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	// Not StdoutPipe, which the child's end would close before all was read.
+	// StdoutPipe would be closed at the child's end before the test has read all output.
 	output, stdout := io.Pipe()
-	cmd.Stdout, cmd.Stderr = stdout, p.complaints
+	cmd.Stdout, cmd.Stderr = stdout, p.stderr
 	proc, err := Start(cmd)
 	if err != nil {
 		tb.Fatal(err)
@@ -77,9 +77,8 @@ func StartPeer(tb testing.TB, name string, cmd *exec.Cmd) *Peer {
 	return p
 }
 
-// read hands on the client's answers until its output ends. There is one answer
-// to a command, so that the channel's one place is free for it; a client that
-// says more is broken, and what it says after its end is dropped.
+// read sends the client's answers to the channel until the output ends. The channel has room
+// for one answer, because each command has one.
 func (p *Peer) read(output io.Reader) {
 	defer close(p.answers)
 	lines := bufio.NewScanner(output)
@@ -96,9 +95,9 @@ func (p *Peer) read(output io.Reader) {
 	}
 }
 
-// Do gives the client a command and waits for its answer. It fails with
-// [ErrPeer] unless the answer is OK. After ctx ends before the answer the peer
-// is killed, for what it would answer next is unclear.
+// Do sends the client a command and waits for its answer. It returns [ErrPeer] unless the answer
+// is OK. If ctx ends before the answer, Do kills the client, because the next answer would
+// belong to this command.
 func (p *Peer) Do(ctx context.Context, words ...string) (Answer, error) {
 	defer context.AfterFunc(ctx, p.proc.Kill)()
 	if _, err := io.WriteString(p.stdin, strings.Join(words, " ")+"\n"); err != nil {
@@ -120,27 +119,26 @@ func (p *Peer) Do(ctx context.Context, words ...string) (Answer, error) {
 }
 
 func (p *Peer) ended(words []string) error {
-	err := p.proc.Wait() // orders the read of complaints
-	return fmt.Errorf("%w: %s ended at %s: %v: %s", ErrPeer, p.Name, words[0], err, p.complaints.Bytes())
+	err := p.proc.Wait() // before reading stderr
+	return fmt.Errorf("%w: %s ended at %s: %v: %s", ErrPeer, p.Name, words[0], err, p.stderr.Bytes())
 }
 
-// Acquire makes the client take a lock of the kind at path within the time, and
-// returns the path of its node; [ErrPeerTimeout] if it could not. The kinds are
-// listed with each client: in java/Recipes.java, python/kazoo_peer.py and
-// [Zklock]. All have none, which guards nothing.
+// Acquire makes the client acquire a lock of the kind at path within the time, and returns the
+// path of its node, or [ErrPeerTimeout]. java/Recipes.java and python/kazoo_peer.py list the
+// kinds.
 func (p *Peer) Acquire(ctx context.Context, kind, path string, within time.Duration) (string, error) {
 	a, err := p.Do(ctx, "acquire", kind, path, fmt.Sprint(within.Milliseconds()))
 	return a.Node, err
 }
 
-// Release makes the client give up what it has acquired last.
+// Release makes the client release the lock that it acquired last.
 func (p *Peer) Release(ctx context.Context) error {
 	_, err := p.Do(ctx, "release")
 	return err
 }
 
-// Kill ends the client by SIGKILL: its session stays until it expires.
+// Kill ends the client by SIGKILL. Its session lasts until it expires.
 func (p *Peer) Kill() { p.proc.Kill() }
 
-// Pid is the client's process id, for SIGSTOP and the like.
+// Pid returns the client's process id.
 func (p *Peer) Pid() int { return p.proc.Pid() }

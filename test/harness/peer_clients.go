@@ -13,7 +13,7 @@ var curatorSources embed.FS
 //go:embed python/kazoo_peer.py
 var kazooPeer string
 
-// CuratorJars returns the jars that a program with Curator needs, without a log.
+// CuratorJars returns the jars that a program with Curator needs, with a logger that discards.
 func CuratorJars() []string {
 	return []string{
 		"curator-recipes", "curator-framework", "curator-client", "zookeeper", "zookeeper-jute", "zookeeper-recipes-lock",

@@ -7,25 +7,25 @@ import (
 	"sync"
 )
 
-// ports remembers what this process has given out, as a port that is free now
+// ports are the ports that this process has reserved. A reserved port on which nothing listens
 // may belong to a server that is about to start.
 type ports struct {
 	mu    sync.Mutex
 	given map[int]bool
 }
 
-// freePorts is one for the process, as its tests share the loopback interface.
+// freePorts is shared by all tests of the process.
 var freePorts ports
 
-// The range lies below Linux's ephemeral ports (from 32768 on): otherwise an
-// outgoing connection could take the port of a server that restarts.
+// The range is below Linux's ephemeral ports, which begin at 32768. Otherwise an outgoing
+// connection could get the port of a server that restarts.
 const (
 	firstPort = 10000
 	lastPort  = 31999
 )
 
-// FreePort returns a port of 127.0.0.1 on which nothing listens, which this
-// process gives to no other process, for a server that will be restarted on it.
+// FreePort reserves a port of 127.0.0.1 on which nothing listens, for a server that the test may
+// restart.
 func FreePort() (int, error) {
 	port, err := freePorts.take(1)
 	if err != nil {
@@ -34,7 +34,7 @@ func FreePort() (int, error) {
 	return port[0], nil
 }
 
-// take returns n distinct ports of 127.0.0.1 on which nothing listens.
+// take reserves n ports of 127.0.0.1 on which nothing listens.
 func (p *ports) take(n int) ([]int, error) {
 	found := make([]int, 0, n)
 	for range 200 * n {
@@ -52,7 +52,7 @@ func (p *ports) take(n int) ([]int, error) {
 	return found, nil
 }
 
-// reserve reports whether port was neither given out nor in use.
+// reserve reserves a port, and reports whether it was neither reserved nor in use.
 func (p *ports) reserve(port int) bool {
 	p.mu.Lock()
 	used := p.given[port]

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// ErrNoPrefix says that no private addresses are free.
+// ErrNoPrefix reports that no private addresses are free.
 var ErrNoPrefix = errors.New("harness: no free /24 in 10.64.0.0/10")
 
-// freePrefix picks a private /24 for the client links, which end in the test's
-// own namespace, that overlaps with no address and no route there.
+// freePrefix returns a private /24 for the client links. It overlaps with no address or route of
+// the test's namespace.
 func freePrefix() (netip.Prefix, error) {
 	used, err := usedPrefixes()
 	if err != nil {
@@ -37,7 +37,7 @@ func overlaps(p netip.Prefix, used []netip.Prefix) bool {
 	return false
 }
 
-// usedPrefixes lists the interfaces' networks and the routes but the default.
+// usedPrefixes returns the networks of the interfaces, and the routes without the default.
 func usedPrefixes() ([]netip.Prefix, error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -56,8 +56,7 @@ func usedPrefixes() ([]netip.Prefix, error) {
 	return append(used, parseRoutes(string(routes))...), nil
 }
 
-// parseRoutes reads the destinations in the output of "ip route". Words that
-// are none, as "default", are passed over.
+// parseRoutes returns the destinations in the output of "ip route", without "default".
 func parseRoutes(text string) []netip.Prefix {
 	var found []netip.Prefix
 	for line := range strings.Lines(text) {

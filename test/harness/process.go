@@ -10,35 +10,31 @@ import (
 	"time"
 )
 
-// ErrExited is reported by calls that need a running child when it has ended.
+// ErrExited reports that a child has ended.
 var ErrExited = errors.New("harness: process has exited; look at its log")
 
-// Process is a child that was started by [Start]. Its methods may be called
-// from any goroutine.
+// Process is a child that [Start] started. Any goroutine may call its methods.
 type Process struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed when the child was reaped
-	err  error         // how it ended; read only after done
+	done chan struct{} // closed when the child is reaped
+	err  error         // of cmd.Wait; read only after done
 }
 
-// Start starts cmd, whose fields the caller has set, in a process group of its
-// own. The child receives SIGKILL when this process dies.
+// Start starts cmd in a new process group. The child receives SIGKILL when this process ends.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Setpgid = true
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	// A grandchild that keeps the pipe open must not make Wait hang. What the child
-	// has said is read in time even where the machine stands still for a while.
+	// A grandchild that keeps the pipe open must not block Wait forever.
 	if cmd.WaitDelay == 0 {
 		cmd.WaitDelay = 30 * time.Second
 	}
 	p := &Process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
-	// The kernel sends the death signal when the *thread* that forked ends, not
-	// the process. So this goroutine keeps its thread until the child was
-	// reaped, which is also where it ends.
+	// The kernel sends the signal when the thread that forked ends, not the process. So this
+	// goroutine keeps its thread until the child is reaped, and then ends.
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -59,16 +55,16 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 // Pid returns the process id of the child.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Done is closed once the child has ended and was reaped.
+// Done returns a channel that is closed when the child is reaped.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Wait waits for the end of the child and returns what [exec.Cmd.Wait] said.
+// Wait waits for the end of the child and returns the error of [exec.Cmd.Wait].
 func (p *Process) Wait() error {
 	<-p.done
 	return p.err
 }
 
-// Signal sends sig to the child alone. It returns [ErrExited] after its end.
+// Signal sends sig only to the child. It returns [ErrExited] if the child has ended.
 func (p *Process) Signal(sig os.Signal) error {
 	select {
 	case <-p.done:
@@ -81,16 +77,16 @@ func (p *Process) Signal(sig os.Signal) error {
 	return nil
 }
 
-// Kill sends SIGKILL to the child's process group, stopped ones included, and
-// waits until the child was reaped. It does nothing after its end.
+// Kill sends SIGKILL to the child's process group, and waits until the child is reaped. If the
+// child has ended, Kill does nothing.
 func (p *Process) Kill() {
 	select {
 	case <-p.done:
 		return
 	default:
 	}
-	// The group's id is the child's pid. It is still the child's, because the child is
-	// not reaped before done is closed. An error means that the group has ended.
+	// The pid is still that of the child and its group, because done is open. An error means
+	// that the group has ended.
 	if err := syscall.Kill(-p.Pid(), syscall.SIGKILL); err != nil {
 		_ = p.cmd.Process.Kill()
 	}

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// helperEnv makes the test binary itself a parent that starts a child, prints
-// its pid and waits to be killed.
+// helperEnv makes the test binary start a child, print its pid, and wait.
 const helperEnv = "ZKLOCK_CHILD_HELPER"
 
 func TestMain(m *testing.M) {
@@ -67,9 +66,8 @@ func TestKillEndsStoppedChildAndItsGroup(t *testing.T) {
 	waitGone(t, grandchild)
 }
 
-// TestChildDiesWithItsParent kills a parent by SIGKILL, which runs no cleanup,
-// and expects the kernel to end its child.
-func TestChildDiesWithItsParent(t *testing.T) {
+// TestChildEndsWithItsParent kills a parent by SIGKILL, so the parent runs no cleanup.
+func TestChildEndsWithItsParent(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +83,7 @@ func TestChildDiesWithItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := readPid(t, bufio.NewReader(out))
-	// Not Kill: that would signal the group, and the point is the parent alone.
+	// Kill would also signal the child, which is in the group.
 	if err := parent.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +103,8 @@ func readPid(t *testing.T, r *bufio.Reader) int {
 	return pid
 }
 
-// waitGone waits until pid is no running process. A zombie counts as gone: it
-// waits for whatever init this machine has.
+// waitGone waits until the process has ended. A zombie has ended: it waits for the machine's
+// init process.
 func waitGone(t *testing.T, pid int) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)

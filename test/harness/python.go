@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// SystemPython is the Python that has Debian's kazoo; the python3 on the path may be
-// another installation.
+// SystemPython is the Python with Debian's kazoo. The python3 in PATH may be another one.
 const SystemPython = "/usr/bin/python3"
 
 // Python returns the command that runs Debian's Python with the arguments. It skips

@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// scratch is the folder for what the tests of a binary share: the data of the shared
-// server and compiled programs. [Main] removes it.
+// scratch is the folder for the shared server and compiled programs. [Main] removes it.
 var scratch scratchFolder
 
 type scratchFolder struct {
@@ -15,11 +14,11 @@ type scratchFolder struct {
 	root string // empty until the first use
 }
 
-// ScratchDir returns a new folder for what the tests of this binary share. [Main]
-// removes it.
+// ScratchDir returns a new folder for files that the tests of this binary share. [Main] removes
+// it.
 func ScratchDir() (string, error) { return scratch.folder() }
 
-// folder returns a new folder within the scratch folder.
+// folder creates a folder in the scratch folder.
 func (s *scratchFolder) folder() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +32,7 @@ func (s *scratchFolder) folder() (string, error) {
 	return os.MkdirTemp(s.root, "")
 }
 
-// remove deletes the scratch folder. No test may run any more.
+// remove deletes the scratch folder, after all tests.
 func (s *scratchFolder) remove() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,8 +29,8 @@ func Serve(tb testing.TB, options zkserver.Options) (addr string) {
 	return ln.Addr().String()
 }
 
-// ServeOn starts an embedded server on ln. The test's cleanup closes it. Without a
-// logger in the options, the server writes its log to the test's.
+// ServeOn starts an embedded server on ln. The test's cleanup closes it. Without a logger in the
+// options, the server writes to the test's log.
 func ServeOn(tb testing.TB, options zkserver.Options, ln net.Listener) *zkserver.Server {
 	tb.Helper()
 	if options.Logger == nil {

@@ -16,39 +16,36 @@ import (
 	"time"
 )
 
-// serverClass runs standalone servers too, when zoo.cfg names no other server.
+// serverClass also runs a standalone server, if zoo.cfg names no other server.
 const serverClass = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
-// startTimeout bounds the start of a server up to its first answer. An idle
-// machine needs one to three seconds. Like all limits here, it is for a server that
-// hangs: a busy machine may be slow.
+// startTimeout limits the time until the first answer of a server. An idle machine needs one to
+// three seconds, and a busy one much more.
 const startTimeout = 5 * time.Minute
 
-// stopTimeout bounds how long threads take to stop once they were told.
+// stopTimeout limits the time until a stopped process has no running thread.
 const stopTimeout = time.Minute
 
-// modeTimeout bounds how long a server may take to report its role. A search for the
-// leader asks repeatedly, and one of the servers may be paused.
+// modeTimeout limits the time until a server reports its role, because a server may be paused.
 const modeTimeout = 5 * time.Second
 
-// pollInterval is how often a starting server is asked.
+// pollInterval is the time between two requests to a starting server.
 const pollInterval = 50 * time.Millisecond
 
 var (
-	// ErrNotServing says that a server does not serve clients (now).
+	// ErrNotServing reports that a server does not serve clients now.
 	ErrNotServing = errors.New("harness: server is not serving")
-	// ErrRunning says that a server runs already.
+	// ErrRunning reports that a server already runs.
 	ErrRunning = errors.New("harness: server is running already")
 )
 
-// Server is one ZooKeeper server, a JVM of its own. Its methods may be called
-// from any goroutine.
+// Server is one ZooKeeper server in its own JVM. Any goroutine may call its methods.
 type Server struct {
 	id         int
 	addr       string
 	dir        string
 	javaFlags  []string
-	prefix     []string // command that the JVM is run by, as "ip netns exec"
+	prefix     []string // command that runs the JVM, such as "ip netns exec"
 	quorumPort int
 
 	mu        sync.Mutex // guards the fields below; never held across a wait
@@ -56,9 +53,8 @@ type Server struct {
 	proc      *Process
 }
 
-// StartServer starts a standalone server for this test, which the test's cleanup
-// ends. Tests that need neither faults nor settings use [Shared], which costs
-// no start.
+// StartServer starts a standalone server for this test, which the test's cleanup ends. Tests
+// without faults or settings use [Shared], which is faster.
 func StartServer(tb testing.TB, cfg ServerConfig) *Server {
 	tb.Helper()
 	needRelease(tb, cfg.Release)
@@ -95,7 +91,7 @@ func startServer(ctx context.Context, cfg ServerConfig, dir string) (*Server, er
 func newServer(cfg ServerConfig, id int, dir, host string, port int, members []member) (*Server, error) {
 	jars := zookeeperJars(cfg.Release)
 	if strings.Contains(cfg.Extra["serverCnxnFactory"], "Netty") {
-		// What the manifest of zookeeper.jar leaves out.
+		// Missing in the manifest of zookeeper.jar.
 		jars = append(jars, "netty-codec", "netty-resolver")
 	}
 	classpath, err := Classpath(jars...)
@@ -122,19 +118,19 @@ func newServer(cfg ServerConfig, id int, dir, host string, port int, members []m
 
 func (n *Server) configPath() string { return filepath.Join(n.dir, "zoo.cfg") }
 
-// ID returns the server's number in its ensemble, from 1 on; 1 for a standalone one.
+// ID returns the server's number in its ensemble, from 1. A standalone server has 1.
 func (n *Server) ID() int { return n.id }
 
-// Addr returns the host:port for clients. It stays the same over restarts.
+// Addr returns the host:port for clients, which a restart does not change.
 func (n *Server) Addr() string { return n.addr }
 
-// LogPath returns the file with the server's output, of all its runs.
+// LogPath returns the file with the output of all the server's runs.
 func (n *Server) LogPath() string { return filepath.Join(n.dir, "server.log") }
 
 // DataDir returns the server's dataDir.
 func (n *Server) DataDir() string { return filepath.Join(n.dir, "data") }
 
-// Pid returns the process id of the JVM, or 0 while none runs.
+// Pid returns the process id of the JVM, or 0 if it does not run.
 func (n *Server) Pid() int {
 	if proc := n.running(); proc != nil {
 		return proc.Pid()
@@ -157,8 +153,7 @@ func (n *Server) running() *Process {
 	}
 }
 
-// Start starts the JVM and returns without waiting until it serves
-// ([Server.WaitServing]).
+// Start starts the JVM, without waiting until it serves. See [Server.WaitServing].
 func (n *Server) Start() error {
 	if n.running() != nil {
 		return ErrRunning
@@ -176,7 +171,7 @@ func (n *Server) Start() error {
 	argv = append(argv, java)
 	argv = append(argv, n.javaFlags...)
 	argv = append(argv, JavaFlags()...)
-	// ZooKeeper 3.4 ends without the classes of log4j that this property makes unnecessary.
+	// Without this property, ZooKeeper 3.4 needs the classes of log4j.
 	argv = append(argv, "-Dzookeeper.jmx.log4j.disable=true")
 	n.mu.Lock()
 	argv = append(argv, "-cp", n.classpath, serverClass, n.configPath())
@@ -200,8 +195,8 @@ func (n *Server) Kill() {
 	}
 }
 
-// Terminate asks the server to end by SIGTERM, which runs its shutdown, and
-// waits for its end; it kills the server when ctx ends first.
+// Terminate sends SIGTERM, which runs the server's shutdown, and waits for the end. If ctx ends
+// first, Terminate kills the server.
 func (n *Server) Terminate(ctx context.Context) error {
 	proc := n.running()
 	if proc == nil {
@@ -219,9 +214,8 @@ func (n *Server) Terminate(ctx context.Context) error {
 	}
 }
 
-// Stop pauses the server by SIGSTOP: its sockets stay open and silent. It returns when
-// all threads have stopped. The signal alone does not wait for that: another processor
-// may run a thread a little longer.
+// Stop pauses the server by SIGSTOP, so its sockets stay open and silent. It returns when all
+// threads have stopped, because a thread may run a little longer on another processor.
 func (n *Server) Stop() error {
 	if err := n.signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -240,12 +234,12 @@ func Stopped(pid int) error {
 	for _, file := range threads {
 		stat, err := os.ReadFile(file)
 		if err != nil {
-			continue // a thread that ended meanwhile
+			continue // the thread has ended
 		}
 		// The state follows the name, which is in parentheses.
 		_, state, _ := strings.Cut(string(stat), ") ")
 		if !strings.HasPrefix(state, "T") {
-			return fmt.Errorf("harness: %s says %.1q", file, state)
+			return fmt.Errorf("harness: %s has the state %.1q", file, state)
 		}
 	}
 	return nil
@@ -262,8 +256,8 @@ func (n *Server) signal(sig syscall.Signal) error {
 	return proc.Signal(sig)
 }
 
-// SetRelease makes the next [Server.Start] start another release of ZooKeeper. It skips the
-// test as [ZooKeeperClasspath] does.
+// SetRelease makes the next [Server.Start] start another release of ZooKeeper. Like
+// [ZooKeeperClasspath], it skips the test if that is missing.
 func (n *Server) SetRelease(tb testing.TB, release string) {
 	tb.Helper()
 	classpath := ZooKeeperClasspath(tb, release)
@@ -272,8 +266,8 @@ func (n *Server) SetRelease(tb testing.TB, release string) {
 	n.mu.Unlock()
 }
 
-// Restart kills the server if it runs, starts it on the same address and data,
-// and waits until it serves.
+// Restart kills the server if it runs, starts it with the same address and data, and waits until
+// it serves.
 func (n *Server) Restart(ctx context.Context) error {
 	n.Kill()
 	if err := n.Start(); err != nil {
@@ -282,8 +276,8 @@ func (n *Server) Restart(ctx context.Context) error {
 	return n.WaitServing(ctx)
 }
 
-// Mode asks the server for its role: "standalone", "leader" or "follower". A
-// server that is up without a quorum gives [ErrNotServing].
+// Mode returns the server's role: "standalone", "leader", or "follower". It returns
+// [ErrNotServing] if the server has no quorum.
 func (n *Server) Mode(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, modeTimeout)
 	defer cancel()
@@ -293,13 +287,13 @@ func (n *Server) Mode(ctx context.Context) (string, error) {
 	}
 	mode := FourLetterField(answer, "Mode")
 	if mode == "" {
-		return "", fmt.Errorf("%w: server %d says %.100q", ErrNotServing, n.id, answer)
+		return "", fmt.Errorf("%w: server %d answers %.100q", ErrNotServing, n.id, answer)
 	}
 	return mode, nil
 }
 
-// WaitServing waits until the server serves clients. It fails, with the end of
-// the server's log, when its process ends or ctx does, and after some minutes at most.
+// WaitServing waits until the server serves clients. If the process or ctx ends, or after some
+// minutes, it returns an error with the end of the server's log.
 func (n *Server) WaitServing(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -314,7 +308,7 @@ func (n *Server) WaitServing(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("harness: server %d at %s never served: %w; its log ends:\n%s", n.id, n.addr, err, n.LogTail())
+		return fmt.Errorf("harness: server %d at %s does not serve: %w; its log ends:\n%s", n.id, n.addr, err, n.LogTail())
 	}
 	return nil
 }
@@ -322,7 +316,7 @@ func (n *Server) WaitServing(ctx context.Context) error {
 // LogTail returns the last 4 KiB of the server's log, for messages.
 func (n *Server) LogTail() string { return tail(n.LogPath()) }
 
-// tail returns the last 4 KiB of a log, or why it cannot be read.
+// tail returns the last 4 KiB of a log, or the error of reading it.
 func tail(path string) string {
 	log, err := os.ReadFile(path)
 	if err != nil {
@@ -331,6 +325,6 @@ func tail(path string) string {
 	return string(log[max(0, len(log)-4096):])
 }
 
-// QuorumPort returns the port on which the server, while it leads, listens for its
-// followers. It is 0 for a standalone server.
+// QuorumPort returns the port on which the server listens for followers while it is the leader,
+// or 0 for a standalone server.
 func (n *Server) QuorumPort() int { return n.quorumPort }

@@ -13,17 +13,16 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// SharedServer is a test's part of the one standalone server that the test
-// binary's tests share.
+// SharedServer is a test's root on the standalone server that the tests of a binary share.
 type SharedServer struct {
 	Addr   string // host:port
-	Chroot string // an existing node, empty at first, of this test alone
+	Chroot string // an empty node for this test
 }
 
-// ConnectString is the address with the chroot, as clients take it.
+// ConnectString returns the address with the chroot.
 func (s SharedServer) ConnectString() string { return s.Addr + s.Chroot }
 
-// sharedServer starts at the first call of Shared and is ended by Main.
+// sharedServer starts at the first call of Shared. Main ends it.
 type sharedServer struct {
 	inMain atomic.Bool
 	roots  atomic.Int64
@@ -32,12 +31,11 @@ type sharedServer struct {
 	err    error
 }
 
-// shared is one for the process, which is the point of it.
 var shared sharedServer
 
-// Shared returns the standalone server that this test binary's tests share,
-// started at the first call, with a node of the test's own as its root. The
-// test may not harm the server. The package's TestMain must call [Main].
+// Shared returns the standalone server that the tests of this binary share, with a new node as
+// the test's root. The first call starts the server. The test must not stop the server. The
+// package's TestMain must call [Main].
 func Shared(tb testing.TB) SharedServer {
 	tb.Helper()
 	NeedZooKeeper(tb)
@@ -60,7 +58,7 @@ func Shared(tb testing.TB) SharedServer {
 	return s
 }
 
-// createNode creates a znode in a session of its own.
+// createNode creates a znode in a new session.
 func createNode(ctx context.Context, addr, path string) error {
 	c, err := zk.Dial(ctx, addr, nil)
 	if err != nil {
@@ -83,7 +81,7 @@ func (s *sharedServer) start(ctx context.Context) (*Server, error) {
 	return s.node, s.err
 }
 
-// end is called when no test runs any more.
+// end ends the server after all tests.
 func (s *sharedServer) end() {
 	s.once.Do(func() {}) // orders the reads below after start's writes
 	if s.node != nil {
@@ -91,9 +89,9 @@ func (s *sharedServer) end() {
 	}
 }
 
-// Main runs a package's tests, ends the shared server, removes what the tests shared,
-// and prints how many tests were skipped. In a process that [StartEmbedded] has
-// started, Main runs the server instead. Its result is for [os.Exit]:
+// Main runs a package's tests, ends the shared server, removes the scratch folder, and prints the
+// number of skipped tests. In a process that [StartEmbedded] started, Main runs the server
+// instead. Its result is for [os.Exit]:
 //
 //	func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 func Main(m *testing.M) int {

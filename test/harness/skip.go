@@ -7,15 +7,13 @@ import (
 	"testing"
 )
 
-// requireEnv makes a missing ZooKeeper a failure.
+// requireEnv makes [SkipOrFail] fail the test.
 const requireEnv = "ZKLOCK_REQUIRE_REAL"
 
-// skipped counts the tests of this process that [SkipOrFail] skipped, for the
-// line that [Main] prints.
+// skipped counts the skipped tests of this process.
 var skipped atomic.Int64
 
-// NeedZooKeeper skips the test if ZooKeeper servers cannot be started here, as [SkipOrFail]
-// does.
+// NeedZooKeeper calls [SkipOrFail] if ZooKeeper is not installed.
 func NeedZooKeeper(tb testing.TB) {
 	tb.Helper()
 	needRelease(tb, "")
@@ -38,8 +36,8 @@ func needRelease(tb testing.TB, release string) {
 	}
 }
 
-// SkipOrFail skips the test for want of something outside the repository, or
-// fails it if ZKLOCK_REQUIRE_REAL=1 says that this must not happen.
+// SkipOrFail skips the test because a dependency is not installed. With ZKLOCK_REQUIRE_REAL=1,
+// it fails the test.
 func SkipOrFail(tb testing.TB, reason string) {
 	tb.Helper()
 	if os.Getenv(requireEnv) == "1" {
@@ -48,12 +46,12 @@ func SkipOrFail(tb testing.TB, reason string) {
 	Skip(tb, reason)
 }
 
-// Skip skips the test loudly, for want of what no installation brings, as
-// privileges that a container withholds.
+// Skip skips the test for a reason that an installation cannot fix, such as missing privileges,
+// and prints the reason.
 func Skip(tb testing.TB, reason string) {
 	tb.Helper()
 	skipped.Add(1)
-	// On stderr as well: "go test" without -v hides the reason of a skip.
+	// "go test" without -v hides the reason of a skip.
 	fmt.Fprintf(os.Stderr, "*** SKIPPED %s: %s\n", tb.Name(), reason)
 	tb.Skip("SKIPPED: " + reason)
 }

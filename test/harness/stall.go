@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// stallInterval is the time between two checks. A check that is later by no more than
-// this is not a stall.
+// stallInterval is the time between two checks. A check that is later by at most this time is
+// not a stall.
 const stallInterval = 10 * time.Millisecond
 
-// WatchStalls starts to measure how long this process could not run. On a busy machine
-// that holds for other processes too, so limits on delays must allow for it. The
-// returned function stops the measurement and returns the sum. Call it once.
+// WatchStalls starts to measure the time in which this process could not run. Other processes
+// may stall too, so limits on delays must add this time. The returned function ends the
+// measurement and returns the sum. Call it once.
 func WatchStalls(ctx context.Context) func() time.Duration { return watchStalls(ctx, time.Now) }
 
 func watchStalls(ctx context.Context, clock func() time.Time) func() time.Duration {

@@ -7,37 +7,35 @@ import (
 	"time"
 )
 
-// TestWatchStallsReportsNothingWhenIdle: on a machine with nothing else to do nothing is late, and what ends
-// early still tells.
+// TestWatchStallsReportsNothingWhenIdle also checks a context that ends early.
 func TestWatchStallsReportsNothingWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := WatchStalls(t.Context())
 		time.Sleep(time.Minute)
 		if sum := late(); sum != 0 {
-			t.Errorf("late by %v in a bubble, whose time waits for everybody", sum)
+			t.Errorf("late by %v in a bubble, whose time cannot stall", sum)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		late = WatchStalls(ctx)
 		cancel()
 		if sum := late(); sum != 0 {
-			t.Errorf("late by %v when it had ended", sum)
+			t.Errorf("late by %v after the context ended", sum)
 		}
 	})
 }
 
-// TestWatchStallsReportsDelay: the time is told in which it did not come to run.
 func TestWatchStallsReportsDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		looks := 0
+		calls := 0
 		late := watchStalls(t.Context(), func() time.Time {
-			if looks++; looks > 5 {
+			if calls++; calls > 5 {
 				return time.Now().Add(time.Second)
 			}
 			return time.Now()
 		})
 		time.Sleep(time.Minute)
 		if sum := late(); sum != time.Second-stallInterval {
-			t.Errorf("late by %v, and it stood still for a second", sum)
+			t.Errorf("late by %v, want a second", sum)
 		}
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// debugPort is the port on which the JVM of a server in a namespace of its own takes
-// commands for its threads.
+// debugPort is the port on which the JVM of a server in a network namespace accepts the Java
+// Debug Wire Protocol.
 const debugPort = "5005"
 
 // ThreadFlags returns the flags of a JVM that lets [Server.Thread] suspend its threads.
@@ -20,14 +20,14 @@ func ThreadFlags() []string {
 	return []string{"-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=*:" + debugPort}
 }
 
-// threadTimeout bounds one command for a thread, which takes milliseconds.
+// threadTimeout limits one command, which takes milliseconds.
 const threadTimeout = time.Minute
 
-// ErrThread says that a JVM refused a command for a thread.
+// ErrThread reports that a JVM refused a command.
 var ErrThread = errors.New("harness: the JVM refused a command")
 
-// A Thread is one thread of a server's JVM. Unlike SIGSTOP, suspending it leaves the other
-// threads alone. It speaks the Java Debug Wire Protocol, and is for one goroutine at a time.
+// A Thread is one thread of a server's JVM, which a test can suspend while the other threads
+// run. It is for one goroutine at a time.
 type Thread struct {
 	conn net.Conn
 	id   []byte
@@ -42,8 +42,8 @@ var (
 	jdwpResume     = [2]byte{11, 3}
 )
 
-// Thread finds a thread by the beginning of its name, such as "QuorumPeer[", which leads
-// the ensemble and sends the pings. The server runs with [ThreadFlags]. Close resumes the thread.
+// Thread finds a thread by the prefix of its name, such as "QuorumPeer[", which leads the
+// ensemble and sends the pings. The server must run with [ThreadFlags]. Close resumes the thread.
 func (n *Server) Thread(name string) (*Thread, error) {
 	host, _, err := net.SplitHostPort(n.addr)
 	if err != nil {
@@ -61,7 +61,7 @@ func (n *Server) Thread(name string) (*Thread, error) {
 	return t, nil
 }
 
-// find shakes hands, and looks for the thread.
+// find performs the handshake and finds the thread.
 func (t *Thread) find(name string) error {
 	const hello = "JDWP-Handshake"
 	answer := make([]byte, len(hello))
@@ -86,10 +86,10 @@ func (t *Thread) find(name string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("none is called %s", name)
+	return fmt.Errorf("no thread is named %s", name)
 }
 
-// Suspend stops the thread, wherever it is. Each call needs a call of Resume.
+// Suspend suspends the thread. Each call needs a call of Resume.
 func (t *Thread) Suspend() error {
 	_, err := t.command(jdwpSuspend, t.id)
 	return err
@@ -101,7 +101,7 @@ func (t *Thread) Resume() error {
 	return err
 }
 
-// Close ends the connection to the JVM, which resumes what it has suspended.
+// Close closes the connection to the JVM, which resumes suspended threads.
 func (t *Thread) Close() error { return t.conn.Close() }
 
 // command sends a command, and returns its answer.

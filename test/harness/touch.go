@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// touchTime is how the log of a server with [TouchFlags] writes a moment.
+// touchTime is the time format in the log of a server with [TouchFlags].
 const touchTime = "2006-01-02T15:04:05.000Z07:00"
 
-// pingTraces is ZooTrace.CLIENT_PING_TRACE_MASK: traces of what keeps sessions alive.
+// pingTraces is ZooTrace.CLIENT_PING_TRACE_MASK, which traces heartbeats.
 const pingTraces = 1 << 3
 
-// TouchFlags returns the flags of a JVM that can log when a leader notes that a session
-// lives. See [Server.TraceTouches].
+// TouchFlags returns the flags of a JVM that can log when a leader renews a session. See
+// [Server.TraceTouches].
 func TouchFlags() []string {
 	const logger = "-Dorg.slf4j.simpleLogger."
 	return []string{
@@ -27,15 +27,14 @@ func TouchFlags() []string {
 	}
 }
 
-// TraceTouches makes a server with [TouchFlags] log, from now on until it ends, when it
-// notes that a session lives.
+// TraceTouches makes a server with [TouchFlags] log each renewal of a session until it ends.
 func (n *Server) TraceTouches(ctx context.Context) error {
 	_, err := FourLetter(ctx, n.addr, "stmk"+string(binary.BigEndian.AppendUint64(nil, pingTraces)))
 	return err
 }
 
-// LastTouches returns when the server, while it led, last noted that each session lives,
-// for sessions that it noted before the given moment. The server counts the timeout from then.
+// LastTouches returns the time of each session's last renewal before the given time, while the
+// server was the leader. The session timeout counts from the renewal.
 func (n *Server) LastTouches(before time.Time) (map[int64]time.Time, error) {
 	file, err := os.Open(n.LogPath())
 	if err != nil {

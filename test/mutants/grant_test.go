@@ -198,7 +198,7 @@ func grantMutants() []Mutant {
 					Before: `e.Name[len(e.Name)-digits:], true`,
 					After:  `"0000000000", true`},
 			},
-			Suite: security, Test: "TestCopiedEntryNameClearsNoWaiter",
+			Suite: security, Test: "TestCopiedEntryNameGrantsNoWaiter",
 			Says: `was granted while`,
 		},
 		{

@@ -15,13 +15,13 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// dialAs makes a client with an identity; an empty user has none.
+// dialAs connects a client with the digest identity of a user, or with none if user is empty.
 func dialAs(t *testing.T, srv *zktest.Server, user string, acl []zk.ACL) *zklock.Client {
 	t.Helper()
 	return dialWith(t, srv, user, zklock.Options{ACL: acl})
 }
 
-// dialWith is dialAs with further options.
+// dialWith is dialAs with options.
 func dialWith(t *testing.T, srv *zktest.Server, user string, o zklock.Options) *zklock.Client {
 	t.Helper()
 	o.SessionTimeout, o.DialContext = timeout, srv.DialContext
@@ -36,8 +36,8 @@ func dialWith(t *testing.T, srv *zktest.Server, user string, o zklock.Options) *
 	return c
 }
 
-// operator is a plain client with an identity.
-func operator(t *testing.T, srv *zktest.Server, user string) *zk.Client {
+// dialPlain connects a client of package zk with an identity.
+func dialPlain(t *testing.T, srv *zktest.Server, user string) *zk.Client {
 	t.Helper()
 	return srv.Dial(t, func(o *zk.Options) {
 		if user != "" {
@@ -71,12 +71,12 @@ func closed(t *testing.T, c <-chan struct{}) {
 	select {
 	case <-c:
 	case <-time.After(patience):
-		t.Fatal("it never happened")
+		t.Fatal("the channel was not closed")
 	}
 }
 
-// lostSoon fails unless the hold is lost within an eighth of the session's timeout
-// and a round trip.
+// lostSoon fails the test unless the hold reports its loss within an eighth of the session
+// timeout and a round trip.
 func lostSoon(t *testing.T, h *zklock.Hold) {
 	t.Helper()
 	begun := time.Now()
@@ -86,19 +86,18 @@ func lostSoon(t *testing.T, h *zklock.Hold) {
 	}
 }
 
-// TestWhoDeletesBreaks: whoever may delete in the lock's znode can break the lock,
-// whatever the entries' own ACL says: ZooKeeper looks at the parent's. The holder
-// is told.
-func TestWhoDeletesBreaks(t *testing.T) {
+// TestDeletePermissionBreaksLock checks that a user with the delete permission of the lock's
+// znode can break the lock, for any ACL of the entries, and that the holder reports the loss.
+func TestDeletePermissionBreaksLock(t *testing.T) {
 	for name, acl := range map[string][]zk.ACL{
-		"open": nil, "entries that only their maker may change": append(zk.CreatorACL(), zk.ReadACL()...),
+		"open": nil, "entries that only their creator may change": append(zk.CreatorACL(), zk.ReadACL()...),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t)
-				create(t, operator(t, srv, ""), "/open", nil)
+				create(t, dialPlain(t, srv, ""), "/open", nil)
 				h := acquire(t, dialAs(t, srv, "ann", acl).Mutex("/open"))
-				if err := operator(t, srv, "").Delete(t.Context(), h.Node(), -1); err != nil {
+				if err := dialPlain(t, srv, "").Delete(t.Context(), h.Node(), -1); err != nil {
 					t.Fatalf("another user's delete: %v", err)
 				}
 				lostSoon(t, h)
@@ -107,23 +106,23 @@ func TestWhoDeletesBreaks(t *testing.T) {
 	}
 }
 
-// TestRecommendedACL checks the setup that SECURITY.md recommends: below a znode that only
-// the team may use, locks work and survive crashes, and no other user can see, acquire,
-// break, or revoke them.
+// TestRecommendedACL checks the setup that SECURITY.md recommends: a znode that only the team
+// may use. Below it, locks work after crashes, and other users cannot see, acquire, break, or
+// revoke them.
 func TestRecommendedACL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		create(t, operator(t, srv, "team"), "/team", zk.CreatorACL())
+		create(t, dialPlain(t, srv, "team"), "/team", zk.CreatorACL())
 		first, second := dialAs(t, srv, "team", zk.CreatorACL()), dialAs(t, srv, "team", zk.CreatorACL())
 		h := acquire(t, first.Mutex("/team/a/b"))
 		if _, err := second.Mutex("/team/a/b").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrLocked) {
-			t.Errorf("a colleague: %v", err)
+			t.Errorf("another client of the team: %v", err)
 		}
 		for _, user := range []string{"", "eve"} {
 			outsiderFails(t, srv, user, h)
 		}
 		if err := h.Err(); err != nil {
-			t.Fatalf("after the strangers: %v", err)
+			t.Fatalf("after the attempts of other users: %v", err)
 		}
 		if err := srv.ExpireSession(h.Session()); err != nil { // as after a crash
 			t.Fatal(err)
@@ -141,10 +140,10 @@ func TestRecommendedACL(t *testing.T) {
 	})
 }
 
-// outsiderFails fails the test if a user outside of the team can affect a hold.
+// outsiderFails fails the test if a user outside the team can affect a hold.
 func outsiderFails(t *testing.T, srv *zktest.Server, user string, h *zklock.Hold) {
 	t.Helper()
-	op, l := operator(t, srv, user), dialAs(t, srv, user, nil).Mutex("/team/a/b")
+	op, l := dialPlain(t, srv, user), dialAs(t, srv, user, nil).Mutex("/team/a/b")
 	for what, do := range map[string]func() error{
 		"delete":  func() error { return op.Delete(t.Context(), h.Node(), -1) },
 		"set":     func() error { _, err := op.Set(t.Context(), h.Node(), nil, -1); return err },
@@ -165,7 +164,7 @@ func outsiderFails(t *testing.T, srv *zktest.Server, user string, h *zklock.Hold
 	}
 }
 
-// aclOf returns a znode's ACL as a user with the permission to change it sees it.
+// aclOf returns the ACL of a znode.
 func aclOf(t *testing.T, op *zk.Client, path string) []zk.ACL {
 	t.Helper()
 	acl, _, err := op.GetACL(t.Context(), path)
@@ -175,7 +174,7 @@ func aclOf(t *testing.T, op *zk.Client, path string) []zk.ACL {
 	return acl
 }
 
-// granted returns what an ACL permits a user.
+// granted returns the permissions of a user in an ACL.
 func granted(acl []zk.ACL, scheme, user string) (perms zk.Perm) {
 	for _, a := range acl {
 		if a.Scheme == scheme && (a.ID == user || strings.HasPrefix(a.ID, user+":")) {
@@ -185,10 +184,9 @@ func granted(acl []zk.ACL, scheme, user string) (perms zk.Perm) {
 	return perms
 }
 
-// TestEntriesAreAsClosedAsTheirParent: a client with credentials and no Options.ACL
-// makes entries, records, permits, gates and lock znodes that another user cannot change
-// even where they know the name.
-func TestEntriesAreAsClosedAsTheirParent(t *testing.T) {
+// TestEntriesInheritRestrictionsOfParent checks a client with credentials and no Options.ACL.
+// Other users cannot read or change its znodes, even if they know the names.
+func TestEntriesInheritRestrictionsOfParent(t *testing.T) {
 	for name, lock := range map[string]func(c *zklock.Client) *zklock.Lock{
 		"mutex":           func(c *zklock.Client) *zklock.Lock { return c.Mutex("/closed") },
 		"new mutex":       func(c *zklock.Client) *zklock.Lock { return c.Mutex("/closed/new/one") },
@@ -202,7 +200,7 @@ func TestEntriesAreAsClosedAsTheirParent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t)
-				team := operator(t, srv, "team")
+				team := dialPlain(t, srv, "team")
 				create(t, team, "/closed", zk.CreatorACL())
 				o := zklock.Options{}
 				if name == "lock with delay" {
@@ -214,8 +212,8 @@ func TestEntriesAreAsClosedAsTheirParent(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				eve := operator(t, srv, "eve")
-				synctest.Wait() // until the entry at a semaphore's gate is deleted
+				eve := dialPlain(t, srv, "eve")
+				synctest.Wait() // until zklock deletes the entry at a semaphore's gate
 				for _, path := range descendants(t, team, "/closed") {
 					if got := aclOf(t, team, path); granted(got, "digest", "team") != zk.PermAll || granted(got, "world", "anyone") != 0 {
 						t.Errorf("%s: %v", path, got)
@@ -232,7 +230,7 @@ func TestEntriesAreAsClosedAsTheirParent(t *testing.T) {
 	}
 }
 
-// descendants returns the paths of all znodes below one, of which there must be some.
+// descendants returns the paths of all znodes below a path. It fails the test if there are none.
 func descendants(t *testing.T, op *zk.Client, path string) (all []string) {
 	t.Helper()
 	children, _, err := op.Children(t.Context(), path)
@@ -248,10 +246,9 @@ func descendants(t *testing.T, op *zk.Client, path string) (all []string) {
 	return all
 }
 
-// TestIdentitiesShareAnOpenParent: clients with credentials of their own wait for each
-// other below a parent that all may use, as they do without: a release wakes the next
-// one at once, and the owner is shown.
-func TestIdentitiesShareAnOpenParent(t *testing.T) {
+// TestIdentitiesShareOpenParent checks clients with different credentials below a parent that
+// all may use: each sees the owner of the lock, and a release grants the next waiter at once.
+func TestIdentitiesShareOpenParent(t *testing.T) {
 	everybody := []zk.ACL{{Perms: zk.PermRead | zk.PermCreate | zk.PermDelete, Scheme: "world", ID: "anyone"}}
 	for name, acl := range map[string][]zk.ACL{"open": zk.OpenACL(), "open for use": everybody, "missing": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -259,12 +256,12 @@ func TestIdentitiesShareAnOpenParent(t *testing.T) {
 				srv := zktest.Start(t)
 				path := "/shared"
 				if acl == nil {
-					path = "shared" // below /zklock, which the first one makes
+					path = "shared" // below /zklock, which the first client creates
 				} else {
-					create(t, operator(t, srv, ""), path, acl)
+					create(t, dialPlain(t, srv, ""), path, acl)
 				}
 				ann, bob := dialWith(t, srv, "ann", zklock.Options{}), dialWith(t, srv, "bob", zklock.Options{})
-				for range 3 { // the first time at the path, and later ones
+				for range 3 { // with a new path, then with an existing one
 					h := acquire(t, ann.Mutex(path))
 					next := make(chan *zklock.Hold, 1)
 					go func() {
@@ -286,7 +283,7 @@ func TestIdentitiesShareAnOpenParent(t *testing.T) {
 					}
 					second := <-next
 					if second == nil || time.Since(begun) > time.Second/10 {
-						t.Fatalf("the next holder came after %v", time.Since(begun))
+						t.Fatalf("the next waiter was granted after %v", time.Since(begun))
 					}
 					if err := second.Release(t.Context()); err != nil {
 						t.Fatal(err)
@@ -297,15 +294,14 @@ func TestIdentitiesShareAnOpenParent(t *testing.T) {
 	}
 }
 
-// TestClosedZnodeOfOpenEntries: where the lock's znode is the team's alone and the
-// entries are open, as the team has asked for, strangers can't find any on this server:
-// no listing names them, and no watch.
-func TestClosedZnodeOfOpenEntries(t *testing.T) {
+// TestClosedParentHidesOpenEntries checks open entries below a znode that only the team may use.
+// No list and no watch on this server names them to other users.
+func TestClosedParentHidesOpenEntries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		create(t, operator(t, srv, "team"), "/closed", zk.CreatorACL())
-		eve, told := operator(t, srv, "eve"), make(chan string, 100)
-		defer eve.Listen(zk.Listener{Event: func(e zk.Event) { told <- e.Path }})()
+		create(t, dialPlain(t, srv, "team"), "/closed", zk.CreatorACL())
+		eve, events := dialPlain(t, srv, "eve"), make(chan string, 100)
+		defer eve.Listen(zk.Listener{Event: func(e zk.Event) { events <- e.Path }})()
 		for _, path := range []string{"/", "/closed"} {
 			if err := eve.AddWatch(t.Context(), path, zk.WatchRecursive); err != nil {
 				t.Fatal(err)
@@ -313,7 +309,7 @@ func TestClosedZnodeOfOpenEntries(t *testing.T) {
 		}
 		h := acquire(t, dialAs(t, srv, "team", zk.OpenACL()).Mutex("/closed"))
 		if _, err := dialAs(t, srv, "team", zk.OpenACL()).Mutex("/closed").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrLocked) {
-			t.Errorf("a colleague: %v", err)
+			t.Errorf("another client of the team: %v", err)
 		}
 		l := dialAs(t, srv, "eve", nil).Mutex("/closed")
 		for what, do := range map[string]func() error{
@@ -331,34 +327,33 @@ func TestClosedZnodeOfOpenEntries(t *testing.T) {
 		if err := h.Err(); err != nil {
 			t.Error(err)
 		}
-		if _, err := operator(t, srv, "").Set(t.Context(), h.Node(), []byte("{}"), -1); err != nil {
+		if _, err := dialPlain(t, srv, "").Set(t.Context(), h.Node(), []byte("{}"), -1); err != nil {
 			t.Errorf("the entry is not open: %v", err)
 		}
 		if err := h.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if len(told) > 0 {
-			t.Errorf("another user's watch told of %s", <-told)
+		if len(events) > 0 {
+			t.Errorf("another user's watch reported %s", <-events)
 		}
 	})
 }
 
-// TestQueueingIsNoBreaking checks that a user with the permission to create and not to
-// delete can enqueue, which delays other clients, and cannot be granted next to the holder
-// or end the hold.
-func TestQueueingIsNoBreaking(t *testing.T) {
+// TestCreatePermissionBreaksNoLock checks that a user who may create and not delete can only
+// enqueue, which delays other clients.
+func TestCreatePermissionBreaksNoLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		acl := append(zk.CreatorACL(), zk.ACL{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"})
-		create(t, operator(t, srv, "team"), "/shared", acl)
+		create(t, dialPlain(t, srv, "team"), "/shared", acl)
 		h := acquire(t, dialAs(t, srv, "team", acl).Mutex("/shared"))
-		eve := operator(t, srv, "eve")
+		eve := dialPlain(t, srv, "eve")
 		if err := eve.Delete(t.Context(), h.Node(), -1); !errors.Is(err, zk.ErrNoAuth) {
 			t.Errorf("eve's delete: %v", err)
 		}
 		if _, err := dialAs(t, srv, "eve", nil).Mutex("/shared").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrLocked) {
-			t.Errorf("eve's try: %v", err)
+			t.Errorf("eve's TryAcquire: %v", err)
 		}
 		time.Sleep(timeout)
 		if err := h.Err(); err != nil {
@@ -375,15 +370,15 @@ func lastEntry(names []string) string {
 	return slices.MaxFunc(names, func(a, b string) int { return strings.Compare(a[len(a)-digits:], b[len(b)-digits:]) })
 }
 
-// TestCopiedEntryNameClearsNoWaiter checks that a user with the permission to create and not
-// to delete cannot make a waiter acquire too early by an entry with the GUID of another one:
-// the mark of that other entry says nothing about the copy.
-func TestCopiedEntryNameClearsNoWaiter(t *testing.T) {
+// TestCopiedEntryNameGrantsNoWaiter checks that a user who may create and not delete cannot make
+// a waiter acquire too early by an entry with the GUID of another entry. The mark of the other
+// entry must not apply to the copy.
+func TestCopiedEntryNameGrantsNoWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		srv.Imitate(zktest.Release35) // its events do not name their transactions
 		acl := append(zk.CreatorACL(), zk.ACL{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"})
-		create(t, operator(t, srv, "team"), "/shared", acl)
+		create(t, dialPlain(t, srv, "team"), "/shared", acl)
 		enqueue := func() <-chan *zklock.Hold {
 			l, held := dialAs(t, srv, "team", acl).Mutex("/shared"), make(chan *zklock.Hold, 1)
 			go func() {
@@ -400,8 +395,8 @@ func TestCopiedEntryNameClearsNoWaiter(t *testing.T) {
 			}
 		}
 		first := <-enqueue()
-		second := enqueue() // it waits, so its release is marked
-		eve := operator(t, srv, "eve")
+		second := enqueue() // waits, so its release creates a mark
+		eve := dialPlain(t, srv, "eve")
 		children, _, err := eve.Children(t.Context(), "/shared")
 		if err != nil || len(children) != 2 {
 			t.Fatal(children, err)
@@ -412,7 +407,7 @@ func TestCopiedEntryNameClearsNoWaiter(t *testing.T) {
 		if _, _, err := eve.Create(t.Context(), copied, nil, nil, zk.ModeEphemeralSequential); err != nil {
 			t.Fatal(err)
 		}
-		fourth := enqueue() // it waits for the copy
+		fourth := enqueue() // waits for the copy
 		release(first)
 		release(<-second)
 		h := <-third
@@ -432,10 +427,10 @@ func TestCopiedEntryNameClearsNoWaiter(t *testing.T) {
 	})
 }
 
-// TestForgedMarkClearsNoWaiter checks that a user with the permission to create and not to
-// delete cannot make a waiter acquire too early by the mark of the entry that the waiter waits
-// for: of another waiter, which then gives up, or of the user's own entry.
-func TestForgedMarkClearsNoWaiter(t *testing.T) {
+// TestForgedMarkGrantsNoWaiter checks that a user who may create and not delete cannot make a
+// waiter acquire too early by a forged mark of the waiter's predecessor. The predecessor is
+// another waiter, whose acquire is then canceled, or the user's own entry.
+func TestForgedMarkGrantsNoWaiter(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		t.Run(map[bool]string{false: "another waiter", true: "own entry"}[own], func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { forgeMark(t, own) })
@@ -446,11 +441,11 @@ func TestForgedMarkClearsNoWaiter(t *testing.T) {
 func forgeMark(t *testing.T, own bool) {
 	srv := zktest.Start(t)
 	acl := append(zk.CreatorACL(), zk.ACL{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"})
-	team, eve := operator(t, srv, "team"), operator(t, srv, "eve")
+	team, eve := dialPlain(t, srv, "team"), dialPlain(t, srv, "eve")
 	create(t, team, "/shared", acl)
 	h := acquire(t, dialAs(t, srv, "team", acl).Mutex("/shared"))
-	ctx, giveUp := context.WithCancel(t.Context())
-	defer giveUp()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	if own {
 		entry := "/shared/_c_" + strings.Repeat("0", 32) + "-lock-"
 		if _, _, err := eve.Create(ctx, entry, nil, nil, zk.ModeEphemeralSequential); err != nil {
@@ -460,7 +455,7 @@ func forgeMark(t *testing.T, own bool) {
 		l := dialAs(t, srv, "team", acl).Mutex("/shared")
 		go func() {
 			if _, err := l.Acquire(ctx); !errors.Is(err, context.Canceled) {
-				t.Errorf("the waiter that gave up: %v", err)
+				t.Errorf("the canceled waiter: %v", err)
 			}
 		}()
 	}
@@ -483,7 +478,7 @@ func forgeMark(t *testing.T, own bool) {
 		t.Fatalf("%s has no mark", last)
 	}
 	create(t, eve, "/shared/"+mark, nil)
-	giveUp()
+	cancel()
 	if err := eve.Close(); err != nil { // deletes eve's entry
 		t.Fatal(err)
 	}

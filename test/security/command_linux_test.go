@@ -22,20 +22,19 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// stage has the command, a server with secrets and a client with secrets, as
-// processes.
-type stage struct {
+// env runs a server and clients with secrets as processes.
+type env struct {
 	*testing.T
 	secrets
 	bin, dir string
-	words    string // the server's own address
-	tap      string // the address by which clients come
-	page     string // of the metrics
+	direct   string // the address of the server
+	proxy    string // the address for clients, which learns secrets
+	metrics  string // the URL of the metrics
 	server   *exec.Cmd
-	log      *log // what the server says
+	log      *log // the output of the server
 }
 
-// The secrets of the test. None is a part of another one, of a path, or of a word.
+// The secrets of the test. None is a part of another secret, a path, or a word.
 const (
 	digestPassword = "Xq7-digest-pw"
 	uiToken        = "Xq7-token-of-the-page"
@@ -45,8 +44,8 @@ const (
 	wrongPassword  = "Vt2-wrong-pw"
 )
 
-func newStage(t *testing.T) *stage {
-	s := &stage{T: t, dir: t.TempDir()}
+func newEnv(t *testing.T) *env {
+	s := &env{T: t, dir: t.TempDir()}
 	for what, secret := range map[string]string{
 		"the digest password": digestPassword, "the page's token": uiToken, "the SASL password": saslPassword, "the super user's password": superPassword,
 		"the super user's digest": superDigest, "a wrong password": wrongPassword,
@@ -64,8 +63,8 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// file writes a file that no other user can read.
-func (s *stage) file(name, text string) string {
+// file writes a file that other users cannot read.
+func (s *env) file(name, text string) string {
 	s.Helper()
 	path := filepath.Join(s.dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -74,23 +73,22 @@ func (s *stage) file(name, text string) string {
 	return path
 }
 
-// command is a run of zklock that dies with the test.
-func (s *stage) command(args ...string) *exec.Cmd {
+// command returns a zklock command with secrets in its environment. It ends with the test.
+func (s *env) command(args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(s.Context(), 20*patience)
 	s.Cleanup(cancel)
 	c := exec.CommandContext(ctx, s.bin, args...)
 	c.Dir = s.dir
 	c.Env = append(os.Environ(), "ZKLOCK_AUTH=digest:ann:"+digestPassword, "ZKLOCK_SASL=ann:"+saslPassword,
 		"ZKLOCK_UI_TOKEN="+uiToken,
-		"ZKLOCK_SERVERS="+s.tap, "ZKLOCK_HOME="+filepath.Join(s.dir, "home"))
+		"ZKLOCK_SERVERS="+s.proxy, "ZKLOCK_HOME="+filepath.Join(s.dir, "home"))
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	c.WaitDelay = time.Minute
 	return c
 }
 
-// serve starts the server, and a tap before it, which learns the passwords that
-// the server gives to sessions.
-func (s *stage) serve() {
+// serve starts the server and a proxy, which learns the passwords of sessions.
+func (s *env) serve() {
 	s.Helper()
 	s.server = s.command("serve", "--config", "zoo.cfg", "--jaas", "jaas.conf", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--log-level", "debug")
 	s.log = &log{}
@@ -103,24 +101,24 @@ func (s *stage) serve() {
 		s.Fatal(err)
 	}
 	s.Cleanup(func() { s.server.Process.Kill(); s.server.Wait() })
-	said := bufio.NewScanner(out)
-	for (s.words == "" || s.page == "") && said.Scan() {
-		fmt.Fprintln(s.log, said.Text())
-		if at, ok := strings.CutPrefix(said.Text(), "serving at "); ok {
-			s.words = at
+	lines := bufio.NewScanner(out)
+	for (s.direct == "" || s.metrics == "") && lines.Scan() {
+		fmt.Fprintln(s.log, lines.Text())
+		if at, ok := strings.CutPrefix(lines.Text(), "serving at "); ok {
+			s.direct = at
 		}
-		if at, ok := strings.CutPrefix(said.Text(), "metrics at "); ok {
-			s.page = at
+		if at, ok := strings.CutPrefix(lines.Text(), "metrics at "); ok {
+			s.metrics = at
 		}
 	}
-	if s.words == "" || s.page == "" {
-		s.Fatalf("it does not serve:\n%s", s.log)
+	if s.direct == "" || s.metrics == "" {
+		s.Fatalf("the server does not serve:\n%s", s.log)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.tap = ln.Addr().String()
+	s.proxy = ln.Addr().String()
 	var all sync.WaitGroup
 	s.Cleanup(all.Wait)
 	s.Cleanup(func() { ln.Close() })
@@ -135,10 +133,10 @@ func (s *stage) serve() {
 	})
 }
 
-// forward ends with either of the connections.
-func (s *stage) forward(client net.Conn) {
-	m := &mangler{dial: (&net.Dialer{}).DialContext, at: -1, look: s.learn}
-	server, err := m.dialContext(s.Context(), "tcp", s.words)
+// forward forwards a connection until either side closes it.
+func (s *env) forward(client net.Conn) {
+	m := &frameReplacer{dial: (&net.Dialer{}).DialContext, at: -1, look: s.learn}
+	server, err := m.dialContext(s.Context(), "tcp", s.direct)
 	if err != nil {
 		client.Close()
 		return
@@ -154,8 +152,8 @@ func (s *stage) forward(client net.Conn) {
 	<-back
 }
 
-// run runs a command to its end, and returns all that it said.
-func (s *stage) run(c *exec.Cmd) string {
+// run runs a command, and returns its output and exit code.
+func (s *env) run(c *exec.Cmd) string {
 	s.Helper()
 	out, err := c.CombinedOutput()
 	if c.ProcessState == nil {
@@ -164,8 +162,8 @@ func (s *stage) run(c *exec.Cmd) string {
 	return fmt.Sprintf("%s\nexit %d\n", out, c.ProcessState.ExitCode())
 }
 
-// below are the processes that descend from one, itself first.
-func below(t *testing.T, pid int) (pids []int) {
+// descendantPIDs returns a process and its descendants.
+func descendantPIDs(t *testing.T, pid int) (pids []int) {
 	t.Helper()
 	pids = []int{pid}
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -176,7 +174,7 @@ func below(t *testing.T, pid int) (pids []int) {
 	for _, name := range stats {
 		b, err := os.ReadFile(name)
 		if err != nil {
-			continue // it has gone
+			continue // the process has ended
 		}
 		child, _ := strconv.Atoi(strings.Split(name, "/")[2])
 		rest := string(b[strings.LastIndexByte(string(b), ')')+1:])
@@ -192,8 +190,8 @@ func below(t *testing.T, pid int) (pids []int) {
 	return pids
 }
 
-// proc reads one of a process's files.
-func (s *stage) proc(pid int, name string) string {
+// proc reads a file of /proc/PID.
+func (s *env) proc(pid int, name string) string {
 	s.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
 	if err != nil {
@@ -202,12 +200,12 @@ func (s *stage) proc(pid int, name string) string {
 	return strings.ReplaceAll(string(b), "\x00", " ")
 }
 
-// TestCommandHidesSecrets: server and clients with secrets, as processes at their
-// most talkative, while a lock is held and through failures. No secret is in what
-// they print, in a command line of theirs, in what the command under the lock is
-// given, in the metrics, in the four-letter words, or in the znodes.
+// TestCommandHidesSecrets runs a server and clients with secrets and verbose logs, while a lock
+// is held and after errors. No secret may be in their output, their command lines, the
+// environment of the command that holds the lock, the metrics, the four-letter words, or the
+// znodes.
 func TestCommandHidesSecrets(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	run := s.command("run", "--verbose", "--status-fd", "2", "secret", "--", "sh", "-c", "echo held $$; read line; exit 3")
 	in, err := run.StdinPipe()
 	if err != nil {
@@ -217,20 +215,20 @@ func TestCommandHidesSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := &log{}
-	run.Stderr = said
+	output := &log{}
+	run.Stderr = output
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	child, _ := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "held ")))
 	if err != nil || child == 0 {
-		t.Fatalf("the command under the lock said %q, %v\n%s", line, err, said)
+		t.Fatalf("the command printed %q, %v\n%s", line, err, output)
 	}
 	s.whileHeld(run.Process.Pid, child)
 	in.Write([]byte("\n"))
 	run.Wait()
-	s.hidden(t, "a run", said.String(), "exited")
+	s.hidden(t, "run", output.String(), "exited")
 	s.failures()
 	s.server.Process.Signal(syscall.SIGTERM)
 	s.server.Wait()
@@ -244,25 +242,25 @@ func TestCommandHidesSecrets(t *testing.T) {
 		}
 	}
 	if sessions < 7 {
-		t.Errorf("%d forms of passwords of sessions were learned", sessions)
+		t.Errorf("the proxy learned %d forms of session passwords", sessions)
 	}
 }
 
-// whileHeld looks at all that others can see of a holder.
-func (s *stage) whileHeld(wrapper, child int) {
+// whileHeld checks everything that other users can see of a holder.
+func (s *env) whileHeld(run, child int) {
 	s.Helper()
-	processes := append(below(s.T, wrapper), below(s.T, s.server.Process.Pid)...)
+	processes := append(descendantPIDs(s.T, run), descendantPIDs(s.T, s.server.Process.Pid)...)
 	if len(processes) < 3 {
 		s.Errorf("only the processes %v", processes)
 	}
 	for _, pid := range processes {
 		s.hidden(s.T, fmt.Sprintf("the command line of process %d", pid), s.proc(pid, "cmdline"), "")
 	}
-	s.hidden(s.T, "the environment of the command under the lock", s.proc(child, "environ"), "ZKLOCK_TOKEN=")
-	for _, pid := range below(s.T, wrapper)[1:] {
+	s.hidden(s.T, "the environment of the command", s.proc(child, "environ"), "ZKLOCK_TOKEN=")
+	for _, pid := range descendantPIDs(s.T, run)[1:] {
 		s.hidden(s.T, fmt.Sprintf("the environment of process %d (%s)", pid, s.proc(pid, "cmdline")), s.proc(pid, "environ"), "")
 	}
-	resp, err := http.Get(s.page)
+	resp, err := http.Get(s.metrics)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -274,7 +272,7 @@ func (s *stage) whileHeld(wrapper, child int) {
 	s.hidden(s.T, "the metrics", string(page), "znode_count")
 	s.hidden(s.T, "the znodes", s.znodes("/zklock/secret"), "-lock-0000000000")
 	for _, word := range []string{"conf", "cons", "dump", "envi", "mntr", "srvr", "stat", "wchs", "wchc", "wchp"} {
-		answer, err := harness.FourLetter(s.Context(), s.words, word)
+		answer, err := harness.FourLetter(s.Context(), s.direct, word)
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -285,10 +283,10 @@ func (s *stage) whileHeld(wrapper, child int) {
 	}
 }
 
-// znodes are the names and data below a path.
-func (s *stage) znodes(path string) string {
+// znodes returns the names and data of a path's children.
+func (s *env) znodes(path string) string {
 	s.Helper()
-	c, err := zk.Dial(s.Context(), s.words, nil)
+	c, err := zk.Dial(s.Context(), s.direct, nil)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -305,8 +303,8 @@ func (s *stage) znodes(path string) string {
 	return all.String()
 }
 
-// failures are runs that go wrong over what is secret.
-func (s *stage) failures() {
+// failures runs commands that fail because of a secret.
+func (s *env) failures() {
 	s.Helper()
 	with := func(c *exec.Cmd, env ...string) *exec.Cmd {
 		c.Env = append(c.Env, env...)
@@ -324,14 +322,14 @@ func (s *stage) failures() {
 	badJAAS := s.file("bad.jaas", "Server {\n  x.DigestLoginModule required user_ann=\""+wrongPassword+"\n")
 	for what, c := range map[string]*exec.Cmd{
 		"a wrong SASL password":  with(asRun(), "ZKLOCK_SASL=ann:"+wrongPassword),
-		"a SASL user without":    with(asRun(), "ZKLOCK_SASL="+wrongPassword),
-		"a scheme of no name":    with(asRun(), "ZKLOCK_AUTH="+wrongPassword),
+		"no SASL password":       with(asRun(), "ZKLOCK_SASL="+wrongPassword),
+		"no scheme":              with(asRun(), "ZKLOCK_AUTH="+wrongPassword),
 		"an unknown scheme":      with(asRun(), "ZKLOCK_AUTH=nonsense:"+wrongPassword),
 		"a password as a flag":   asRun("--auth", "digest:ann:"+wrongPassword),
 		"a password as --sasl":   asRun("--sasl=ann:" + wrongPassword),
 		"a bad credentials file": asRun("--auth-file", bad),
-		"an open one":            asRun("--auth-file", open),
-		"one that is a key":      asRun("--tls-ca", bad),
+		"a readable file":        asRun("--auth-file", open),
+		"a file as a CA":         asRun("--tls-ca", bad),
 		"servers with a user":    asRun("--servers", "ann:"+wrongPassword+"@127.0.0.1:1"),
 		"no server":              asRun("--servers", "127.0.0.1:1", "-w", "0.5"),
 		"a bad zoo.cfg":          s.command("serve", "--config", badCfg, "--log-level", "debug"),
@@ -340,7 +338,7 @@ func (s *stage) failures() {
 	} {
 		text := s.run(c)
 		if s.hidden(s.T, what, text, "zklock"); regexp.MustCompile(`exit 0\n$`).MatchString(text) {
-			s.Errorf("%s was no failure:\n%s", what, text)
+			s.Errorf("%s: zklock succeeded:\n%s", what, text)
 		}
 	}
 }

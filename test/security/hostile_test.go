@@ -21,48 +21,46 @@ import (
 
 const (
 	timeout  = 4 * time.Second // of sessions
-	patience = time.Minute     // more than anything has to take, on the bubble's clock
+	patience = time.Minute     // limits each wait, on the bubble's clock
 )
 
-// survive lets a client take and give back a lock while one of the server's frames
-// is replaced. Whatever that does to it, it neither panics nor hangs, and when the
-// server answers properly again it gets the lock, unless the server has told a
-// lie that stays one: that something was not done which was, or whose session it
-// is. Then its waits end with their contexts, and the lie with its session.
-// survive reports whether the frame came up.
-func survive(t *testing.T, at int, lie bool, change func([]byte) []byte) (happened bool) {
+// lockWithReplacedFrame acquires and releases a lock while one of the server's frames is
+// replaced, and reports whether the server sent that frame. The client must not panic or hang.
+// It must get the lock when the server answers correctly again. If lasting is true, the frame
+// may have a lasting effect, such as a wrong session or an error for a request that succeeded.
+// Then the client's waits must end with their contexts, and the effect with the session.
+func lockWithReplacedFrame(t *testing.T, at int, lasting bool, change func([]byte) []byte) (replaced bool) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		m := &mangler{dial: srv.DialContext, at: at, change: change}
+		m := &frameReplacer{dial: srv.DialContext, at: at, change: change}
 		c := dialUntil(t, srv, m)
 		defer c.Close()
 		l := c.Mutex("hostile")
 		for range 2 {
-			if err := holdFor(t, l, timeout/2); errors.Is(err, context.DeadlineExceeded) && !lie {
-				t.Fatalf("it hangs: %v", err)
+			if err := holdFor(t, l, timeout/2); errors.Is(err, context.DeadlineExceeded) && !lasting {
+				t.Fatalf("the client hangs: %v", err)
 			}
 		}
-		if happened = m.happened(); !happened {
+		if replaced = m.replaced(); !replaced {
 			return
 		}
-		if err := holdFor(t, l, 0); err != nil && !lie {
-			t.Fatalf("the server is all right again: %v", err)
+		if err := holdFor(t, l, 0); err != nil && !lasting {
+			t.Fatalf("after correct replies: %v", err)
 		}
 		closed := time.Now()
 		if c.Close(); time.Since(closed) > timeout+time.Second {
-			t.Errorf("closing took %v", time.Since(closed))
+			t.Errorf("Close took %v", time.Since(closed))
 		}
-		good := dialUntil(t, srv, &mangler{dial: srv.DialContext, at: -1})
+		good := dialUntil(t, srv, &frameReplacer{dial: srv.DialContext, at: -1})
 		defer good.Close()
 		if err := holdFor(t, good.Mutex("hostile"), 0); err != nil {
-			t.Errorf("another client of a good server: %v", err)
+			t.Errorf("another client: %v", err)
 		}
 	})
-	return happened
+	return replaced
 }
 
-// holdFor takes the lock, holds it for a while on the bubble's clock, makes sure of
-// it, and gives it back.
+// holdFor acquires the lock, holds it for the time d, verifies the hold, and releases it.
 func holdFor(t *testing.T, l *zklock.Lock, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -72,14 +70,14 @@ func holdFor(t *testing.T, l *zklock.Lock, d time.Duration) error {
 		return h.Verify(ctx)
 	})
 	if took := time.Since(begun); took > patience+timeout {
-		t.Fatalf("it took %v, long after its context had ended: %v", took, err)
+		t.Fatalf("Do returned after %v, long after the end of its context: %v", took, err)
 	}
 	return err
 }
 
-// dialUntil dials until the server's answer is good: a bad one may be refused for
-// good, which is the caller's to try again.
-func dialUntil(t *testing.T, srv *zktest.Server, m *mangler) *zklock.Client {
+// dialUntil dials until Dial succeeds, because Dial may return a permanent error after a replaced
+// reply.
+func dialUntil(t *testing.T, srv *zktest.Server, m *frameReplacer) *zklock.Client {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
@@ -93,7 +91,7 @@ func dialUntil(t *testing.T, srv *zktest.Server, m *mangler) *zklock.Client {
 	}
 }
 
-// replies are what a hostile server may answer with in place of a frame.
+// replies returns functions that replace a server's frame.
 func replies() map[string]func([]byte) []byte {
 	put := func(at int, v uint64, size int) func([]byte) []byte {
 		return func(f []byte) []byte {
@@ -139,37 +137,37 @@ func replies() map[string]func([]byte) []byte {
 	}
 }
 
-// TestHostileServer: whichever of the first answers is replaced, by whatever.
+// TestHostileServer replaces each of the first replies by each kind of wrong reply.
 func TestHostileServer(t *testing.T) {
 	for name, change := range replies() {
 		t.Run(name, func(t *testing.T) {
-			happened := 0
+			replaced := 0
 			for at := range 16 {
-				if survive(t, at, at == 0 || strings.HasPrefix(name, "error"), change) {
-					happened++
+				if lockWithReplacedFrame(t, at, at == 0 || strings.HasPrefix(name, "error"), change) {
+					replaced++
 				}
 			}
-			if happened < 12 {
-				t.Errorf("only %d frames were replaced", happened)
+			if replaced < 12 {
+				t.Errorf("only %d frames were replaced", replaced)
 			}
 		})
 	}
 }
 
-// FuzzHostileServer: whichever answer is replaced by whatever bytes.
+// FuzzHostileServer replaces a reply by arbitrary bytes.
 func FuzzHostileServer(f *testing.F) {
 	f.Add(byte(0), []byte{0, 0, 0, 1, 1})
 	f.Add(byte(1), framed(make([]byte, 16)))
 	f.Add(byte(3), framed(append(make([]byte, 16), 0x7f, 0xff, 0xff, 0xff)))
 	f.Add(byte(5), []byte("SSH-2.0-OpenSSH_9.2\r\n"))
 	f.Fuzz(func(t *testing.T, at byte, wire []byte) {
-		survive(t, int(at%24), true, func([]byte) []byte { return wire })
+		lockWithReplacedFrame(t, int(at%24), true, func([]byte) []byte { return wire })
 	})
 }
 
-// TestHostileChildren: names that no lock has take no place in a lock's queue, be
-// they a hundred thousand.
-func TestHostileChildren(t *testing.T) {
+// TestOtherChildrenDoNotBlockLock creates a hundred thousand children of the lock's znode with
+// names that are not those of entries.
+func TestOtherChildrenDoNotBlockLock(t *testing.T) {
 	const many = 100_000
 	srv := zktest.Start(t)
 	op := srv.Dial(t)
@@ -204,16 +202,15 @@ func TestHostileChildren(t *testing.T) {
 	}
 }
 
-// TestUnknownScheme: credentials that no server can take are a permanent error, told
-// at once and tried once.
-func TestUnknownScheme(t *testing.T) {
+// TestUnknownSchemeIsPermanentError checks that the client reports it after one connection.
+func TestUnknownSchemeIsPermanentError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		dials := 0
 		_, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{
 			Auth: []zk.Auth{{Scheme: "nonsense", Data: []byte("hunter2")}},
 			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				dials++ // by one goroutine
+				dials++ // in one goroutine
 				return srv.DialContext(ctx, network, addr)
 			},
 		})

@@ -20,7 +20,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// log is what was logged or said by several goroutines.
+// log collects the output of several goroutines.
 type log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -38,14 +38,13 @@ func (l *log) String() string {
 	return l.b.String()
 }
 
-// says notes an error, in all forms.
-func (l *log) says(err error) {
+// addError adds an error in all formats.
+func (l *log) addError(err error) {
 	fmt.Fprintf(l, "%v\n%+v\n%#v\n", err, err, err)
 }
 
-// TestLibraryHidesSecrets: client and server log everything, through failures of
-// every kind, and what they log, the errors they return, what hooks are told and
-// what the znodes hold has no credential in it and no session's password.
+// TestLibraryHidesSecrets checks that no credential or session password is in the debug logs of
+// client and server, in errors, in events of hooks, or in znodes, also after errors of all kinds.
 func TestLibraryHidesSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s secrets
@@ -58,7 +57,7 @@ func TestLibraryHidesSecrets(t *testing.T) {
 			o.SASLUsers = map[string]string{"ann": "battery-staple"}
 			o.Logger = slog.New(slog.NewTextHandler(&servers, debug))
 		})
-		learn := &mangler{dial: srv.DialContext, at: -1, look: func(frame []byte) { s.learn(frame) }}
+		learn := &frameReplacer{dial: srv.DialContext, at: -1, look: func(frame []byte) { s.learn(frame) }}
 		opts := &zklock.Options{
 			SessionTimeout: timeout, DialContext: learn.dialContext,
 			Auth:   []zk.Auth{{Scheme: "digest", Data: []byte("ann:correct-horse")}},
@@ -78,14 +77,14 @@ func TestLibraryHidesSecrets(t *testing.T) {
 		known := len(s.forms)
 		s.mu.Unlock()
 		if known < 4*6 {
-			t.Errorf("only %d forms of secrets are known: no session's password was learned", known)
+			t.Errorf("only %d forms of secrets, so no session password", known)
 		}
 		s.hidden(t, "the clients", clients.String(), "ann")
 		s.hidden(t, "the server", servers.String(), "level=")
 	})
 }
 
-// learn takes the password of a session from the answer to a handshake.
+// learn adds the session password from the reply to a handshake.
 func (s *secrets) learn(frame []byte) {
 	var r wire.ConnectResponse
 	if r.Decode(jute.NewReader(frame)); len(r.Password) == 16 && r.SessionID != 0 && len(frame) <= 37 {
@@ -93,8 +92,8 @@ func (s *secrets) learn(frame []byte) {
 	}
 }
 
-// exercise takes a client through every kind of failure.
-func exercise(t *testing.T, srv *zktest.Server, opts *zklock.Options, said *log) {
+// exercise causes errors of every kind in a client.
+func exercise(t *testing.T, srv *zktest.Server, opts *zklock.Options, out *log) {
 	c, err := zklock.Dial(t.Context(), srv.Servers(), opts)
 	if err != nil {
 		t.Fatal(err)
@@ -110,36 +109,36 @@ func exercise(t *testing.T, srv *zktest.Server, opts *zklock.Options, said *log)
 	h := hold()
 	srv.CutConnections()
 	time.Sleep(timeout)
-	said.says(h.Verify(t.Context()))
+	out.addError(h.Verify(t.Context()))
 	srv.Partition()
-	closed(t, h.Done()) // by its deadline
-	said.says(h.Err())
+	closed(t, h.Done()) // at the deadline
+	out.addError(h.Err())
 	srv.Heal()
 	h = hold()
 	if err := srv.ExpireSession(h.Session()); err != nil {
 		t.Fatal(err)
 	}
 	closed(t, h.Done())
-	said.says(h.Err())
+	out.addError(h.Err())
 	f := srv.DropReply(zktest.Match{Op: "create2"})
 	h = hold()
 	closed(t, f.Done())
 	found, err := l.Inspect(t.Context())
-	fmt.Fprintf(said, "%+v %v\n", found, err)
+	fmt.Fprintf(out, "%+v %v\n", found, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err = l.Acquire(ctx)
-	said.says(err)
+	out.addError(err)
 	srv.Restart(t)
-	said.says(h.Release(t.Context()))
-	said.says(c.Close())
+	out.addError(h.Release(t.Context()))
+	out.addError(c.Close())
 	_, err = l.Acquire(t.Context())
-	said.says(err)
-	wrongPasswords(t, srv, *opts, said)
+	out.addError(err)
+	wrongPasswords(t, srv, *opts, out)
 }
 
-// wrongPasswords are dials that fail.
-func wrongPasswords(t *testing.T, srv *zktest.Server, opts zklock.Options, said *log) {
+// wrongPasswords dials with wrong credentials and addresses.
+func wrongPasswords(t *testing.T, srv *zktest.Server, opts zklock.Options, out *log) {
 	for _, change := range []func(o *zklock.Options){
 		func(o *zklock.Options) { o.SASL = &zk.SASL{User: "ann", Password: "open-sesame"} },
 		func(o *zklock.Options) { o.SASL = &zk.SASL{User: "nobody", Password: "open-sesame"} },
@@ -155,15 +154,15 @@ func wrongPasswords(t *testing.T, srv *zktest.Server, opts zklock.Options, said 
 		c, err := zklock.Dial(t.Context(), srv.Servers(), &o)
 		if err == nil {
 			c.Close()
-			t.Fatal("dialled with a wrong password")
+			t.Fatal("Dial succeeded with a wrong password")
 		}
-		said.says(err)
+		out.addError(err)
 	}
 	for _, servers := range []string{"ann:open-sesame@host:1", "zk://ann:open-sesame@host", "host:1,ann:open-sesame@host"} {
 		_, err := zklock.Dial(t.Context(), servers, &opts)
 		if !errors.Is(err, zk.ErrInvalidServers) {
 			t.Errorf("%v", err)
 		}
-		said.says(err)
+		out.addError(err)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// secrets are what must not be seen, by what they are.
+// secrets are texts that must not be visible.
 type secrets struct {
-	mu    sync.Mutex // a connection's are learned while others are looked for
-	forms map[string]string
+	mu    sync.Mutex        // guards forms
+	forms map[string]string // descriptions by form
 }
 
-// add adds one in every form in which it could be printed.
+// add adds a secret in every form in which a program could print it.
 func (s *secrets) add(what, secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,7 +32,7 @@ func (s *secrets) add(what, secret string) {
 	}
 }
 
-// find returns what of the secrets is in a text.
+// find returns the descriptions of the secrets in a text.
 func (s *secrets) find(text string) (found []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,20 +44,20 @@ func (s *secrets) find(text string) (found []string) {
 	return found
 }
 
-// hidden fails the test if a text has a secret in it, or is too short to have come
-// from what it is said to be of: where nothing was said, nothing is shown.
+// hidden fails the test if a text contains a secret, or does not contain mustHave, which shows
+// that it is the expected text.
 func (s *secrets) hidden(t *testing.T, of, text, mustHave string) {
 	t.Helper()
 	for _, what := range s.find(text) {
 		t.Errorf("%s shows %s:\n%s", of, what, text)
 	}
 	if !strings.Contains(text, mustHave) {
-		t.Errorf("%s does not have %q, and may be something else:\n%s", of, mustHave, text)
+		t.Errorf("%s does not contain %q:\n%s", of, mustHave, text)
 	}
 }
 
-// TestSecretsAreFound where they are: a search that finds nothing shows nothing.
-func TestSecretsAreFound(t *testing.T) {
+// TestSecretsAreFoundInAllForms checks the search on which the other tests depend.
+func TestSecretsAreFoundInAllForms(t *testing.T) {
 	var s secrets
 	s.add("the password", "tr0ub4dor&3")
 	s.add("the session's password", "\x01\x02\xfe\xff0123456789ab")

@@ -11,22 +11,22 @@ import (
 	"github.com/zklock/zklock/bench/internal/lockwork"
 )
 
-// refusing is a library whose Open always fails.
-type refusing struct{ why error }
+// failing is a library whose Open always fails.
+type failing struct{ err error }
 
-func (r refusing) Open(context.Context, string) (lockwork.Session, error) { return nil, r.why }
+func (f failing) Open(context.Context, string) (lockwork.Session, error) { return nil, f.err }
 
 // work is a valid line.
 var work = lockwork.Work{Path: "/p", Kind: lockwork.Mutex, Sessions: 1, Workers: 1, Locks: 1, Time: 1e6}
 
-func TestServe(t *testing.T) {
-	for want, why := range map[string]error{
+func TestServeReportsErrors(t *testing.T) {
+	for want, openErr := range map[string]error{
 		"unsupported ":          lockwork.ErrUnsupported,
 		"error one; and two\n":  errors.New("one\nand two"),
 		"error lockwork: inval": lockwork.ErrWork,
 	} {
 		var out strings.Builder
-		if err := Serve(t.Context(), refusing{why}, strings.NewReader("host:1 "+work.String()+"\n"), &out); err != nil {
+		if err := Serve(t.Context(), failing{openErr}, strings.NewReader("host:1 "+work.String()+"\n"), &out); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), "\n") != 1 {
@@ -34,13 +34,13 @@ func TestServe(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := Serve(t.Context(), refusing{}, strings.NewReader("host:1 nonsense\n"), &out); err != nil || !strings.HasPrefix(out.String(), "error ") {
+	if err := Serve(t.Context(), failing{}, strings.NewReader("host:1 nonsense\n"), &out); err != nil || !strings.HasPrefix(out.String(), "error ") {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 }
 
-// TestProcess uses a shell as the contender.
-func TestProcess(t *testing.T) {
+// TestProcessParsesAnswers uses a shell as the contender.
+func TestProcessParsesAnswers(t *testing.T) {
 	for answer, want := range map[string]error{
 		"ok cycles=3 nanos=1000 ho50=0 ho99=0 violations=0 heap=0": nil,
 		"ok cycles=3 nanos=1000 ho50=0 ho99=0 violations=1 heap=0": ErrViolation,
@@ -57,12 +57,11 @@ func TestProcess(t *testing.T) {
 		}
 		p.Stop()
 		if _, err := p.Do("host:1", work); err == nil {
-			t.Errorf("%q: a contender that has ended has done something", answer)
+			t.Errorf("%q: Do succeeded after Stop", answer)
 		}
 	}
 }
 
-// TestSilentProcessIsKilled: a contender that never answers does not stop the comparison.
 func TestSilentProcessIsKilled(t *testing.T) {
 	p, err := Start(exec.Command("sh", "-c", "read -r line; exec cat"), nil)
 	if err != nil {

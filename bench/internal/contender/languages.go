@@ -18,13 +18,13 @@ var ErrNotInstalled = errors.New("contender: not installed; run scripts/install-
 //go:embed java/*.java python/*.py
 var sources embed.FS
 
-// A Make describes a contender that can be started.
+// A Make starts a contender.
 type Make struct {
 	Name    string
 	Command func() *exec.Cmd
 }
 
-// Go returns a library of package library, which this program itself runs.
+// Go returns a library of package library, which this program runs.
 func Go(name string) (Make, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -69,7 +69,7 @@ func Curator(ctx context.Context, dir string) (Make, error) {
 	return Make{"Curator", func() *exec.Cmd { return exec.Command("java", "-cp", classpath, "Contender") }}, nil
 }
 
-// Kazoo returns kazoo, run by the distribution's Python. It writes the program to dir.
+// Kazoo returns kazoo with the distribution's Python. It writes the program to dir.
 func Kazoo(dir string) (Make, error) {
 	const python, module = "/usr/bin/python3", "/usr/lib/python3/dist-packages/kazoo/__init__.py"
 	for _, path := range []string{python, module} {

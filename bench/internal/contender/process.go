@@ -56,7 +56,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Alive reports whether the process still answers, even if only with errors.
 func (p *Process) Alive() bool { return !p.silent }
 
-// Measured is a result, and what it cost the process.
+// Measured is a result and its cost to the process.
 type Measured struct {
 	lockwork.Result
 	// CPU is the processor time in steps of 10 ms, including setup and cleanup.
@@ -80,7 +80,7 @@ func (p *Process) Do(servers string, w lockwork.Work) (Measured, error) {
 	text, err := p.out.ReadString('\n')
 	if err != nil {
 		p.silent = true
-		return Measured{}, fmt.Errorf("contender: it ended without an answer to %v: %w", w, err)
+		return Measured{}, fmt.Errorf("contender: the process ended without an answer to %v: %w", w, err)
 	}
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	switch word {

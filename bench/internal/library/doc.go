@@ -1,5 +1,5 @@
-// Package library has the Go lock libraries that are compared. Each is a lockwork.Library
-// and is used as its documentation recommends.
+// Package library adapts the Go lock libraries to lockwork.Library, as their documentation
+// recommends to use them.
 package library
 
 import (

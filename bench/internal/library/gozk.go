@@ -17,13 +17,13 @@ const sessionTimeout = 20 * time.Second
 // goZooKeeper is the Lock of go-zookeeper.
 type goZooKeeper struct{}
 
-// silent discards what go-zookeeper would print.
-type silent struct{}
+// discard is a logger for go-zookeeper that prints nothing.
+type discard struct{}
 
-func (silent) Printf(string, ...any) {}
+func (discard) Printf(string, ...any) {}
 
 func (goZooKeeper) Open(ctx context.Context, servers string) (lockwork.Session, error) {
-	conn, events, err := zk.Connect(strings.Split(servers, ","), sessionTimeout, zk.WithLogger(silent{}))
+	conn, events, err := zk.Connect(strings.Split(servers, ","), sessionTimeout, zk.WithLogger(discard{}))
 	if err != nil {
 		return nil, err
 	}

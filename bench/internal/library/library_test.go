@@ -45,6 +45,6 @@ func TestLibraries(t *testing.T) {
 		}
 	}
 	if _, err := New("other"); err == nil {
-		t.Error("a library that nobody knows")
+		t.Error("New accepts an unknown name")
 	}
 }

@@ -50,10 +50,10 @@ type thinSession struct {
 	unread   []byte
 	own      string // the name of its entry
 	czxid    int64
-	blocker  string // the name of the entry ahead
+	blocker  string // the name of the predecessor's entry
 	waited   bool
 	watching bool // the watches are set
-	marked   bool // the blocker's mark was created after that
+	marked   bool // the blocker's mark was created after the watches were set
 	deleted  bool // the blocker was deleted before the watches were set
 }
 
@@ -189,7 +189,7 @@ func (s *thinSession) frame(body []byte) error {
 	return r.Err()
 }
 
-// event handles the deletion of the blocker, which clears this waiter if it was marked.
+// event handles the deletion of the blocker, which grants the lock if the blocker was marked.
 func (s *thinSession) event(e wire.WatcherEvent) error {
 	switch {
 	case e.Type == wire.EventNodeCreated && e.Path == s.markOf(s.blocker):
@@ -218,7 +218,7 @@ func (s *thinSession) list() error {
 	return s.write(wire.AppendRequest(nil, xidList, wire.OpGetChildren, &wire.GetChildrenRequest{Path: s.loop.parent}))
 }
 
-// listed finds the entry ahead and watches it. If there is none, it takes the lock.
+// listed finds the predecessor and watches it. Without a predecessor, it holds the lock.
 func (s *thinSession) listed(children []string) error {
 	s.blocker, s.watching, s.marked, s.deleted = "", false, false, false
 	for _, c := range children {

@@ -14,7 +14,7 @@ type Fanout struct {
 	path   string
 	begun  []bool
 	events []int // of each client in this turn
-	told   int   // watchers that have received their event
+	done   int   // watchers that have received their event
 	arm    bool
 }
 
@@ -30,13 +30,13 @@ func (f *Fanout) Arm() { f.begin(true) }
 func (f *Fanout) Fire() { f.begin(false) }
 
 func (f *Fanout) begin(arm bool) {
-	f.arm, f.told = arm, 0
+	f.arm, f.done = arm, 0
 	clear(f.begun)
 	clear(f.events)
 }
 
-// Told reports whether every watcher has received its event, and no other.
-func (f *Fanout) Told() bool { return f.told == len(f.events)-1 }
+// Done reports whether every watcher has received its event.
+func (f *Fanout) Done() bool { return f.done == len(f.events)-1 }
 
 // Next implements [Job]: one request for each client.
 func (f *Fanout) Next(i int, xid int32, _ bool, b []byte) ([]byte, bool) {
@@ -63,6 +63,6 @@ func (f *Fanout) Check(i int, h wire.ReplyHeader, body []byte) error {
 	if f.arm || i == 0 || f.events[i] > 1 {
 		return fmt.Errorf("%w: client %d got an event without a change", ErrAnswer, i)
 	}
-	f.told++
+	f.done++
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// window is how many requests Fill keeps in flight.
+// window is the number of requests that Fill keeps in flight.
 const window = 500
 
 // Fill creates n children of parent with the same data, many requests at a time, and checks

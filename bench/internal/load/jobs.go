@@ -70,7 +70,7 @@ func (p *Pairs) Check(i int, h wire.ReplyHeader, _ []byte) error {
 	return nil
 }
 
-// Reads is the job of reading one node's data again and again.
+// Reads is the job of reading one node's data repeatedly.
 type Reads struct {
 	frame []byte // the request, without its xid
 	data  []byte

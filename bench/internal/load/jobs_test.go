@@ -32,19 +32,19 @@ func TestPairsCheck(t *testing.T) {
 	}
 }
 
-func TestPairsEndWithADelete(t *testing.T) {
+func TestPairsEndWithDelete(t *testing.T) {
 	p := NewPairs("/p", 1)
 	if _, more := p.Next(0, 1, true, nil); more {
-		t.Error("a pair is begun at the end")
+		t.Error("Next begins a pair at the end")
 	}
 	if _, more := p.Next(0, 1, false, nil); !more {
-		t.Error("no pair is begun")
+		t.Error("Next begins no pair")
 	}
 	if err := p.Check(0, wire.ReplyHeader{Zxid: 1}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, more := p.Next(0, 2, true, nil); !more {
-		t.Error("the node is left at the end")
+		t.Error("Next leaves the node at the end")
 	}
 }
 
@@ -56,17 +56,17 @@ func TestFanoutCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.Check(1, event, nil); !errors.Is(err, ErrAnswer) {
-		t.Errorf("told twice: %v", err)
+		t.Errorf("second event: %v", err)
 	}
 	if err := f.Check(0, event, nil); !errors.Is(err, ErrAnswer) {
-		t.Errorf("the writer was told: %v", err)
+		t.Errorf("event for the writer: %v", err)
 	}
 	if err := f.Check(2, wire.ReplyHeader{Xid: 4, Err: wire.ErrNoNode}, nil); !errors.Is(err, wire.ErrNoNode) {
 		t.Errorf("a failed request: %v", err)
 	}
 	f.Arm()
 	if err := f.Check(2, event, nil); !errors.Is(err, ErrAnswer) {
-		t.Errorf("told of no change: %v", err)
+		t.Errorf("event without a change: %v", err)
 	}
 }
 

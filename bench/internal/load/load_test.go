@@ -109,7 +109,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-func TestReadsNoticeOtherData(t *testing.T) {
+func TestReadsDetectWrongData(t *testing.T) {
 	addr := serve(t)
 	if err := dial(t, addr).Create("/read", []byte("what is there")); err != nil {
 		t.Fatal(err)
@@ -135,11 +135,11 @@ func TestFanout(t *testing.T) {
 			t.Fatal(err)
 		}
 		job.Fire()
-		if job.Told() {
-			t.Fatal("told of nothing")
+		if job.Done() {
+			t.Fatal("Done before the change")
 		}
-		if took, err := g.RunUntil(job, job.Told); err != nil || took <= 0 || !job.Told() {
-			t.Fatalf("took %v, told %t, %v", took, job.Told(), err)
+		if took, err := g.RunUntil(job, job.Done); err != nil || took <= 0 || !job.Done() {
+			t.Fatalf("took %v, done %t, %v", took, job.Done(), err)
 		}
 	}
 }
@@ -168,20 +168,20 @@ func TestFill(t *testing.T) {
 	}
 }
 
-func TestNobodyAnswers(t *testing.T) {
+func TestDialFailsWithoutServer(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	addr := ln.Addr().String()
 	if _, err := DialTimeout(addr, time.Millisecond); err == nil {
-		t.Error("a silent server shook hands")
+		t.Error("Dial succeeded without a reply")
 	}
 	ln.Close()
 	if _, err := Dial(addr); err == nil {
-		t.Error("nobody shook hands")
+		t.Error("Dial succeeded without a server")
 	}
 	if _, err := Open(addr, 1); err == nil {
-		t.Error("nobody shook hands with a group")
+		t.Error("Open succeeded without a server")
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// silence is how long a measurement may receive nothing before it fails.
+// silence is the longest time without an answer in a measurement.
 const silence = 30 * time.Second
 
 // readSize is the size of one read: larger than any answer of a measurement.
 const readSize = 64 << 10
 
-// A Job is what the clients of a measurement do.
+// A Job is the work of the clients in a measurement.
 type Job interface {
 	// Next appends the client's next request. If last is true, the job ends: Next returns
 	// false when the client has no further request.
@@ -210,7 +210,7 @@ func (r *run) next(i int, m *member, last bool) error {
 	return nil
 }
 
-// wait reads what has arrived.
+// wait waits for answers and events, and handles them.
 func (r *run) wait() error {
 	n, err := await(r.epoll, r.events[:], int(silence.Milliseconds()))
 	if interrupted(err) {
@@ -230,7 +230,7 @@ func (r *run) wait() error {
 	return nil
 }
 
-// read reads what one client has received.
+// read reads the available bytes of one client.
 func (r *run) read(i int) error {
 	m := r.members[i]
 	n, err := receive(m.fd, r.buf)

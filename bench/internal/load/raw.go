@@ -40,8 +40,8 @@ func call(number uintptr, fd int, b []byte) (int, error) {
 	}
 }
 
-// await waits for readable sockets for up to ms milliseconds, and returns how many events
-// it filled. Zero without an error means that the time is over; with EINTR, it does not.
+// await waits up to ms milliseconds for readable sockets, and returns the number of events. Zero
+// without an error means that the time is over.
 func await(epoll int, events []syscall.EpollEvent, ms int) (int, error) {
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(epoll),
 		uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(ms), 0, 0)

@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/zklock/bench/internal/rounds"
 )
 
-// idleTurns is how often a measurement without any completed cycle is repeated.
+// idleTurns limits the repetitions of a measurement without a completed cycle.
 const idleTurns = 3
 
 // drainRounds is the largest number of times that a queue is drained, because each time
@@ -57,9 +57,9 @@ type bench struct {
 }
 
 // Run compares all libraries and returns the table. If it fails after the first round, it
-// also returns what was measured until then, unless locks did not exclude each other. The
-// error wraps [ErrInvalidOptions], says what is not installed or which contender failed, or
-// wraps contender.ErrViolation if locks did not exclude each other.
+// also returns the results until then, unless mutual exclusion was violated. The error wraps
+// [ErrInvalidOptions], names a program that is not installed or a contender that failed, or wraps
+// contender.ErrViolation.
 func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
 	if err := opts.check(); err != nil {
 		return nil, err

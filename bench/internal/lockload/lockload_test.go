@@ -18,7 +18,7 @@ func table() *rounds.Table {
 	return t
 }
 
-func TestGoals(t *testing.T) {
+func TestGoalUsesBestContender(t *testing.T) {
 	var b strings.Builder
 	if err := WriteGoals(&b, Defaults(), table()); err != nil {
 		t.Fatal(err)
@@ -30,9 +30,8 @@ func TestGoals(t *testing.T) {
 	}
 }
 
-// TestGoalsAreOfTheTable checks that the rows and contenders of each goal exist. Otherwise
-// the goal would never be shown.
-func TestGoalsAreOfTheTable(t *testing.T) {
+// TestGoalsNameExistingRows: otherwise the benchmark would not print the goal.
+func TestGoalsNameExistingRows(t *testing.T) {
 	o := Defaults()
 	all := rounds.NewTable(nil, rowsOf(o.jobs())...)
 	for _, g := range o.goals() {

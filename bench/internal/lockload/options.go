@@ -8,8 +8,7 @@ import (
 	"github.com/zklock/zklock/bench/internal/rounds"
 )
 
-// Options says what to measure and for how long. [Defaults] returns those of the
-// command.
+// Options select the measurements and their durations. [Defaults] returns those of the command.
 type Options struct {
 	rounds.Options
 	// Many is the number of waiters in the queue that drains, and Locks the number of held

@@ -16,7 +16,7 @@ type job struct {
 	work lockwork.Work
 	// on reports whether a contender runs the job.
 	on func(c *contender) bool
-	// handOver says that clients wait, so that handovers can be timed.
+	// handOver means that clients wait, so handovers can be timed.
 	handOver bool
 }
 

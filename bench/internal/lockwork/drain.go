@@ -14,8 +14,8 @@ import (
 // pollEvery is the interval between checks whether all workers wait.
 const pollEvery = 20 * time.Millisecond
 
-// drain makes all workers queue behind a holder, which releases the lock once all of them
-// wait. It counts until the last worker has held the lock.
+// drain makes all workers wait for a holder, which then releases the lock. It measures until the
+// last worker has held the lock.
 func (d *driver) drain(ctx context.Context, r *Result) error {
 	first, err := d.sessions[d.work.Sessions].Lock(d.work.Lock(0), &d.work, false)
 	if err != nil {

@@ -71,10 +71,10 @@ func newMemory() *memory {
 	return &memory{locks: make(map[string]chan struct{}), queue: make(map[string]int)}
 }
 
-// TestDo does works in virtual time, so that the numbers are exact.
-func TestDo(t *testing.T) {
+// TestDoMeasures uses virtual time, so the numbers are exact.
+func TestDoMeasures(t *testing.T) {
 	for name, w := range map[string]Work{
-		"alone":     {Kind: Mutex, Sessions: 1, Workers: 1, Locks: 1, Time: time.Second},
+		"free":      {Kind: Mutex, Sessions: 1, Workers: 1, Locks: 1, Time: time.Second},
 		"contended": {Kind: Mutex, Sessions: 2, Workers: 4, Locks: 1, Time: time.Second},
 		"drain":     {Kind: Mutex, Sessions: 4, Workers: 20, Locks: 1},
 		"held":      {Kind: Mutex, Sessions: 1, Workers: 1, Locks: 1, Time: time.Second, Held: 50},
@@ -102,16 +102,15 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// TestGuard checks that holders that overlap without permission are counted.
-func TestGuard(t *testing.T) {
+func TestGuardCountsOverlappingHolders(t *testing.T) {
 	mutex, both := &guard{limit: 1, begin: time.Now()}, &guard{limit: writer, begin: time.Now()}
 	mutex.enter(time.Now(), 1)
 	if mutex.violations.Load() != 0 {
-		t.Error("one alone is a violation")
+		t.Error("one holder is a violation")
 	}
 	mutex.enter(time.Now(), 1)
 	if mutex.violations.Load() != 1 {
-		t.Error("two in a mutex are none")
+		t.Error("two holders of a mutex are no violation")
 	}
 	both.enter(time.Now(), 1)
 	both.enter(time.Now(), 1)
@@ -121,7 +120,7 @@ func TestGuard(t *testing.T) {
 	both.enter(time.Now(), writer)
 	both.enter(time.Now(), 1)
 	if n := both.violations.Load(); n != 2 {
-		t.Errorf("a writer among readers, and a reader beside it: %d violations", n)
+		t.Errorf("a writer with readers, and a reader with a writer: %d violations", n)
 	}
 }
 
@@ -147,7 +146,7 @@ func TestDoFails(t *testing.T) {
 	}
 }
 
-func TestLines(t *testing.T) {
+func TestWorkAndResultRoundTrip(t *testing.T) {
 	w := Work{Path: "/a", Kind: ReadWrite, Sessions: 2, Workers: 3, Locks: 4, Time: time.Second, Readers: 90, Permits: 8, Held: 7, Async: true, Local: 9}
 	if got, err := ParseWork(w.String()); err != nil || got != w {
 		t.Errorf("%v, %v", got, err)

@@ -15,12 +15,12 @@ type Result struct {
 	// call of a release until the acquire of the next waiter returned, or 0 if no worker
 	// waited.
 	HandOver50, HandOver99 time.Duration
-	// Violations counts holders that overlapped although they must not.
+	// Violations counts violations of mutual exclusion.
 	Violations int64
 	// Heap is the growth of the process's live memory by Work.Held locks, or by the waiters
 	// of a queue that drains. It is 0 if the library's language does not report it.
 	Heap int64
-	// Read is how many bytes the process read while a queue drained. FirstTenth and
+	// Read is the number of bytes that the process read while a queue drained. FirstTenth and
 	// LastTenth are the durations of the first and the last tenth of its grants. All are 0
 	// if the library's language does not report them.
 	Read                  int64

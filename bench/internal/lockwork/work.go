@@ -26,14 +26,14 @@ type Work struct {
 	// Sessions, Workers and Locks are the numbers of these. Worker i uses session i and
 	// lock i, modulo their numbers.
 	Sessions, Workers, Locks int
-	// Time is how long to work. Zero means to drain a queue instead: every worker enqueues
-	// once behind a holder, which releases the lock when all of them wait.
+	// Time is the duration of the work. Zero means to drain a queue instead: every worker
+	// waits once for a holder, which releases the lock when all of them wait.
 	Time time.Duration
 	// Readers is the percentage of acquires by readers.
 	Readers int
 	// Permits is the size of a semaphore.
 	Permits int
-	// Held is how many other locks the first session holds during the work.
+	// Held is the number of other locks that the first session holds during the work.
 	Held int
 	// Async means to release without waiting for the answer, if the library can.
 	Async bool

@@ -31,8 +31,8 @@ func Etcd(dir string) (*Other, error) {
 	})
 }
 
-// Redis starts a redis that syncs each write before it answers, as a lock needs that must
-// survive a crash of the server.
+// Redis starts a redis that syncs each write before it answers, so a lock survives a crash of
+// the server.
 func Redis(dir string) (*Other, error) {
 	ports, err := freePorts(1)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // startTimeout bounds the time from the start of a server to its first answer.
 const startTimeout = 5 * time.Minute
 
-// probeInterval is how often the benchmark tries to connect to a starting server, and so
-// the error of the start times. An attempt ends after probeTimeout.
+// probeInterval is the time between two attempts to connect to a starting server, and so the
+// error of the start times. probeTimeout limits an attempt.
 const (
 	probeInterval = 2 * time.Millisecond
 	probeTimeout  = 2 * time.Second

@@ -17,7 +17,7 @@ func TestParseHistogram(t *testing.T) {
 	}
 	for _, bad := range []string{"", "Total 1\n", "Total 1 many\n"} {
 		if _, err := parseHistogram(bad); err == nil {
-			t.Errorf("%q was read", bad)
+			t.Errorf("%q was parsed", bad)
 		}
 	}
 }
@@ -35,7 +35,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-func TestStartOfWhatEnds(t *testing.T) {
+func TestStartFailsIfProcessEnds(t *testing.T) {
 	kind := &Kind{Name: "broken", command: func(string) *exec.Cmd { return exec.Command("false") }}
 	s, err := New(kind, filepath.Join(t.TempDir(), "s"))
 	if err != nil {
@@ -47,7 +47,7 @@ func TestStartOfWhatEnds(t *testing.T) {
 	}
 }
 
-func TestLive(t *testing.T) {
+func TestLiveIsUnknownWithoutHeap(t *testing.T) {
 	s, err := New(&Kind{Name: "x", command: func(string) *exec.Cmd { return exec.Command("sleep", "1000") }}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func (o *Others) Share() (float64, error) {
 	}
 	all := end.all - o.begin.all
 	foreign := end.busy - o.begin.busy - (end.own - o.begin.own)
-	// The two files are not read at the same moment, and count in ticks.
+	// The two files are read at different times, and count in ticks.
 	if all <= 0 || foreign < 0 {
 		return 0, nil
 	}

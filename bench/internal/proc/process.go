@@ -16,8 +16,8 @@ const waitDelay = 2 * time.Second
 // remains. It is safe for concurrent use.
 type Process struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed when the process was reaped
-	err  error         // how the process ended; read only after done
+	done chan struct{} // closed when the process is reaped
+	err  error         // of cmd.Wait; read only after done
 }
 
 // Start starts cmd and appends its output to the file log.
@@ -33,7 +33,7 @@ func Start(cmd *exec.Cmd, log string) (*Process, error) {
 	p := &Process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
 	// The kernel sends the death signal when the thread that forked ends, so this goroutine
-	// keeps its thread. It ends when the child was reaped.
+	// keeps its thread. It ends when the child is reaped.
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -56,7 +56,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns how the process ended. Call it after Done.
+// Err waits for the end of the process, and returns the error of cmd.Wait.
 func (p *Process) Err() error {
 	<-p.done
 	return p.err

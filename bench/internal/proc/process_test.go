@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestProcessEnds(t *testing.T) {
+func TestProcessReportsExitAndLogs(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	for range 2 {
 		p, err := Start(exec.Command("sh", "-c", "echo said; exit 3"), log)
@@ -25,7 +25,7 @@ func TestProcessEnds(t *testing.T) {
 	}
 }
 
-func TestKillTakesTheGroup(t *testing.T) {
+func TestKillEndsGroup(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	p, err := Start(exec.Command("sh", "-c", "sleep 1000 & sleep 1000"), log)
 	if err != nil {
@@ -48,6 +48,6 @@ func TestStartFails(t *testing.T) {
 		t.Error("a command that does not exist was started")
 	}
 	if _, err := Start(exec.Command("true"), filepath.Join(dir, "no", "log")); err == nil {
-		t.Error("a log was made in a directory that does not exist")
+		t.Error("Start created a log in a directory that does not exist")
 	}
 }

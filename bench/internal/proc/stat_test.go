@@ -22,9 +22,8 @@ func TestParseCPUTime(t *testing.T) {
 	}
 }
 
-// TestEndedChildrenAreNoOthers checks that the time of an ended child does not count as
-// that of others, even if the child started after Watch.
-func TestEndedChildrenAreNoOthers(t *testing.T) {
+// TestOthersExcludeEndedChildren checks a child that starts after Watch.
+func TestOthersExcludeEndedChildren(t *testing.T) {
 	o, err := Watch()
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +35,7 @@ func TestEndedChildrenAreNoOthers(t *testing.T) {
 	end, err := o.usage()
 	worked := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	if own := end.own - o.begin.own; err != nil || worked < 2*tick || own < worked-2*tick {
-		t.Errorf("our own time grew by %v, %v; a child worked for %v", own, err, worked)
+		t.Errorf("own time grew by %v, %v; a child used %v", own, err, worked)
 	}
 }
 
@@ -52,7 +51,7 @@ func TestParseRSS(t *testing.T) {
 	}
 }
 
-func TestOwnFigures(t *testing.T) {
+func TestReadProc(t *testing.T) {
 	if rss, err := RSS(os.Getpid()); err != nil || rss < 1<<20 {
 		t.Errorf("this program has %d bytes, %v", rss, err)
 	}
@@ -60,12 +59,12 @@ func TestOwnFigures(t *testing.T) {
 		t.Error(err)
 	}
 	// A number above the largest possible process id on Linux.
-	const nobody = 1 << 23
-	if _, err := RSS(nobody); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("nobody's memory: %v", err)
+	const missing = 1 << 23
+	if _, err := RSS(missing); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("RSS of no process: %v", err)
 	}
-	if _, err := CPUTime(nobody); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("nobody's time: %v", err)
+	if _, err := CPUTime(missing); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("CPUTime of no process: %v", err)
 	}
 }
 
@@ -92,10 +91,10 @@ func TestOthersShare(t *testing.T) {
 		t.Errorf("share %v, %v", share, err)
 	}
 	if _, err := Watch(1 << 23); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a process that is not there: %v", err)
+		t.Errorf("Watch of no process: %v", err)
 	}
 	o.pids = []int{1 << 23}
 	if _, err := o.Share(); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a process that has gone: %v", err)
+		t.Errorf("Share of an ended process: %v", err)
 	}
 }

@@ -12,12 +12,12 @@ type Options struct {
 	// Zklock is the command to run as the embedded server. If it is empty, the benchmark
 	// builds it.
 	Zklock string
-	// Rounds is how often each contender is measured, and Turn how long one measurement of
-	// throughput takes.
+	// Rounds is the number of measurements of each contender. Turn is the duration of a
+	// measurement of throughput.
 	Rounds int
 	Turn   time.Duration
-	// Warm is how long each contender works before the first round, because a JVM compiles
-	// code that runs often.
+	// Warm is the duration of each contender's work before the first round, because a JVM
+	// compiles code that runs often.
 	Warm time.Duration
 	// Quiet and Retries are those of [Plan].
 	Quiet   float64

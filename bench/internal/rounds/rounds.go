@@ -18,13 +18,13 @@ type Trial func(contender int) (Sample, error)
 type Plan struct {
 	// Contenders are their names. The ratios are relative to the first one.
 	Contenders []string
-	// Rounds is how often each contender is measured.
+	// Rounds is the number of measurements of each contender.
 	Rounds int
 	// Quiet is the largest share of processor time, 0 to 1, that other processes may use in
 	// a valid round.
 	Quiet float64
-	// Retries is how often a disturbed round is repeated. After that, the least disturbed
-	// attempt counts, and is counted as disturbed.
+	// Retries limits the repetitions of a disturbed round. Then the least disturbed attempt
+	// counts, and the tally counts it as disturbed.
 	Retries int
 	// Log receives a line for every round, unless it is nil.
 	Log io.Writer
@@ -37,14 +37,13 @@ type Plan struct {
 // ErrPlan is wrapped by errors about an invalid Plan or invalid rows.
 var ErrPlan = errors.New("rounds: invalid plan")
 
-// A Tally says how much other processes disturbed a comparison.
+// A Tally counts the rounds that other processes disturbed.
 type Tally struct {
-	// Rounds is how many rounds were measured and kept.
+	// Rounds is the number of kept rounds.
 	Rounds int `json:"rounds"`
-	// Discarded is how many rounds were discarded because other processes used the
-	// processors.
+	// Discarded is the number of discarded rounds.
 	Discarded int `json:"discarded"`
-	// Disturbed is how many kept rounds were disturbed, but had no retries left.
+	// Disturbed is the number of disturbed rounds that were kept after the last retry.
 	Disturbed int `json:"disturbed"`
 	// Worst is the largest share of processor time that other processes used in a kept
 	// round, 0 to 1.

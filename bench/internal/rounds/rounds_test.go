@@ -19,7 +19,7 @@ func busy(shares ...float64) func([]int) (func() (float64, error), error) {
 	}
 }
 
-func TestOneTakesTurns(t *testing.T) {
+func TestOneChangesOrderOfContenders(t *testing.T) {
 	var order []int
 	var log strings.Builder
 	p := Plan{Contenders: []string{"a", "b"}, Rounds: 2, Quiet: 0.1, Log: &log, Others: busy(0, 0, 0, 0)}

@@ -36,9 +36,9 @@ type Table struct {
 	Contenders []string `json:"contenders"`
 	// Rows are in the order in which they were given.
 	Rows []*Row `json:"rows"`
-	// Notes are remarks for readers, such as what a contender does not support.
+	// Notes are remarks, such as a workload that a contender does not support.
 	Notes []string `json:"notes,omitempty"`
-	// Tally says how much other processes disturbed the comparison.
+	// Tally counts the rounds that other processes disturbed.
 	Tally Tally `json:"tally"`
 }
 

@@ -33,7 +33,7 @@ func filled() *Table {
 	return table
 }
 
-func TestRatiosAreOfRounds(t *testing.T) {
+func TestRatioIsMedianOfRounds(t *testing.T) {
 	r := filled().Rows
 	// Rounds with the ratios 3, 2 and 1: the ratio of the medians would be 3.
 	if r[0].Ratios[1] != 2 || r[0].Medians[0] != 100 || r[0].Medians[1] != 300 {

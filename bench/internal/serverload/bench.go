@@ -23,8 +23,8 @@ type bench struct {
 }
 
 // Run compares Apache ZooKeeper, or Options.Base, with the embedded server and returns the
-// table. The error wraps [ErrInvalidOptions], says which server cannot be run, or wraps
-// load.ErrAnswer if an answer cannot be right. In that case, there is no table.
+// table. The error wraps [ErrInvalidOptions], names a server that cannot run, or wraps
+// load.ErrAnswer if an answer cannot be right. Then there is no table.
 func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
 	if err := opts.check(); err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ func tiny(t *testing.T) Options {
 // embedded returns tiny options and the embedded server.
 func embedded(t *testing.T) (Options, *peer.Kind) {
 	if testing.Short() {
-		t.Skip("builds and runs the command")
+		t.Skip("it builds and runs the command")
 	}
 	o := tiny(t)
 	kind, err := peer.Embedded(t.Context(), "zklock", o.Dir, "")
@@ -33,9 +33,9 @@ func embedded(t *testing.T) (Options, *peer.Kind) {
 	return o, kind
 }
 
-// TestCompare compares the embedded server with itself. Every row must get a value in every
-// round, and only the built command may remain.
-func TestCompare(t *testing.T) {
+// TestCompareFillsEveryRow compares the embedded server with itself. Every row must get a value in
+// each round, and only the built command may remain.
+func TestCompareFillsEveryRow(t *testing.T) {
 	o, kind := embedded(t)
 	other := *kind
 	other.Name = "other"
@@ -57,11 +57,11 @@ func TestCompare(t *testing.T) {
 		t.Errorf("tally %+v", table.Tally)
 	}
 	if _, err := os.Stat(o.Dir + "/start-zklock"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a server's files are left: %v", err)
+		t.Errorf("compare left files of a server: %v", err)
 	}
 }
 
-func TestCancelled(t *testing.T) {
+func TestCompareReturnsAfterCancel(t *testing.T) {
 	o, kind := embedded(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -70,7 +70,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-func TestOptions(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"rounds": func(o *Options) { o.Rounds = 0 }, "watchers": func(o *Options) { o.Watchers = -1 },
 		"clients": func(o *Options) { o.Clients = []int{0} }, "turn": func(o *Options) { o.Turn = 0 },

@@ -142,11 +142,11 @@ func withGroup(s *peer.Server, clients int, f func(*load.Group) (load.Result, er
 	return res, errors.Join(err, g.Close())
 }
 
-// fanoutTurns is how often all watches fire in one round.
+// fanoutTurns is the number of times that all watches fire in one round.
 const fanoutTurns = 20
 
-// fanout measures how long a change takes to reach all watchers and, at the end of the
-// round, the server's memory.
+// fanout measures the time until a change reaches all watchers and, at the end of the round, the
+// server's memory.
 func (b *bench) fanout(s *peer.Server) (rounds.Sample, error) {
 	var times []float64
 	_, err := withGroup(s, b.opts.Watchers+1, func(g *load.Group) (load.Result, error) {
@@ -157,7 +157,7 @@ func (b *bench) fanout(s *peer.Server) (rounds.Sample, error) {
 				return load.Result{}, err
 			}
 			job.Fire()
-			took, err := g.RunUntil(job, job.Told)
+			took, err := g.RunUntil(job, job.Done)
 			if err != nil {
 				return load.Result{}, err
 			}

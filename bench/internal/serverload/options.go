@@ -8,8 +8,7 @@ import (
 	"github.com/zklock/zklock/bench/internal/rounds"
 )
 
-// Options says what to measure and for how long. [Defaults] returns those of the
-// command.
+// Options select the measurements and their durations. [Defaults] returns those of the command.
 type Options struct {
 	rounds.Options
 	// Base is another zklock command to compare with, such as one of an earlier
@@ -23,8 +22,7 @@ type Options struct {
 	Watchers int
 	// Sessions and Nodes are their numbers when memory is measured.
 	Sessions, Nodes int
-	// Rest is how long a server is idle before its memory is measured. In this time, it can
-	// return memory.
+	// Rest is the idle time before a measurement of memory, in which a server can return memory.
 	Rest time.Duration
 	// Data is the size of each node's data in bytes.
 	Data int

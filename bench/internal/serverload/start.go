@@ -45,11 +45,11 @@ func (b *bench) startRows() []rounds.Row {
 	}
 }
 
-// fromStart measures servers from their start on, with new servers in each round.
+// fromStart measures new servers from their start, in each round.
 func (b *bench) fromStart(ctx context.Context) error {
 	for round := range b.opts.Rounds {
 		err := b.plan.One("start and memory", round, nil, func(contender int) (rounds.Sample, error) {
-			return b.life(ctx, b.kinds[contender])
+			return b.measureStart(ctx, b.kinds[contender])
 		}, b.table)
 		if err != nil {
 			return err
@@ -58,9 +58,9 @@ func (b *bench) fromStart(ctx context.Context) error {
 	return nil
 }
 
-// life measures one server: with an empty directory, with sessions, with znodes, and
-// through a crash and a start that recovers all znodes.
-func (b *bench) life(ctx context.Context, kind *peer.Kind) (sample rounds.Sample, err error) {
+// measureStart measures one server: with an empty directory, with sessions, with znodes, and
+// during a restart after a crash, which recovers all znodes.
+func (b *bench) measureStart(ctx context.Context, kind *peer.Kind) (sample rounds.Sample, err error) {
 	dir := filepath.Join(b.opts.Dir, "start-"+kind.Name)
 	s, err := peer.New(kind, dir)
 	if err != nil {
@@ -130,7 +130,7 @@ func (b *bench) grow(ctx context.Context, s *peer.Server, sample rounds.Sample) 
 	if err != nil {
 		return err
 	}
-	crowded, err := b.measure(ctx, s)
+	withSessions, err := b.measure(ctx, s)
 	if err := errors.Join(err, g.Close()); err != nil {
 		return err
 	}
@@ -149,8 +149,8 @@ func (b *bench) grow(ctx context.Context, s *peer.Server, sample rounds.Sample) 
 	if err := errors.Join(err, c.Close()); err != nil {
 		return err
 	}
-	sample[rssStartRow], sample[rssSessionsRow], sample[rssNodesRow] = mib(fresh.rss), mib(crowded.rss), mib(full.rss)
-	per(sample, perSessionRow, liveSessionRow, fresh, crowded, b.opts.Sessions)
+	sample[rssStartRow], sample[rssSessionsRow], sample[rssNodesRow] = mib(fresh.rss), mib(withSessions.rss), mib(full.rss)
+	per(sample, perSessionRow, liveSessionRow, fresh, withSessions, b.opts.Sessions)
 	per(sample, perNodeRow, liveNodeRow, before, full, b.opts.Nodes)
 	return nil
 }

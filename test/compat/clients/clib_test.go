@@ -20,12 +20,11 @@ var cScript []byte
 //go:embed script/cli_mt.txt
 var cliMtScript string
 
-// cliMtPath is the shell of the C library, as Debian's zookeeper-bin has it.
+// cliMtPath is the shell of the C library, in Debian's zookeeper-bin.
 const cliMtPath = "/usr/lib/zookeeper/bin/cli_mt"
 
-// compileC compiles the script against ZooKeeper's C library and returns the
-// program's path. The test is skipped where the library or the compiler is
-// missing.
+// compileC compiles the script with ZooKeeper's C library and returns the program's path. It skips
+// the test if the library or the compiler is missing.
 func compileC(t *testing.T) string {
 	t.Helper()
 	gcc, err := exec.LookPath("gcc")
@@ -47,15 +46,14 @@ func compileC(t *testing.T) string {
 	return program
 }
 
-// CliMt runs the script of cli_mt against the server at addr, and returns what it
-// printed but for what differs from run to run.
+// CliMt runs the script of cli_mt on the server at addr, and returns its output without values that
+// differ between runs.
 func CliMt(t *testing.T, addr string) []string {
 	t.Helper()
 	if _, err := os.Stat(cliMtPath); err != nil {
 		harness.SkipOrFail(t, err.Error())
 	}
-	// At the end of its input it does not wait for answers. In the mode that takes
-	// one command it does.
+	// cli_mt waits for the answer only if its argument is the command.
 	var lines []string
 	for command := range strings.Lines(cliMtScript) {
 		command = strings.TrimSpace(command)
@@ -71,13 +69,13 @@ func CliMt(t *testing.T, addr string) []string {
 	return append(lines, lastLine)
 }
 
-// cliMtMasks remove what differs from run to run: times, sessions, zxids, and how
-// many answers have come when it looks.
+// cliMtMasks matches the lines that differ between runs: times, sessions, zxids, and the number of
+// answers.
 var cliMtMasks = regexp.MustCompile(
 	`(?m)^(time = .*|Watcher SESSION_EVENT .*|Got a new session id.*|Batch mode.*|Recvd .*|\s*[cm]time.*|\s*(ephemeralOwner|[cmp]zxid).*)\n`)
 
-// cliMtLines returns the lines of cli_mt's output that do not differ from run to
-// run. The names of a list are sorted.
+// cliMtLines returns the lines of cli_mt's output that do not differ between runs. It sorts the
+// names of a list.
 func cliMtLines(out string) []string {
 	lines := textLines(cliMtMasks.ReplaceAllString(out, ""))
 	for begin := 0; begin < len(lines); begin++ {
@@ -93,7 +91,7 @@ func cliMtLines(out string) []string {
 
 func TestCLibraryGetsSameAnswers(t *testing.T) {
 	program := compileC(t)
-	Same(t, noSweep, func(t *testing.T, addr string) []string { return textLines(output(t, exec.Command(program, addr))) })
+	Same(t, noCollection, func(t *testing.T, addr string) []string { return textLines(output(t, exec.Command(program, addr))) })
 }
 
-func TestCliMtGetsSameAnswers(t *testing.T) { Same(t, noSweep, CliMt) }
+func TestCliMtGetsSameAnswers(t *testing.T) { Same(t, noCollection, CliMt) }

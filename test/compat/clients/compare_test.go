@@ -12,40 +12,37 @@ import (
 	"time"
 )
 
-// transcripts is for whoever looks for the reason of a difference.
-var transcripts = flag.String("transcripts", "", "directory to keep what the clients printed in")
+// transcripts helps to find the reason of a difference.
+var transcripts = flag.String("transcripts", "", "directory for the output of the clients")
 
-// lastLine ends a script that has come to its end.
+// lastLine is the last line of a complete script.
 const lastLine = "end of script"
 
-// failedWord begins the lines in which a script says that what it waited for never
-// came.
+// failedWord begins the lines in which a script reports that an expected event did not occur.
 const failedWord = "FAILED"
 
-// noSweep is longer than any script runs.
-const noSweep = time.Hour
+// noCollection is a check interval that is longer than any script runs.
+const noCollection = time.Hour
 
-// connectionLost is in a line where a request found that its connection was lost. No
-// script breaks a connection while it waits for an answer, but a machine that stands
-// still does.
+// connectionLost matches a line of a request that lost its connection. A stall of the machine can
+// cause this, and no script does.
 var connectionLost = regexp.MustCompile(`(?i)connection ?loss`)
 
-// attempts is how often a script may lose a connection.
+// attempts limits the runs of a script that loses a connection.
 const attempts = 3
 
-// contextLines is how much of what both printed stands before a difference.
+// contextLines is the number of common lines before a difference.
 const contextLines = 3
 
-// Same runs a script against our server and against Apache ZooKeeper at the same
-// time, each with a tree of its own, and fails the test unless both print the
-// same lines, up to [lastLine]. Both servers look for containers and nodes past
-// their time to live once in each sweep; [noSweep] keeps that out of the lines.
-func Same(t *testing.T, sweep time.Duration, script func(t *testing.T, addr string) []string) {
+// Same runs a script on the embedded server and on Apache ZooKeeper at the same time, and fails the
+// test unless both print the same lines, up to [lastLine]. Both servers check for empty containers
+// and expired nodes at the interval.
+func Same(t *testing.T, interval time.Duration, script func(t *testing.T, addr string) []string) {
 	t.Helper()
 	var ours, theirs []string
 	run := func(t *testing.T, start func(*testing.T, time.Duration) string) (lines []string) {
 		for range attempts {
-			lines = script(t, start(t, sweep))
+			lines = script(t, start(t, interval))
 			if !slices.ContainsFunc(lines, connectionLost.MatchString) {
 				break
 			}
@@ -53,7 +50,7 @@ func Same(t *testing.T, sweep time.Duration, script func(t *testing.T, addr stri
 		}
 		return lines
 	}
-	// The group ends when both of its parallel tests have.
+	// t.Run returns when both parallel tests have ended.
 	t.Run("on", func(t *testing.T) {
 		t.Run("zkserver", func(t *testing.T) {
 			t.Parallel()
@@ -68,9 +65,9 @@ func Same(t *testing.T, sweep time.Duration, script func(t *testing.T, addr stri
 		t.Skip("there was no Apache ZooKeeper to compare with")
 	}
 	for name, lines := range map[string][]string{"zkserver": ours, "zookeeper": theirs} {
-		keep(t, name, lines)
+		saveTranscript(t, name, lines)
 		if len(lines) == 0 || lines[len(lines)-1] != lastLine {
-			t.Errorf("%s: the script did not come to its end:\n%s", name, strings.Join(lines, "\n"))
+			t.Errorf("%s: the script did not complete:\n%s", name, strings.Join(lines, "\n"))
 		}
 	}
 	for _, line := range slices.Concat(ours, theirs) {
@@ -84,9 +81,8 @@ func Same(t *testing.T, sweep time.Duration, script func(t *testing.T, addr stri
 	t.Logf("%d lines", len(theirs))
 }
 
-// differences describes where two transcripts differ, the first few places. After
-// a difference the two are set side by side again at the next line that both
-// have.
+// differences describes the first differences of two transcripts. After a difference, it continues
+// at the next common line.
 func differences(ours, theirs []string) []string {
 	var found []string
 	for len(found) < 10 && (len(ours) > 0 || len(theirs) > 0) {
@@ -99,7 +95,7 @@ func differences(ours, theirs []string) []string {
 		}
 		before := ours[max(0, same-contextLines):same]
 		ours, theirs = ours[same:], theirs[same:]
-		i, j := meet(ours, theirs)
+		i, j := nextCommon(ours, theirs)
 		found = append(found, fmt.Sprintf("after\n\t%s\nours:\n\t%s\nZooKeeper's:\n\t%s", strings.Join(before, "\n\t"),
 			strings.Join(ours[:i], "\n\t"), strings.Join(theirs[:j], "\n\t")))
 		ours, theirs = ours[i:], theirs[j:]
@@ -107,9 +103,9 @@ func differences(ours, theirs []string) []string {
 	return found
 }
 
-// meet returns the lengths of the shortest beginnings of a and b after which both
-// have the same line; all of them if there is none.
-func meet(a, b []string) (i, j int) {
+// nextCommon returns the shortest prefixes of a and b after which both have the same line, or the
+// whole lengths.
+func nextCommon(a, b []string) (i, j int) {
 	for n := 1; n < len(a)+len(b); n++ {
 		for i := max(0, n-len(b)+1); i <= n && i < len(a); i++ {
 			if a[i] == b[n-i] {
@@ -120,8 +116,8 @@ func meet(a, b []string) (i, j int) {
 	return len(a), len(b)
 }
 
-// sortedList sorts the items of a list as Java and Python print it, "[a, b]", for
-// servers may give children in any order.
+// sortedList sorts the items of a list in the format of Java and Python, "[a, b]", because servers
+// list children in any order.
 func sortedList(text string) string {
 	inner := strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
 	items := strings.Split(inner, ", ")
@@ -129,8 +125,8 @@ func sortedList(text string) string {
 	return "[" + strings.Join(items, ", ") + "]"
 }
 
-// keep writes a transcript into the directory that -transcripts names, if any.
-func keep(t *testing.T, name string, lines []string) {
+// saveTranscript writes a transcript into the directory of -transcripts, if any.
+func saveTranscript(t *testing.T, name string, lines []string) {
 	t.Helper()
 	if *transcripts == "" {
 		return

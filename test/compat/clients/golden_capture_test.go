@@ -15,15 +15,14 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// ErrClient says that the recording client did not finish; its text has what
-// the client printed.
+// ErrClient reports that the Java client did not complete. Its text contains the client's output.
 var ErrClient = errors.New("clients: the Java client failed")
 
-// pingTimeout bounds the wait for a ping, which comes within two seconds.
+// pingTimeout limits the wait for a ping, which the client sends within two seconds.
 const pingTimeout = 2 * time.Minute
 
-// capture runs the Java client against the fresh server at addr and returns the
-// recorded frames by file name without its ".txt".
+// capture runs the Java client on the new server at addr and returns the recorded frames, by file
+// name without ".txt".
 func capture(t *testing.T, addr string) map[string][]Frame {
 	t.Helper()
 	rec := newRecorder()
@@ -32,7 +31,7 @@ func capture(t *testing.T, addr string) map[string][]Frame {
 		t.Fatal(err)
 	}
 	defer p.close()
-	if err := converse(t.Context(), javaClients.Command(t, "Golden", p.addr(), addr), p, rec); err != nil {
+	if err := runSteps(t.Context(), javaClients.Command(t, "Golden", p.addr(), addr), p, rec); err != nil {
 		t.Fatal(err)
 	}
 	if err := rawSteps(p, rec); err != nil {
@@ -42,16 +41,16 @@ func capture(t *testing.T, addr string) map[string][]Frame {
 	return rec.frames
 }
 
-// converse runs the Java client: each line that it prints says what comes
-// next, and it goes on when it has read a line.
-func converse(ctx context.Context, cmd *exec.Cmd, p *proxy, rec *recorder) error {
-	var complaints bytes.Buffer
-	cmd.Stderr = &complaints
+// runSteps runs the Java client. It prints a line before each step, and continues after it has read
+// a line.
+func runSteps(ctx context.Context, cmd *exec.Cmd, p *proxy, rec *recorder) error {
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return fmt.Errorf("clients: %w", err)
 	}
-	// Not StdoutPipe, which the child's end would close before all was read.
+	// StdoutPipe would be closed at the child's end before the test has read all output.
 	ours, theirs := io.Pipe()
 	cmd.Stdout = theirs
 	proc, err := harness.Start(cmd)
@@ -60,7 +59,7 @@ func converse(ctx context.Context, cmd *exec.Cmd, p *proxy, rec *recorder) error
 	}
 	defer proc.Kill()
 	defer context.AfterFunc(ctx, proc.Kill)()
-	// Ends with the child; the reader below then sees the end of the output.
+	// Ends with the child, and ends the scanner below.
 	go func() {
 		<-proc.Done()
 		_ = theirs.Close()
@@ -71,18 +70,18 @@ func converse(ctx context.Context, cmd *exec.Cmd, p *proxy, rec *recorder) error
 		if verb == "end" {
 			return nil
 		}
-		if err := obey(ctx, verb, step, p, rec); err != nil {
+		if err := beginStep(ctx, verb, step, p, rec); err != nil {
 			return err
 		}
 		if _, err := io.WriteString(stdin, "go\n"); err != nil {
 			break
 		}
 	}
-	err = proc.Wait() // orders the read of complaints
-	return fmt.Errorf("%w: %w: %s", ErrClient, err, complaints.Bytes())
+	err = proc.Wait() // before reading stderr
+	return fmt.Errorf("%w: %w: %s", ErrClient, err, stderr.Bytes())
 }
 
-func obey(ctx context.Context, verb, step string, p *proxy, rec *recorder) error {
+func beginStep(ctx context.Context, verb, step string, p *proxy, rec *recorder) error {
 	switch verb {
 	case "step":
 		rec.begin(step, false)
@@ -100,10 +99,10 @@ func obey(ctx context.Context, verb, step string, p *proxy, rec *recorder) error
 		select {
 		case <-rec.ponged:
 		case <-ctx.Done():
-			return fmt.Errorf("clients: no ping came: %w", ctx.Err())
+			return fmt.Errorf("clients: no ping: %w", ctx.Err())
 		}
 	default:
-		return fmt.Errorf("%w: it says %q", ErrClient, verb)
+		return fmt.Errorf("%w: unknown verb %q", ErrClient, verb)
 	}
 	return nil
 }

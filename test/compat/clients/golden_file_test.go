@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ErrFormat says that a line of a recording cannot be read.
+// ErrFormat reports an invalid line of a recording.
 var ErrFormat = errors.New("clients: bad line")
 
 // Directions of a frame.
@@ -30,12 +30,10 @@ type Frame struct {
 	Body      []byte // without its length
 }
 
-// maxLine bounds a line of a recording: a frame of the default jute.maxbuffer
-// in hex, and its name.
+// maxLine limits a line of a recording: a frame of the default jute.maxbuffer in hex, and its name.
 const maxLine = 2*0xfffff + 1024
 
-// writeFrames writes frames as a recording that begins with the comment, one # line
-// for each of its lines.
+// writeFrames writes a recording that begins with a comment.
 func writeFrames(w io.Writer, comment string, frames []Frame) error {
 	var b strings.Builder
 	for line := range strings.Lines(comment) {
@@ -48,7 +46,7 @@ func writeFrames(w io.Writer, comment string, frames []Frame) error {
 	return err
 }
 
-// readFrames reads a recording. Errors wrap [ErrFormat] and have the line's number.
+// readFrames reads a recording. Errors wrap [ErrFormat] and contain the line number.
 func readFrames(r io.Reader) ([]Frame, error) {
 	var frames []Frame
 	seen := make(map[string]bool)
@@ -61,7 +59,7 @@ func readFrames(r io.Reader) ([]Frame, error) {
 		}
 		f, err := parseFrame(text)
 		if err == nil && seen[f.Name] {
-			err = fmt.Errorf("the name %s is there twice", f.Name)
+			err = fmt.Errorf("the name %s is not unique", f.Name)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w %d: %w", ErrFormat, number, err)

@@ -9,12 +9,11 @@ import (
 	"sync"
 )
 
-// maxFrame is jute.maxbuffer's default.
+// maxFrame is the default of jute.maxbuffer.
 const maxFrame = 0xfffff
 
-// proxy forwards connections to a server, frame by frame, and shows each frame
-// to the recorder before it passes it on: whoever has seen a frame's effect
-// knows that it is recorded.
+// proxy forwards connections to a server, frame by frame. The recorder gets each frame before the
+// proxy forwards it, so a frame is recorded before it has an effect.
 type proxy struct {
 	ln     net.Listener
 	target string
@@ -40,7 +39,7 @@ func newProxy(target string, rec *recorder) (*proxy, error) {
 
 func (p *proxy) addr() string { return p.ln.Addr().String() }
 
-// cut breaks all connections and holds new ones until open.
+// cut closes all connections and delays new ones until open.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	p.gate = make(chan struct{})
@@ -88,7 +87,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// keep registers conn for cut and close; it closes it if the proxy has ended.
+// keep registers conn for cut and close. If the proxy has ended, it closes conn.
 func (p *proxy) keep(conn net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,12 +114,12 @@ func (p *proxy) serve(client net.Conn) {
 		_ = server.Close()
 		return
 	}
-	d := &dialogue{rec: p.rec, ops: make(map[int32]int32)}
+	d := &connRecorder{rec: p.rec, ops: make(map[int32]int32)}
 	p.wg.Go(func() { forward(client, server, d.fromClient) }) // ends when either side closes
 	forward(server, client, d.fromServer)
 }
 
-// forward copies frames until one side ends, then closes both.
+// forward copies frames until one side closes its connection, then closes both.
 func forward(from, to net.Conn, note func(body []byte)) {
 	defer func() {
 		_ = from.Close()

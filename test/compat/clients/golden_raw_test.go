@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// rawTimeout bounds all raw steps together.
+// rawTimeout limits all raw steps together.
 const rawTimeout = 2 * time.Minute
 
 // rawStep is a frame that the Java client never sends.
@@ -16,9 +16,8 @@ type rawStep struct {
 	body []byte
 }
 
-// rawSteps sends what other clients do and the Java client does not: a
-// handshake without the read-only byte, checks of watches that are not there,
-// a multi of nothing, and an operation that nobody knows.
+// rawSteps sends requests that only other clients send: a handshake without the read-only byte,
+// checks of watches that do not exist, an empty multi, and an unknown operation.
 func rawSteps(p *proxy, rec *recorder) error {
 	conn, err := net.Dial("tcp", p.addr())
 	if err != nil {

@@ -7,33 +7,32 @@ import (
 	"sync"
 )
 
-// opPing is the only operation that clients send unasked.
+// opPing is the only operation that the Java client sends by itself.
 const opPing = 11
 
-// recorder notes the frames of all connections under the step that is going
-// on. Its methods may be called from any goroutine.
+// recorder records the frames of all connections by step. Any goroutine may call its methods.
 type recorder struct {
 	mu     sync.Mutex
-	step   string // "file/what", empty: record nothing
-	pings  bool   // record pings too
+	step   string // "file/what"; if empty, record nothing
+	pings  bool   // record only pings
 	count  map[string]int
 	frames map[string][]Frame // by file
-	ponged chan struct{}      // closed at a ping's reply that was recorded
+	ponged chan struct{}      // closed after the first recorded reply to a ping
 }
 
 func newRecorder() *recorder {
 	return &recorder{count: make(map[string]int), frames: make(map[string][]Frame), ponged: make(chan struct{})}
 }
 
-// begin makes frames from now on belong to step; empty mutes the recorder.
-// Pings are dropped unless the step is about them.
+// begin begins a step. An empty step pauses the recorder. If pings is true, it records only pings,
+// otherwise none.
 func (r *recorder) begin(step string, pings bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.step, r.pings = step, pings
 }
 
-// add notes one frame.
+// add records one frame.
 func (r *recorder) add(direction string, op int32, body []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,23 +52,23 @@ func (r *recorder) add(direction string, op int32, body []byte) {
 	}
 }
 
-// dialogue names the frames of one connection.
-type dialogue struct {
+// connRecorder records the frames of one connection.
+type connRecorder struct {
 	rec *recorder
 
-	mu      sync.Mutex
-	asked   bool            // the client's handshake has passed
-	greeted bool            // the server's has
-	ops     map[int32]int32 // operation by xid
+	mu              sync.Mutex      // guards the fields below
+	clientConnected bool            // the connect request is recorded
+	serverConnected bool            // the connect reply is recorded
+	ops             map[int32]int32 // operation by xid
 }
 
-// fromClient notes a frame of the client.
-func (d *dialogue) fromClient(body []byte) {
+// fromClient records a frame of the client.
+func (d *connRecorder) fromClient(body []byte) {
 	d.mu.Lock()
 	direction, op := Request, int32(0)
 	switch {
-	case !d.asked:
-		d.asked, direction = true, ConnectRequest
+	case !d.clientConnected:
+		d.clientConnected, direction = true, ConnectRequest
 	case len(body) >= 8:
 		op = int32(binary.BigEndian.Uint32(body[4:]))
 		d.ops[int32(binary.BigEndian.Uint32(body))] = op
@@ -78,13 +77,13 @@ func (d *dialogue) fromClient(body []byte) {
 	d.rec.add(direction, op, body)
 }
 
-// fromServer notes a frame of the server.
-func (d *dialogue) fromServer(body []byte) {
+// fromServer records a frame of the server.
+func (d *connRecorder) fromServer(body []byte) {
 	d.mu.Lock()
 	direction, op := Reply, int32(0)
 	switch {
-	case !d.greeted:
-		d.greeted, direction = true, ConnectReply
+	case !d.serverConnected:
+		d.serverConnected, direction = true, ConnectReply
 	case len(body) >= 4:
 		xid := int32(binary.BigEndian.Uint32(body))
 		if xid == -1 {

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the recordings instead of comparing")
 
-// recordings is where the codec's tests look.
+// recordings is the directory of the golden files.
 const recordings = "../../../internal/wire/testdata/golden"
 
 const comment = `Recorded between the Java client of Apache ZooKeeper 3.8.0 and the server of 3.9.3.
@@ -28,9 +28,8 @@ Lines: name direction op hex(frame without its length); op 0: event, handshake.
 Written by: go test ./compat/clients -update (in the folder test)
 `
 
-// TestZooKeeperStillSendsRecordedFrames records again. Session ids, passwords and
-// times differ from run to run, so that names, operations and lengths are
-// compared, and each frame where it does not depend on those.
+// TestZooKeeperStillSendsRecordedFrames records again. It compares names, operations, lengths,
+// errors, and events, because session ids, passwords, and times differ between runs.
 func TestZooKeeperStillSendsRecordedFrames(t *testing.T) {
 	n := harness.StartServer(t, harness.ServerConfig{Release: harness.Release39})
 	got := capture(t, n.Addr())
@@ -46,8 +45,6 @@ func TestZooKeeperStillSendsRecordedFrames(t *testing.T) {
 	}
 }
 
-// TestEmbeddedServerSendsRecordedFrames has the Java client do it all once more, with
-// the server of package zkserver.
 func TestEmbeddedServerSendsRecordedFrames(t *testing.T) {
 	harness.NeedZooKeeper(t)
 	got := capture(t, harness.Serve(t, zkserver.Options{
@@ -95,8 +92,8 @@ func loadRecordings(t *testing.T) map[string][]Frame {
 	return all
 }
 
-// compare compares what each side said: how the two interleave is the affair of
-// the schedulers, as the client sends some requests without waiting.
+// compareFrames compares the frames of each direction. Their order relative to the other direction
+// varies, because the client sends some requests without waiting.
 func compareFrames(t *testing.T, file string, got, want []Frame) {
 	t.Helper()
 	for _, side := range []map[string]bool{
@@ -124,8 +121,8 @@ func diff(t *testing.T, file string, g, w []string) {
 	}
 }
 
-// shapes describes each frame without what differs from run to run. Of the zxid in the
-// header of an event, only whether there is one is the same on all servers.
+// shapes describes each frame without values that differ between runs. For the zxid of an event, it
+// reports only whether there is one.
 func shapes(frames []Frame) []string {
 	var lines []string
 	for _, f := range frames {
@@ -142,10 +139,8 @@ func shapes(frames []Frame) []string {
 	return lines
 }
 
-// TestRecordingsAreComplete holds the list of operations that a client can
-// send, so that a step lost from the Java program is noticed even where no
-// ZooKeeper is installed.
-func TestRecordingsAreComplete(t *testing.T) {
+// TestRecordingsContainAllOperations needs no ZooKeeper.
+func TestRecordingsContainAllOperations(t *testing.T) {
 	requests, replies := map[int32]int{}, map[int32]int{}
 	directions := map[string]int{}
 	for _, frames := range loadRecordings(t) {
@@ -173,7 +168,7 @@ func TestRecordingsAreComplete(t *testing.T) {
 	}
 }
 
-func TestReadRefusesBadLines(t *testing.T) {
+func TestReadFramesRejectsInvalidLines(t *testing.T) {
 	for name, text := range map[string]string{
 		"fields":    "a request 1",
 		"direction": "a sideways 1 00",
@@ -187,7 +182,7 @@ func TestReadRefusesBadLines(t *testing.T) {
 	}
 }
 
-func TestWriteThenRead(t *testing.T) {
+func TestFramesRoundTrip(t *testing.T) {
 	want := []Frame{
 		{Name: "a-request", Direction: Request, Op: -11, Body: []byte{0, 1, 255}},
 		{Name: "a-event", Direction: Event, Body: []byte{}},
@@ -210,9 +205,9 @@ func TestWriteThenRead(t *testing.T) {
 	}
 }
 
-func TestDialogueNamesFrames(t *testing.T) {
+func TestConnRecorderNamesFrames(t *testing.T) {
 	rec := newRecorder()
-	d := &dialogue{rec: rec, ops: make(map[int32]int32)}
+	d := &connRecorder{rec: rec, ops: make(map[int32]int32)}
 	header := func(xid, op int32) []byte {
 		return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(xid)), uint32(op))
 	}

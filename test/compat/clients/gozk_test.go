@@ -10,7 +10,7 @@ import (
 	gozk "github.com/go-zookeeper/zk"
 )
 
-// eventWait bounds the wait for what must come, on a busy machine.
+// eventWait limits each wait for an expected event.
 const eventWait = 5 * time.Minute
 
 // goScript is one run of the script of go-zookeeper.
@@ -21,13 +21,13 @@ type goScript struct {
 	a, b  *gozk.Conn
 }
 
-// quiet keeps go-zookeeper's log out of the test's.
-type quiet struct{}
+// discard is a logger that prints nothing.
+type discard struct{}
 
-func (quiet) Printf(string, ...any) {}
+func (discard) Printf(string, ...any) {}
 
-// GoZookeeper goes through the interface of go-zookeeper on the server at addr, and
-// returns a line a step, without what differs from run to run.
+// GoZookeeper calls the functions of go-zookeeper on the server at addr, and returns a line for
+// each step, without values that differ between runs.
 func GoZookeeper(t *testing.T, addr string) []string {
 	t.Helper()
 	s := &goScript{t: t, addr: addr}
@@ -48,7 +48,7 @@ func GoZookeeper(t *testing.T, addr string) []string {
 // dial opens a session, which the test's cleanup closes.
 func (s *goScript) dial() *gozk.Conn {
 	s.t.Helper()
-	conn, events, err := gozk.Connect([]string{s.addr}, sessionTimeout, gozk.WithLogger(quiet{}))
+	conn, events, err := gozk.Connect([]string{s.addr}, sessionTimeout, gozk.WithLogger(discard{}))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func (s *goScript) dial() *gozk.Conn {
 	return conn
 }
 
-// await takes events until the state comes.
+// await waits for an event with a state.
 func (s *goScript) await(events <-chan gozk.Event, state gozk.State) {
 	s.t.Helper()
 	limit := time.NewTimer(eventWait)
@@ -72,7 +72,7 @@ func (s *goScript) await(events <-chan gozk.Event, state gozk.State) {
 				return
 			}
 		case <-limit.C:
-			s.t.Fatalf("never came to %v", state)
+			s.t.Fatalf("no event with the state %v", state)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (s *goScript) say(format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf(format, args...))
 }
 
-// note writes down a call's result, or its error.
+// note prints the result or the error of a call.
 func (s *goScript) note(what string, value any, err error) {
 	if err != nil {
 		value = err
@@ -97,7 +97,7 @@ func (s *goScript) list(what string, names []string, err error) {
 	s.note(what, names, err)
 }
 
-// event writes down the one event of a watch.
+// event prints the event of a watch.
 func (s *goScript) event(what string, events <-chan gozk.Event) {
 	select {
 	case e := <-events:
@@ -279,7 +279,7 @@ func (s *goScript) locks() {
 	s.note("left", names, err)
 }
 
-// until asks again and again, until another client's change shows.
+// until polls a condition that depends on another client.
 func (s *goScript) until(what string, condition func() bool) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -295,9 +295,9 @@ func (s *goScript) until(what string, condition func() bool) {
 	}
 }
 
-// sessions ends a session for its client, and closes one.
+// sessions closes a session and opens another.
 func (s *goScript) sessions() {
-	conn, events, err := gozk.Connect([]string{s.addr}, sessionTimeout, gozk.WithLogger(quiet{}))
+	conn, events, err := gozk.Connect([]string{s.addr}, sessionTimeout, gozk.WithLogger(discard{}))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func (s *goScript) sessions() {
 	s.note("seen by another", "", err)
 	conn.Close()
 	s.event("closed", gone)
-	again, events, err := gozk.Connect([]string{s.addr}, sessionTimeout, gozk.WithLogger(quiet{}))
+	again, events, err := gozk.Connect([]string{s.addr}, sessionTimeout, gozk.WithLogger(discard{}))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func (s *goScript) sessions() {
 	s.note("after the end", errors.Is(err, gozk.ErrClosing) || errors.Is(err, gozk.ErrConnectionClosed), nil)
 }
 
-// words asks by go-zookeeper's own parsers, but for the one that cannot read the
+// words calls go-zookeeper's parsers of four-letter words, except the one that cannot parse the
 // date of ZooKeeper 3.8.
 func (s *goScript) words() {
 	servers := []string{s.addr}
@@ -338,4 +338,4 @@ func (s *goScript) words() {
 	}
 }
 
-func TestGoZookeeperGetsSameAnswers(t *testing.T) { Same(t, noSweep, GoZookeeper) }
+func TestGoZookeeperGetsSameAnswers(t *testing.T) { Same(t, noCollection, GoZookeeper) }

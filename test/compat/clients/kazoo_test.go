@@ -11,15 +11,15 @@ import (
 //go:embed script/kazoo_script.py
 var kazooScript string
 
-// Kazoo runs the script of kazoo against the server at addr and returns its lines.
+// Kazoo runs the script of kazoo on the server at addr and returns its lines.
 func Kazoo(t *testing.T, addr string) []string {
 	t.Helper()
 	return textLines(output(t, harness.Python(t, "kazoo", "-c", kazooScript, addr)))
 }
 
-// textLines splits what a program printed.
+// textLines splits the output of a program.
 func textLines(out string) []string {
 	return strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 }
 
-func TestKazooGetsSameAnswers(t *testing.T) { Same(t, noSweep, Kazoo) }
+func TestKazooGetsSameAnswers(t *testing.T) { Same(t, noCollection, Kazoo) }

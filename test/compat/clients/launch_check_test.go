@@ -43,13 +43,13 @@ func TestParseLaunch(t *testing.T) {
 
 func TestParseLaunchFails(t *testing.T) {
 	if _, err := parseLaunch([]string{"-cp", "x.jar"}, ""); err == nil {
-		t.Error("no zoo.cfg, and no error")
+		t.Error("no error without a zoo.cfg")
 	}
 	if _, err := parseLaunch([]string{filepath.Join(t.TempDir(), "zoo.cfg")}, ""); err == nil {
-		t.Error("zoo.cfg is missing, and no error")
+		t.Error("no error for a missing zoo.cfg")
 	}
 	if _, err := (launch{"tickTime": "soon"}).options(); err == nil {
-		t.Error("a tickTime of no number, and no error")
+		t.Error("no error for an invalid tickTime")
 	}
 	if users, err := (launch{}).jaasUsers(); users != nil || err != nil {
 		t.Errorf("no JAAS file: %v, %v", users, err)

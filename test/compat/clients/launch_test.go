@@ -13,21 +13,18 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// superDigestKey is the name of the one system property whose value is a
-// secret's digest.
+// superDigestKey is the system property with the digest of the super user.
 const superDigestKey = "DigestAuthenticationProvider.superDigest"
 
 // jaasUser matches a user of SASL DIGEST-MD5 in a JAAS file.
 var jaasUser = regexp.MustCompile(`user_(\w+)\s*=\s*"([^"]*)"`)
 
-// launch is what a program that starts ZooKeeper's server asks for: system
-// properties and zoo.cfg, in one map, as Java puts the latter's unknown keys into
-// the former.
+// launch has the settings of a ZooKeeper server: system properties and zoo.cfg. They are in one
+// map, because Java makes unknown keys of zoo.cfg system properties.
 type launch map[string]string
 
-// parseLaunch reads the arguments of "java" or "zkServer.sh", and the flags in
-// the environment variable that the latter gives to java. The last argument that
-// is a file is zoo.cfg.
+// parseLaunch parses the arguments of "java" or "zkServer.sh", and the flags of SERVER_JVMFLAGS.
+// The last argument with the suffix .cfg is zoo.cfg.
 func parseLaunch(args []string, jvmFlags string) (launch, error) {
 	l := launch{}
 	config := ""
@@ -55,8 +52,7 @@ func parseLaunch(args []string, jvmFlags string) (launch, error) {
 	return l, nil
 }
 
-// addr is where the server is to listen. The suites connect to 127.0.0.1 and to
-// localhost.
+// addr returns the address of the server. The suites connect to 127.0.0.1 and localhost.
 func (l launch) addr() string {
 	host := l["clientPortAddress"]
 	if host == "" {
@@ -65,7 +61,7 @@ func (l launch) addr() string {
 	return net.JoinHostPort(host, l["clientPort"])
 }
 
-// options are those of our server for the same things.
+// options returns the options of the embedded server for the settings.
 func (l launch) options() (zkserver.Options, error) {
 	opts := zkserver.Options{
 		DataDir: l["dataDir"], SuperDigest: l[superDigestKey],
@@ -100,8 +96,7 @@ func (l launch) options() (zkserver.Options, error) {
 	return opts, nil
 }
 
-// jaasUsers are the users of the JAAS file that the launch names; nil if it
-// names none.
+// jaasUsers returns the users of the JAAS file, or nil if there is none.
 func (l launch) jaasUsers() (map[string]string, error) {
 	path := l["java.security.auth.login.config"]
 	if path == "" {

@@ -17,23 +17,20 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// serveEnv makes this binary a server whose command line is that of ZooKeeper's.
+// serveEnv makes this binary a server with the command line of ZooKeeper's.
 const serveEnv = "ZKLOCK_TEST_ZOOKEEPER"
 
-// shutdownWait bounds the end of a server that was told to end.
+// shutdownWait limits a shutdown.
 const shutdownWait = time.Minute
 
-// tick is the tick of both servers. Twenty of them bound what clients may ask for
-// ([sessionTimeout]).
+// tick is the tick of both servers. The longest session timeout is twenty ticks.
 const tick = 2 * time.Second
 
-// superDigest is that of super:test, which kazoo's and go-zookeeper's suites use
-// as well.
+// superDigest is the digest of super:test, which kazoo's and go-zookeeper's suites also use.
 const superDigest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
 
-// ServerChild reports whether this process was started in the place of
-// ZooKeeper's server, by the file that [Impostor] wrote. If so it has been one
-// when ServerChild returns, and ends with the code.
+// ServerChild runs a server if a script of [ServerScript] started this process. It reports whether
+// it did, and the exit code of the process.
 func ServerChild() (code int, is bool) {
 	if os.Getenv(serveEnv) == "" {
 		return 0, false
@@ -45,7 +42,7 @@ func ServerChild() (code int, is bool) {
 	return 0, true
 }
 
-// serveLaunch is a server until it is told to end, or fails.
+// serveLaunch runs a server until a signal or an error.
 func serveLaunch(args []string) error {
 	l, err := parseLaunch(args, os.Getenv("SERVER_JVMFLAGS"))
 	if err != nil {
@@ -71,18 +68,17 @@ func serveLaunch(args []string) error {
 	defer context.AfterFunc(ctx, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownWait)
 		defer cancel()
-		_ = s.Shutdown(ctx) // Serve's error says whether it has ended well
+		_ = s.Shutdown(ctx) // Serve returns the error
 	})()
 	if err := s.Serve(ln); !errors.Is(err, zkserver.ErrServerClosed) {
 		return err
 	}
-	<-s.Done() // its directory is free for the next one
+	<-s.Done() // another server can use the directory
 	return nil
 }
 
-// Impostor writes an executable file of the name into dir, which is this test
-// binary as a server ([ServerChild]).
-func Impostor(dir, name string) error {
+// ServerScript writes an executable file into dir that runs this test binary as a server.
+func ServerScript(dir, name string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("clients: %w", err)
@@ -95,23 +91,22 @@ func Impostor(dir, name string) error {
 	return nil
 }
 
-// Ours starts a server of package zkserver with its data in a directory of the
-// test, and returns its address. It looks for containers and nodes past their
-// time to live once in each sweep. The test's cleanup ends it.
-func Ours(t *testing.T, sweep time.Duration) string {
+// Ours starts an embedded server with its data on disk, and returns its address. It checks for
+// empty containers and expired nodes at the interval. The test's cleanup ends it.
+func Ours(t *testing.T, interval time.Duration) string {
 	t.Helper()
 	return harness.Serve(t, zkserver.Options{
 		DataDir: t.TempDir(), TickTime: tick, ExtendedTypes: true, MaxClientConns: -1, SuperDigest: superDigest,
-		ContainerCheckInterval: sweep, FourLetterWords: []string{"*"},
+		ContainerCheckInterval: interval, FourLetterWords: []string{"*"},
 	})
 }
 
-// Theirs starts Apache ZooKeeper, set up in the same way, and returns its
-// address. The test's cleanup ends it.
-func Theirs(t *testing.T, sweep time.Duration) string {
+// Theirs starts Apache ZooKeeper with the same settings, and returns its address. The test's
+// cleanup ends it.
+func Theirs(t *testing.T, interval time.Duration) string {
 	t.Helper()
 	return harness.StartServer(t, harness.ServerConfig{
 		Release: harness.Release39, TickTime: tick, SuperDigest: superDigest,
-		JavaFlags: []string{fmt.Sprintf("-Dznode.container.checkIntervalMs=%d", sweep.Milliseconds())},
+		JavaFlags: []string{fmt.Sprintf("-Dznode.container.checkIntervalMs=%d", interval.Milliseconds())},
 	}).Addr()
 }

@@ -6,16 +6,16 @@ import (
 	"testing"
 )
 
-func TestKazooSuitePassesAsOnZooKeeper(t *testing.T) { compareSuites(t, 400, kazooSuite) }
+func TestKazooSuitePassesLikeOnZooKeeper(t *testing.T) { compareSuites(t, 400, kazooSuite) }
 
-func TestGoZookeeperSuitePassesAsOnZooKeeper(t *testing.T) { compareSuites(t, 30, goSuite) }
+func TestGoZookeeperSuitePassesLikeOnZooKeeper(t *testing.T) { compareSuites(t, 30, goSuite) }
 
-// compareSuites runs a suite on our server, then on Apache ZooKeeper: what passes
-// there must pass here. It has at least so many tests that pass.
+// compareSuites runs a suite on the embedded server, then on Apache ZooKeeper. Tests that pass on
+// ZooKeeper must pass on the embedded server, and at least as many as least.
 func compareSuites(t *testing.T, least int, suite func(t *testing.T, ours bool) outcomes) {
 	t.Helper()
 	if !*suites {
-		t.Skip("only with -suites: takes minutes")
+		t.Skip("it takes minutes: use -suites")
 	}
 	results := map[bool]outcomes{}
 	for _, ours := range []bool{true, false} {
@@ -46,7 +46,7 @@ func TestReadJUnit(t *testing.T) {
 		}
 	}
 	if _, err := readJUnit([]byte("<testsuites>")); err == nil {
-		t.Error("half a report was read")
+		t.Error("readJUnit accepts an incomplete report")
 	}
 }
 
@@ -59,7 +59,7 @@ func TestReadGoTest(t *testing.T) {
 	}
 }
 
-func TestWorseNamesTestsThatFailHereOnly(t *testing.T) {
+func TestWorseNamesTestsThatFailOnlyHere(t *testing.T) {
 	ours := outcomes{"both": "pass", "ours": "pass", "neither": "fail", "theirs": "fail", "skipped": "skip"}
 	theirs := outcomes{"both": "pass", "ours": "fail", "neither": "fail", "theirs": "pass", "skipped": "pass", "missing": "pass"}
 	if got, want := ours.worse(theirs), []string{"missing", "skipped", "theirs"}; !slices.Equal(got, want) {

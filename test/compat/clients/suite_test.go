@@ -18,25 +18,23 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// suiteTimeout bounds the run of a whole suite.
+// suiteTimeout limits the run of a suite.
 const suiteTimeout = 35 * time.Minute
 
-// ensembleTests are go-zookeeper's that need three servers or a reconfiguration,
-// which a server of one node is not.
+// ensembleTests matches go-zookeeper's tests that need three servers or a reconfiguration.
 const ensembleTests = "BasicCluster|ClientClusterFailover|NoQuorum|DNSHostProviderReconnect|Reconfig"
 
-// goHarness is what go-zookeeper's tests wait for a server by, and what they are
-// given in its place: the parser of the first cannot read the date in the answer of
-// ZooKeeper 3.8 and later. The servers are asked one by one.
+// goHarness patches the code by which go-zookeeper's tests wait for servers. Its parser cannot
+// parse the date in the answer of ZooKeeper 3.8 and later.
 var goHarness = strings.NewReplacer(
 	"_, ok := FLWSrvr(serverAddrs, time.Second)",
 	`oks := FLWRuok(serverAddrs, time.Second)
 		ok := !strings.Contains(fmt.Sprint(oks), "false")`)
 
-// outcomes are the results of a suite: "pass", "fail" or "skip" by test.
+// outcomes are the results of a suite: "pass", "fail", or "skip" by test.
 type outcomes map[string]string
 
-// count returns how many tests have the result.
+// count returns the number of tests with a result.
 func (o outcomes) count(result string) int {
 	n := 0
 	for _, r := range o {
@@ -47,7 +45,7 @@ func (o outcomes) count(result string) int {
 	return n
 }
 
-// worse names the tests that fail, or did not run, and pass in better.
+// worse returns the tests that pass in better and not in o.
 func (o outcomes) worse(better outcomes) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(better)) {
@@ -58,8 +56,7 @@ func (o outcomes) worse(better outcomes) []string {
 	return names
 }
 
-// runSuite runs a suite's command and logs the end of what it printed. It may
-// fail: which tests did is in its report.
+// runSuite runs a suite's command, which may fail, and logs the end of its output.
 func runSuite(t *testing.T, cmd *exec.Cmd) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -69,8 +66,8 @@ func runSuite(t *testing.T, cmd *exec.Cmd) []byte {
 	return out.Bytes()
 }
 
-// kazooSuite runs kazoo's own tests, which start the server themselves by the
-// command "java": ours if ours is set.
+// kazooSuite runs kazoo's tests, which start the server by the command "java". If ours is true, the
+// command starts the embedded server.
 func kazooSuite(t *testing.T, ours bool) outcomes {
 	t.Helper()
 	dir, classpath := t.TempDir(), harness.ZooKeeperClasspath(t, harness.Release39)
@@ -84,7 +81,7 @@ func kazooSuite(t *testing.T, ours bool) outcomes {
 	cmd.Env = append(os.Environ(), "ZOOKEEPER_VERSION=3.9.3", "ZOOKEEPER_CLUSTER_SIZE=1", "ZOOKEEPER_CLASSPATH="+classpath,
 		fmt.Sprintf("ZOOKEEPER_PORT_OFFSET=%d", port))
 	if ours {
-		if err := Impostor(dir, "java"); err != nil {
+		if err := ServerScript(dir, "java"); err != nil {
 			t.Fatal(err)
 		}
 		cmd.Env = append(cmd.Env, "PATH="+dir+":"+os.Getenv("PATH"))
@@ -101,7 +98,7 @@ func kazooSuite(t *testing.T, ours bool) outcomes {
 	return results
 }
 
-// readJUnit reads a report in JUnit's XML.
+// readJUnit parses a report in JUnit's XML.
 func readJUnit(text []byte) (outcomes, error) {
 	var report struct {
 		Cases []struct {
@@ -129,11 +126,11 @@ func readJUnit(text []byte) (outcomes, error) {
 	return results, nil
 }
 
-// xmlMark is an element that counts by being there.
+// xmlMark is an element without content.
 type xmlMark struct{}
 
-// goSuite runs go-zookeeper's own tests, which start the server themselves by the
-// command "zkServer.sh": ours if ours is set.
+// goSuite runs go-zookeeper's tests, which start the server by the command "zkServer.sh". If ours
+// is true, the command starts the embedded server.
 func goSuite(t *testing.T, ours bool) outcomes {
 	t.Helper()
 	classpath := harness.ZooKeeperClasspath(t, harness.Release39)
@@ -147,26 +144,26 @@ func goSuite(t *testing.T, ours bool) outcomes {
 	}
 	patchFile(t, filepath.Join(dir, "zk", "server_help_test.go"), goHarness)
 	if ours {
-		err = Impostor(dir, "zkServer.sh")
+		err = ServerScript(dir, "zkServer.sh")
 	} else {
 		err = realServerScript(dir, classpath)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Its tests hold messages about tests that have ended, which vet refuses.
+	// vet rejects these tests.
 	cmd := exec.Command("go", "test", "-json", "-vet=off", "-count=1", "-timeout", suiteTimeout.String(), "-skip", ensembleTests, ".")
 	cmd.Dir = filepath.Join(dir, "zk")
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "ZOOKEEPER_BIN_PATH="+dir)
 	return readGoTest(runSuite(t, cmd))
 }
 
-// readGoTest reads the output of "go test -json".
+// readGoTest parses the output of "go test -json".
 func readGoTest(out []byte) outcomes {
 	results := outcomes{}
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
 		var e struct{ Action, Test string }
-		// What is not an event is a line that the build or a server printed.
+		// Other lines come from the build or a server.
 		if json.Unmarshal(lines.Bytes(), &e) != nil || e.Test == "" {
 			continue
 		}
@@ -177,8 +174,8 @@ func readGoTest(out []byte) outcomes {
 	return results
 }
 
-// realServerScript writes a zkServer.sh into dir that is ZooKeeper's server, and no
-// shell that would outlive it.
+// realServerScript writes a zkServer.sh into dir that becomes ZooKeeper's server by exec, so no
+// shell remains.
 func realServerScript(dir, classpath string) error {
 	cmd, err := harness.JavaCommand(classpath, "org.apache.zookeeper.server.quorum.QuorumPeerMain")
 	if err != nil {
@@ -192,7 +189,7 @@ func realServerScript(dir, classpath string) error {
 	return nil
 }
 
-// patchFile changes a file by the replacer, which must find something in it.
+// patchFile changes a file by a replacer, which must have an effect.
 func patchFile(t *testing.T, path string, by *strings.Replacer) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -201,9 +198,9 @@ func patchFile(t *testing.T, path string, by *strings.Replacer) {
 	}
 	patched := by.Replace(string(text))
 	if patched == string(text) {
-		t.Fatalf("%s is not the file that it was: nothing to replace", path)
+		t.Fatalf("%s has changed: nothing to replace", path)
 	}
-	// A copy out of the module cache cannot be written.
+	// A copy from the module cache is read-only.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

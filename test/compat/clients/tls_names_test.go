@@ -11,7 +11,7 @@ import (
 	"github.com/zklock/zklock/internal/x500"
 )
 
-// attribute is one "type=value"; a level is a set of them.
+// attribute is one "type=value". A levelSET is a set of them: encoding/asn1 requires the suffix.
 type attribute struct {
 	Type  asn1.ObjectIdentifier
 	Value asn1.RawValue
@@ -19,8 +19,7 @@ type attribute struct {
 
 type levelSET []attribute
 
-// types are those that Java knows a keyword for, in this format or another, and
-// some that it does not.
+// types returns attribute types with and without a keyword in Java.
 func types() []asn1.ObjectIdentifier {
 	return []asn1.ObjectIdentifier{
 		{2, 5, 4, 3}, {2, 5, 4, 4}, {2, 5, 4, 5}, {2, 5, 4, 6}, {2, 5, 4, 7}, {2, 5, 4, 8}, {2, 5, 4, 9}, {2, 5, 4, 10}, {2, 5, 4, 11},
@@ -29,9 +28,9 @@ func types() []asn1.ObjectIdentifier {
 	}
 }
 
-// value makes a string of a kind, of characters that are awkward. Beyond ASCII it
-// is always in UTF-8: of other kinds Java's versions differ.
-func value(rng *rand.Rand) asn1.RawValue {
+// randomValue returns a string of a random kind with special characters. Only UTF-8 strings contain
+// non-ASCII characters, because for other kinds, the versions of Java differ.
+func randomValue(rng *rand.Rand) asn1.RawValue {
 	const awkward = `ab ,=+<>#;"\/'` + "\r\n\t\x00\x7f"
 	const beyond = "üß漢🦁\u202e\ufffd"
 	var s strings.Builder
@@ -48,14 +47,14 @@ func value(rng *rand.Rand) asn1.RawValue {
 	return asn1.RawValue{Class: asn1.ClassUniversal, Tag: kind, Bytes: []byte(s.String())}
 }
 
-// name makes a distinguished name.
-func name(t *testing.T, rng *rand.Rand) []byte {
+// randomName returns a distinguished name.
+func randomName(t *testing.T, rng *rand.Rand) []byte {
 	t.Helper()
 	levels := []levelSET{}
 	for range rng.IntN(5) {
 		level := levelSET{}
 		for range 1 + rng.IntN(5)/3 {
-			level = append(level, attribute{types()[rng.IntN(len(types()))], value(rng)})
+			level = append(level, attribute{types()[rng.IntN(len(types()))], randomValue(rng)})
 		}
 		levels = append(levels, level)
 	}
@@ -66,7 +65,7 @@ func name(t *testing.T, rng *rand.Rand) []byte {
 	return der
 }
 
-// TestX509NamesMatchJava compares the texts of random names with Java's own.
+// TestX509NamesMatchJava compares the texts of random names with Java's.
 func TestX509NamesMatchJava(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -74,7 +73,7 @@ func TestX509NamesMatchJava(t *testing.T) {
 	var in bytes.Buffer
 	var names [][]byte
 	for range 3000 {
-		der := name(t, rng)
+		der := randomName(t, rng)
 		names = append(names, der)
 		in.WriteString(hex.EncodeToString(der) + "\n")
 	}
@@ -96,11 +95,11 @@ func TestX509NamesMatchJava(t *testing.T) {
 		want, ok := strings.CutPrefix(string(text), "=")
 		got, err := x500.Name(names[i])
 		if !ok {
-			continue // no name for Java, and so in no certificate that it takes
+			continue // Java rejects certificates with this name
 		}
 		compared++
 		if err != nil || got != want {
-			t.Errorf("seed %d: %x: %q, %v, and Java says %q", seed, names[i], got, err, want)
+			t.Errorf("seed %d: %x: %q, %v, want %q from Java", seed, names[i], got, err, want)
 		}
 	}
 	if compared < len(names)/2 {

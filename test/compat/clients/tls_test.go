@@ -23,17 +23,17 @@ import (
 //go:embed script/kazoo_tls.py
 var kazooTLS string
 
-// patience bounds what is reached only by what is broken.
+// patience limits each step of a test.
 const patience = 5 * time.Minute
 
-// within is a context for one step of a test.
+// within returns a context for one step of a test.
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// tlsConfig is that of a Go client, with a certificate if there is one.
+// tlsConfig returns the configuration of a Go client.
 func tlsConfig(ca *testcert.Authority, certs ...testcert.Pair) *tls.Config {
 	c := &tls.Config{RootCAs: ca.Pool()}
 	for _, p := range certs {
@@ -42,7 +42,7 @@ func tlsConfig(ca *testcert.Authority, certs ...testcert.Pair) *tls.Config {
 	return c
 }
 
-// x509ACL is for one subject alone.
+// x509ACL gives all permissions to one subject.
 func x509ACL(subject string) []zk.ACL {
 	return []zk.ACL{{Perms: zk.PermAll, Scheme: "x509", ID: subject}}
 }
@@ -58,9 +58,9 @@ func dialTLS(t *testing.T, addr string, c *tls.Config) *zk.Client {
 	return client
 }
 
-// secured starts a ZooKeeper server that demands certificates. It returns its
-// plain and its secure address.
-func secured(t *testing.T, ca *testcert.Authority, clientAuth string) (plain, secure string) {
+// startZooKeeperTLS starts a ZooKeeper server with TLS. It returns its plain and its secure
+// address.
+func startZooKeeperTLS(t *testing.T, ca *testcert.Authority, clientAuth string) (plain, secure string) {
 	t.Helper()
 	harness.NeedZooKeeper(t)
 	dir := t.TempDir()
@@ -82,8 +82,8 @@ func secured(t *testing.T, ca *testcert.Authority, clientAuth string) (plain, se
 	return node.Addr(), fmt.Sprintf("127.0.0.1:%d", port)
 }
 
-// ours starts this module's server on a port with TLS.
-func ours(t *testing.T, ca *testcert.Authority, auth tls.ClientAuthType, wrap func(net.Listener, *tls.Config) net.Listener) (string, *zkserver.Server) {
+// startEmbeddedTLS starts an embedded server with TLS.
+func startEmbeddedTLS(t *testing.T, ca *testcert.Authority, auth tls.ClientAuthType, wrap func(net.Listener, *tls.Config) net.Listener) (string, *zkserver.Server) {
 	t.Helper()
 	paths := testcert.Write(t, t.TempDir(), "server.pem", ca.Server("127.0.0.1").Both(), "ca.pem", ca.PEM)
 	cfg, err := zkserver.TLSFiles{Cert: paths[0], CA: paths[1], ClientAuth: auth}.Config()
@@ -94,9 +94,8 @@ func ours(t *testing.T, ca *testcert.Authority, auth tls.ClientAuthType, wrap fu
 	return ln.Addr().String(), harness.ServeOn(t, zkserver.Options{}, wrap(ln, cfg))
 }
 
-// sharedACLs lets two clients find out that an ACL of x509 keeps one from the
-// other's node, whatever the server is made of.
-func sharedACLs(t *testing.T, addr string, ca *testcert.Authority) {
+// checkACLs checks that ACLs of the scheme x509 separate two clients.
+func checkACLs(t *testing.T, addr string, ca *testcert.Authority) {
 	t.Helper()
 	ann := dialTLS(t, addr, tlsConfig(ca, ca.Client("ann")))
 	bob := dialTLS(t, addr, tlsConfig(ca, ca.Client("bob")))
@@ -123,8 +122,8 @@ func sharedACLs(t *testing.T, addr string, ca *testcert.Authority) {
 
 func TestGoClientWithZooKeeper(t *testing.T) {
 	ca := testcert.New(t, "ca")
-	plain, secure := secured(t, ca, "need")
-	sharedACLs(t, secure, ca)
+	plain, secure := startZooKeeperTLS(t, ca, "need")
+	checkACLs(t, secure, ca)
 	t.Run("refusals", func(t *testing.T) {
 		stranger := testcert.New(t, "stranger")
 		for _, row := range []struct {
@@ -133,7 +132,7 @@ func TestGoClientWithZooKeeper(t *testing.T) {
 			want       string
 		}{
 			{"no certificate", secure, tlsConfig(ca), "certificate"},
-			{"certificate of another authority", secure, &tls.Config{RootCAs: ca.Pool(), GetClientCertificate: shows(stranger.Client("ann"))}, "certificate"},
+			{"certificate of another authority", secure, &tls.Config{RootCAs: ca.Pool(), GetClientCertificate: always(stranger.Client("ann"))}, "certificate"},
 			{"server of another authority", secure, tlsConfig(stranger, ca.Client("ann")), "unknown authority"},
 			{"TLS at the plain port", plain, tlsConfig(ca, ca.Client("ann")), "the port is a plain one"},
 		} {
@@ -143,18 +142,18 @@ func TestGoClientWithZooKeeper(t *testing.T) {
 				t.Errorf("%s: %v after %v, want %q at once", row.name, err, time.Since(began), row.want)
 			}
 		}
-		ctx, cancel := context.WithTimeout(within(t), 15*time.Second) // in which it connects
+		ctx, cancel := context.WithTimeout(within(t), 15*time.Second) // long enough to connect
 		defer cancel()
 		_, err := zk.Dial(ctx, secure, nil)
 		t.Logf("plain at the secure port: %v", err)
 		if err == nil || !strings.Contains(err.Error(), "TLS") {
-			t.Errorf("plain at the secure port: %v, want a word about TLS", err)
+			t.Errorf("plain at the secure port: %v, want an error about TLS", err)
 		}
 	})
 }
 
-// shows returns what gives a certificate whoever is asked for.
-func shows(p testcert.Pair) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+// always returns a callback that sends a certificate to any server.
+func always(p testcert.Pair) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &p.TLS, nil }
 }
 
@@ -162,8 +161,8 @@ func TestGoClientWithEmbeddedServer(t *testing.T) {
 	ca := testcert.New(t, "ca")
 	for name, wrap := range map[string]func(net.Listener, *tls.Config) net.Listener{"Secure": zkserver.Secure, "Unify": zkserver.Unify} {
 		t.Run(name, func(t *testing.T) {
-			addr, _ := ours(t, ca, tls.RequireAndVerifyClientCert, wrap)
-			sharedACLs(t, addr, ca)
+			addr, _ := startEmbeddedTLS(t, ca, tls.RequireAndVerifyClientCert, wrap)
+			checkACLs(t, addr, ca)
 			if _, err := zk.Dial(within(t), addr, &zk.Options{TLS: tlsConfig(ca)}); err == nil || !strings.Contains(err.Error(), "certificate required") {
 				t.Errorf("no certificate: %v", err)
 			}
@@ -184,7 +183,7 @@ func TestGoClientWithEmbeddedServer(t *testing.T) {
 		})
 	}
 	t.Run("TLS at a plain port", func(t *testing.T) {
-		addr, _ := ours(t, ca, tls.NoClientCert, func(ln net.Listener, _ *tls.Config) net.Listener { return ln })
+		addr, _ := startEmbeddedTLS(t, ca, tls.NoClientCert, func(ln net.Listener, _ *tls.Config) net.Listener { return ln })
 		_, err := zk.Dial(within(t), addr, &zk.Options{TLS: tlsConfig(ca)})
 		if err == nil || !strings.Contains(err.Error(), "the port is a plain one") || errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
@@ -192,8 +191,8 @@ func TestGoClientWithEmbeddedServer(t *testing.T) {
 	})
 }
 
-// others are clients of other makes.
-func others(t *testing.T, addr, other string, who testcert.Pair, ca *testcert.Authority) map[string]func(*testing.T) *exec.Cmd {
+// otherClients returns the commands of Java's client and of kazoo.
+func otherClients(t *testing.T, addr, other string, who testcert.Pair, ca *testcert.Authority) map[string]func(*testing.T) *exec.Cmd {
 	dir := t.TempDir()
 	paths := testcert.Write(t, dir, "both.pem", who.Both(), "cert.pem", who.Cert, "key.pem", who.Key, "ca.pem", ca.PEM)
 	return map[string]func(*testing.T) *exec.Cmd{
@@ -209,19 +208,19 @@ func others(t *testing.T, addr, other string, who testcert.Pair, ca *testcert.Au
 func TestOtherClientsWithEmbeddedServer(t *testing.T) {
 	for name, wrap := range map[string]func(net.Listener, *tls.Config) net.Listener{"Secure": zkserver.Secure, "Unify": zkserver.Unify} {
 		ca := testcert.New(t, "ca")
-		addr, srv := ours(t, ca, tls.RequireAndVerifyClientCert, wrap)
+		addr, srv := startEmbeddedTLS(t, ca, tls.RequireAndVerifyClientCert, wrap)
 		ann, mine := dialTLS(t, addr, tlsConfig(ca, ca.Client("ann"))), dialTLS(t, addr, tlsConfig(ca, ca.Client("go")))
 		if _, _, err := ann.Create(within(t), "/ann", nil, x509ACL("CN=ann"), zk.ModePersistent); err != nil {
 			t.Fatal(err)
 		}
-		for peer, command := range others(t, addr, "/ann", ca.Client("peer"), ca) {
+		for peer, command := range otherClients(t, addr, "/ann", ca.Client("peer"), ca) {
 			t.Run(name+" "+peer, func(t *testing.T) {
 				cmd := command(t)
 				var log bytes.Buffer
 				cmd.Stderr = &log
 				out, err := cmd.Output()
 				if want := "acl x509 CN=peer\nrefused NOAUTH\ndone\n"; err != nil || string(out) != want {
-					t.Fatalf("%q, %v, want %q; it says:\n%s", out, err, want, log.String())
+					t.Fatalf("%q, %v, want %q; log:\n%s", out, err, want, log.String())
 				}
 				for path, want := range map[string]error{"/for-go": nil, "/kazoo-for-go": nil, "/java": zk.ErrNoAuth, "/kazoo": zk.ErrNoAuth} {
 					if strings.Contains(path, "kazoo") == (peer == "kazoo") {
@@ -238,8 +237,8 @@ func TestOtherClientsWithEmbeddedServer(t *testing.T) {
 	}
 }
 
-// TestConvertedJavaKeyStoresLoad has stores made by keytool: the commands that our messages
-// name turn them into files that the server takes.
+// TestConvertedJavaKeyStoresLoad converts key stores of keytool by the commands that error messages
+// recommend. The server must load the results.
 func TestConvertedJavaKeyStoresLoad(t *testing.T) {
 	for _, tool := range []string{"keytool", "openssl"} {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -17,25 +17,25 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// zkCliPath is where Debian's package puts ZooKeeper's shell.
+// zkCliPath is ZooKeeper's shell in Debian.
 const zkCliPath = "/usr/share/zookeeper/bin/zkCli.sh"
 
-// clientTimeout bounds a run of any client, on a machine that is busy.
+// clientTimeout limits a run of any client.
 const clientTimeout = 10 * time.Minute
 
-// sessionTimeout is what clients ask for. Sessions must live through a machine
-// that stands still for a while.
+// sessionTimeout is the session timeout of the clients. Sessions must survive a stall of the
+// machine.
 const sessionTimeout = 30 * time.Second
 
-// cliEvent begins the lines that tell of watches, which come from another thread
-// of the shell than the answers: only their order among themselves is told.
+// cliEvent begins the lines of watch events. Another thread than that of the answers prints them,
+// so only their own order is compared.
 const cliEvent = "WatchedEvent"
 
 //go:embed script/zkcli.txt
 var zkCliScript string
 
-// ZkCli runs the script of zkCli.sh against the server at addr and returns what it
-// printed, without what differs from run to run.
+// ZkCli runs the script of zkCli.sh on the server at addr and returns its output, without values
+// that differ between runs.
 func ZkCli(t *testing.T, addr string) []string {
 	t.Helper()
 	if _, err := os.Stat(zkCliPath); err != nil {
@@ -46,34 +46,34 @@ func ZkCli(t *testing.T, addr string) []string {
 	cmd.Stdin = strings.NewReader(strings.ReplaceAll(zkCliScript, "ADDR", addr))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	// Its status is that of the last command but quit, which says nothing.
+	// The exit code is that of the last command before quit.
 	if err := run(t, cmd, clientTimeout); err != nil {
 		t.Logf("%s: %v", cmd.Path, err)
 	}
 	lines := cliLines(out.String(), addr)
-	// The last event of a script that has come to its end is the end of its session.
+	// The last event of a complete script is the end of its session.
 	if len(lines) > 0 && strings.HasPrefix(lines[len(lines)-1], cliEvent+" state:Closed") {
 		lines = append(lines, lastLine)
 	}
 	return lines
 }
 
-// output runs a program to its end and returns what it printed on its standard
-// output. What is on the other goes to the test's log.
+// output runs a program and returns its standard output. If the test has failed, it logs the
+// program's standard error.
 func output(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
-	var out, complaints bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaints
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := run(t, cmd, clientTimeout); err != nil {
 		t.Errorf("%s: %v", cmd.Path, err)
 	}
 	if t.Failed() {
-		t.Logf("%s", complaints.Bytes())
+		t.Logf("%s", errs.Bytes())
 	}
 	return out.String()
 }
 
-// run runs a program to its end, within a limit.
+// run runs a program, which it kills after the limit.
 func run(t *testing.T, cmd *exec.Cmd, limit time.Duration) error {
 	t.Helper()
 	proc, err := harness.Start(cmd)
@@ -86,8 +86,7 @@ func run(t *testing.T, cmd *exec.Cmd, limit time.Duration) error {
 	return proc.Wait()
 }
 
-// cliMasks replace what differs from run to run. An ephemeral owner of 0x0 means
-// none, which does not differ.
+// cliMasks replace values that differ between runs. An ephemeral owner of 0x0 means none.
 var cliMasks = []struct {
 	what *regexp.Regexp
 	by   string
@@ -98,8 +97,7 @@ var cliMasks = []struct {
 	{regexp.MustCompile(`(?m)^\d+ - `), "# - "},
 }
 
-// cliLines returns the lines of zkCli.sh's output with what varies masked, first
-// the answers, then the events.
+// cliLines returns the masked lines of zkCli.sh's output: first the answers, then the events.
 func cliLines(out, addr string) []string {
 	out += "\n"
 	for _, mask := range cliMasks {
@@ -123,8 +121,7 @@ func cliLines(out, addr string) []string {
 	return append(answers, events...)
 }
 
-// sortIdentities sorts the lines of each answer to whoami, which has them in the
-// order of a hash table.
+// sortIdentities sorts the lines of each answer to whoami, which have the order of a hash table.
 func sortIdentities(lines []string) {
 	for i, line := range lines {
 		if line != "Auth scheme: User" {
@@ -141,19 +138,18 @@ func sortIdentities(lines []string) {
 // identity matches a line of the answer to whoami.
 var identity = regexp.MustCompile(`^\w+: \S*$`)
 
-// zxid matches a transaction id of a Stat; 0x0 is before the first.
+// zxid matches a transaction id of a Stat. 0x0 is before the first transaction.
 var zxid = regexp.MustCompile(`(?m)^([cmp]Zxid = )0x([0-9a-f]{2,}|[1-9a-f])$`)
 
-// relativeZxids counts the transaction ids in out from the first of them: where a
-// server begins is its own affair, and each change and each refusal takes one on
-// any.
+// relativeZxids makes the transaction ids in out relative to the first one. Servers begin with
+// different ids, but use one for each change and each rejected change.
 func relativeZxids(out string) string {
 	first := int64(-1)
 	return zxid.ReplaceAllStringFunc(out, func(line string) string {
 		match := zxid.FindStringSubmatch(line)
 		id, err := strconv.ParseInt(match[2], 16, 64)
 		if err != nil {
-			return line // more than 64 bits: let it differ
+			return line // more than 64 bits
 		}
 		if first < 0 {
 			first = id
@@ -162,4 +158,4 @@ func relativeZxids(out string) string {
 	})
 }
 
-func TestZkCliGetsSameAnswers(t *testing.T) { Same(t, noSweep, ZkCli) }
+func TestZkCliGetsSameAnswers(t *testing.T) { Same(t, noCollection, ZkCli) }

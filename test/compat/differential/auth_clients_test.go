@@ -13,8 +13,7 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// testClients runs our client and Java's on both servers: all four must tell the
-// same story.
+// testClients runs this module's client, Java's, and kazoo on both servers, with the same results.
 func testClients(t *testing.T, p servers) {
 	for i, addr := range p.sides() {
 		server := []string{"Java's server", "our server"}[i]
@@ -26,8 +25,8 @@ func testClients(t *testing.T, p servers) {
 	}
 }
 
-// TestSASLRefusedWithoutSASLUsers: each client learns that its SASL credentials
-// were refused, rather than connecting again and again.
+// TestSASLRefusedWithoutSASLUsers checks that each client reports the refusal of its SASL
+// credentials, instead of reconnecting repeatedly.
 func TestSASLRefusedWithoutSASLUsers(t *testing.T) {
 	p := startServers(t, authConfig{noSASL: true})
 	section := jaas(t, "Client", `  username="bob" password="builder"`)
@@ -47,7 +46,7 @@ func TestSASLRefusedWithoutSASLUsers(t *testing.T) {
 	}
 }
 
-// dial connects our client.
+// dial connects this module's client.
 func dial(t *testing.T, addr, user, password string) (*zk.Client, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -58,7 +57,7 @@ func dial(t *testing.T, addr, user, password string) (*zk.Client, error) {
 	return zk.Dial(ctx, addr, o)
 }
 
-// testOurClient authenticates, uses what that gives, and is refused.
+// testOurClient authenticates, uses the identity, and tries wrong passwords.
 func testOurClient(t *testing.T, addr string) {
 	c, err := dial(t, addr, "bob", "builder")
 	if err != nil {
@@ -93,26 +92,25 @@ func testOurClient(t *testing.T, addr string) {
 	}
 }
 
-// javaClient is Java's client with SASL.
 var javaClient = harness.JavaProgram{Sources: os.DirFS("testdata"), Jars: []string{"zookeeper", "slf4j-simple"}}
 
-// runClient runs Java's client as a user, and returns what it printed.
+// runClient runs Java's client as a user, and returns its output.
 func runClient(t *testing.T, addr, section string) string {
 	t.Helper()
 	cmd := javaClient.Command(t, "SaslClient", addr)
 	cmd.Args = append([]string{cmd.Args[0], "-Djava.security.auth.login.config=" + section, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"}, cmd.Args[1:]...)
-	var problems strings.Builder
-	cmd.Stderr = &problems
+	var errs strings.Builder
+	cmd.Stderr = &errs
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
-	// It ends by itself: every wait in it is bounded.
+	// Each wait of the program has a timeout.
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("java: %v\n%s%s", err, out, problems.String())
+		t.Fatalf("java: %v\n%s%s", err, out, errs.String())
 	}
 	return strings.TrimSpace(string(out))
 }
 
-// testJavaClient lets Java's client do what ours did.
+// testJavaClient authenticates by Java's client.
 func testJavaClient(t *testing.T, addr string) {
 	right := runClient(t, addr, jaas(t, "Client", `  username="bob" password="builder"`))
 	if want := "SaslAuthenticated [31,s{'sasl,'bob}\n] read true"; strings.Join(strings.Fields(right), " ") != strings.Join(strings.Fields(want), " ") {
@@ -123,7 +121,7 @@ func testJavaClient(t *testing.T, addr string) {
 	}
 }
 
-// testKazoo lets kazoo, with a third implementation of the mechanism, in.
+// testKazoo authenticates by kazoo, which has another implementation of the mechanism.
 func testKazoo(t *testing.T, addr string) {
 	t.Helper()
 	for password, want := range map[string]string{"builder": "[(31, 'sasl', 'bob')] x", "wrong": "refused"} {
@@ -131,15 +129,15 @@ func testKazoo(t *testing.T, addr string) {
 	}
 }
 
-// runKazoo runs kazoo as bob, and compares what it says.
+// runKazoo runs kazoo as bob, and compares its output.
 func runKazoo(t *testing.T, addr, password, want string) {
 	t.Helper()
-	// It ends by itself: every wait in it is bounded.
+	// Each wait of the program has a timeout.
 	cmd := harness.Python(t, "kazoo, puresasl", filepath.Join("testdata", "sasl_client.py"), addr, "bob", password)
-	var problems strings.Builder
-	cmd.Stderr = &problems
+	var errs strings.Builder
+	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	if got := strings.TrimSpace(string(out)); err != nil || got != want {
-		t.Errorf("kazoo: %q, %v, want %q\n%s", got, err, want, problems.String())
+		t.Errorf("kazoo: %q, %v, want %q\n%s", got, err, want, errs.String())
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// authConn is a bare connection with a session.
+// authConn is a connection with a session, without a client.
 type authConn struct {
 	*conn
 	xid    int32
@@ -42,14 +42,13 @@ func connect(addr string) (*authConn, error) {
 	return &authConn{conn: c}, nil
 }
 
-// call sends a request and reads until its answer. It keeps the events that come
-// before it.
+// call sends a request, reads its reply, and keeps the events before it.
 func (c *authConn) call(op wire.OpCode, rec wire.Record) (frame, error) {
 	if c.closed {
 		return frame{closed: true}, nil
 	}
 	c.xid++
-	// A connection that the server has closed shows when it is read.
+	// The read below detects a closed connection.
 	_ = c.write(wire.AppendRequest(nil, c.xid, op, rec))
 	for {
 		got, err := c.next()
@@ -61,14 +60,13 @@ func (c *authConn) call(op wire.OpCode, rec wire.Record) (frame, error) {
 	}
 }
 
-// ended reports whether the server closes the connection after its last answer:
-// the next thing that comes is its end.
+// ended reports whether the server has closed the connection after its last reply.
 func (c *authConn) ended() (bool, error) {
 	got, err := c.call(wire.OpPing, nil)
 	return got.closed, err
 }
 
-// sasl runs an exchange and returns the last answer.
+// sasl runs a SASL exchange and returns the last reply.
 func (c *authConn) sasl(user, password string, rand io.Reader) (frame, error) {
 	m := sasl.NewClient(user, password)
 	token := []byte{}
@@ -89,8 +87,7 @@ func (c *authConn) sasl(user, password string, rand io.Reader) (frame, error) {
 	}
 }
 
-// showReply is what matters of an answer: not its ids and times, which are another
-// test's.
+// showReply describes a reply without ids and times, which other tests compare.
 func showReply(op wire.OpCode, got frame) string {
 	if got.closed {
 		return "closed"
@@ -112,7 +109,7 @@ func showReply(op wire.OpCode, got frame) string {
 	case *wire.GetACLResponse:
 		return fmt.Sprintf("%s, %q of version %d", text, p.ACL, p.Stat.Aversion)
 	case *wire.WhoAmIResponse:
-		// Java's order is that of a hash table.
+		// Java has the order of a hash table.
 		slices.SortFunc(p.ClientInfo, func(a, b wire.ClientInfo) int {
 			return strings.Compare(a.AuthScheme+a.User, b.AuthScheme+b.User)
 		})

@@ -15,19 +15,20 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// The users of both servers. The digest is that of super:man.
+// authSuperDigest is the digest of super:man.
 const authSuperDigest = "super:S4H5m176R1dad6bEBL3wcwJhF44="
 
+// users returns the SASL users of both servers.
 func users() map[string]string {
 	return map[string]string{"bob": "builder", "eve": "apple", "super": "man", "root": "open sesame", "jürgen": "grüße"}
 }
 
-// authConfig is what a pair of servers has in common.
+// authConfig has settings of a pair of servers.
 type authConfig struct {
 	requireSASL bool
-	schemes     []string // that are demanded
+	schemes     []string // required
 	skipACL     bool
-	noSASL      bool // there are no SASL users
+	noSASL      bool // no SASL users
 }
 
 // servers are Apache ZooKeeper and the embedded server, with the same settings.
@@ -35,10 +36,10 @@ type servers struct {
 	java, ours string // addresses
 }
 
-// sides are both servers by name, Java first: what it says is right.
+// sides returns the addresses of both servers, Java's first. Its answers are the expected ones.
 func (p servers) sides() [2]string { return [2]string{p.java, p.ours} }
 
-// jaas writes a JAAS file with one section of a login module's options.
+// jaas writes a JAAS file with one section.
 func jaas(t *testing.T, section, options string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jaas.conf")
@@ -78,7 +79,7 @@ func startJava(t *testing.T, c authConfig) string {
 	return harness.StartServer(t, harness.ServerConfig{Release: harness.Release39, SuperDigest: authSuperDigest, JavaFlags: flags}).Addr()
 }
 
-// startOurs starts the embedded server on a port of its own.
+// startOurs starts the embedded server.
 func startOurs(t *testing.T, c authConfig) string {
 	t.Helper()
 	options := zkserver.Options{
@@ -93,16 +94,16 @@ func startOurs(t *testing.T, c authConfig) string {
 	return harness.Serve(t, options)
 }
 
-// startServers starts both.
+// startServers starts both servers.
 func startServers(t *testing.T, c authConfig) servers {
 	t.Helper()
 	return servers{java: startJava(t, c), ours: startOurs(t, c)}
 }
 
-// who is a way to prove who one is.
-type who struct {
-	name  string
-	prove func(c *authConn) (frame, error)
+// identity is an identity with its authentication.
+type identity struct {
+	name         string
+	authenticate func(c *authConn) (frame, error)
 }
 
 func digest(secret string) func(*authConn) (frame, error) {
@@ -117,9 +118,9 @@ func saslAs(user, password string) func(*authConn) (frame, error) {
 	}
 }
 
-// everybody lists the identities that are compared.
-func everybody() []who {
-	return []who{
+// identities returns the identities of the comparison.
+func identities() []identity {
+	return []identity{
 		{"nobody", func(*authConn) (frame, error) { return frame{}, nil }},
 		{"digest", digest("ann:1")},
 		{"another digest", digest("ann:2")},
@@ -131,13 +132,13 @@ func everybody() []who {
 	}
 }
 
-// log in as somebody.
-func (w who) connect(addr string) (*authConn, error) {
+// connect opens a session and authenticates.
+func (w identity) connect(addr string) (*authConn, error) {
 	c, err := connect(addr)
 	if err != nil {
 		return nil, err
 	}
-	got, err := w.prove(c)
+	got, err := w.authenticate(c)
 	if err == nil && (got.closed || got.header.Err != wire.ErrOK) {
 		err = fmt.Errorf("differential: %s: %s", w.name, showReply(wire.OpAuth, got))
 	}

@@ -7,19 +7,18 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// deed is one thing to be tried on the node at path, and what must be done by
-// somebody with all rights before it, so that only the permission decides.
-type deed struct {
+// attempt is a request for the node at a path.
+type attempt struct {
 	name string
 	op   wire.OpCode
 	rec  func(path string) wire.Record
 }
 
-// deeds are all requests that ask for a permission, and those that don't.
-func deeds() []deed {
+// attempts returns requests with and without a required permission.
+func attempts() []attempt {
 	open := []wire.ACL{world()}
 	sub := func(ops ...wire.MultiOp) *wire.MultiRequest { return &wire.MultiRequest{Ops: ops} }
-	return []deed{
+	return []attempt{
 		{"exists", wire.OpExists, func(p string) wire.Record { return &wire.ExistsRequest{Path: p} }},
 		{"getData", wire.OpGetData, func(p string) wire.Record { return &wire.GetDataRequest{Path: p} }},
 		{"getChildren", wire.OpGetChildren, func(p string) wire.Record { return &wire.GetChildrenRequest{Path: p} }},
@@ -59,15 +58,15 @@ func deeds() []deed {
 	}
 }
 
-// testPermissions tries every deed by everybody, where just one permission is
-// given, and where just one is missing, to each kind of identity.
+// testPermissions sends each request by each identity, for ACLs that give or omit exactly one
+// permission to each kind of identity.
 func testPermissions(t *testing.T, p servers) {
 	entries := []wire.ACL{
 		acl(0, "world", "anyone"), acl(0, "digest", annDigest), acl(0, "ip", "127.0.0.1"), acl(0, "ip", "10.0.0.0/8"),
 		acl(0, "ip", "127.9.9.9/8"), acl(0, "sasl", "bob"), acl(0, "x509", "CN=bob"),
 	}
-	people := everybody()
-	admin := len(people) - 1
+	all := identities()
+	admin := len(all) - 1
 	steps := []step{{by: admin, op: wire.OpCreate, rec: create("/perm", world()), quiet: true}}
 	n, share := 0, 5
 	if *long {
@@ -79,25 +78,24 @@ func testPermissions(t *testing.T, p servers) {
 			if i >= 5 {
 				entry.Perms ^= wire.PermAll
 			}
-			for by := range people {
-				// Each scenario takes its share of the deeds, all of them taken
-				// together have every deed with every permission by everybody.
-				for d, deed := range deeds() {
+			for by := range all {
+				// Each combination sends its share of the requests, unless -long is set.
+				for d, attempt := range attempts() {
 					if (d+n)%share != 0 {
 						continue
 					}
-					path := fmt.Sprintf("/perm/%d-%s", n, deed.name)
+					path := fmt.Sprintf("/perm/%d-%s", n, attempt.name)
 					steps = append(steps,
 						step{by: admin, op: wire.OpMulti, quiet: true, rec: &wire.MultiRequest{Ops: []wire.MultiOp{
 							{Op: wire.OpCreate, Req: create(path, world())},
 							{Op: wire.OpCreate, Req: create(path+"/c", world())}}}},
 						step{by: admin, op: wire.OpSetACL, quiet: true, rec: &wire.SetACLRequest{Path: path, ACL: []wire.ACL{entry}, Version: -1}},
-						step{by: by, op: deed.op, quiet: true, rec: deed.rec(path)})
+						step{by: by, op: attempt.op, quiet: true, rec: attempt.rec(path)})
 				}
 				n++
 			}
 		}
 	}
-	same(t, p, people, steps)
+	compareSteps(t, p, all, steps)
 	t.Logf("%d requests", len(steps))
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// long is for before a release: it takes a minute.
-var long = flag.Bool("long", false, "try every request with every permission by everybody, and all demands of servers")
+var long = flag.Bool("long", false, "send every request with every permission by every identity, and test all required identities")
 
 // annDigest is the identity of ann:1.
 const annDigest = "ann:/z4T+iO8KvuCdw3Y3chpp6R6RTg="
@@ -20,7 +19,7 @@ type step struct {
 	by  int // index of the connection
 	op  wire.OpCode
 	rec wire.Record
-	// quiet says that nobody watches: no connection need be asked for events.
+	// quiet means that no connection has a watch, so events are not read.
 	quiet bool
 }
 
@@ -36,11 +35,11 @@ func showRequest(rec wire.Record) string {
 	return fmt.Sprintf("%+v", rec)
 }
 
-// play runs the steps on one server, on connections of these identities, and
-// returns what each showed, with all events that had come by then.
-func play(addr string, people []who, steps []step) ([]string, error) {
-	conns := make([]*authConn, len(people))
-	for i, w := range people {
+// runSteps runs the steps on one server, on connections of the identities, and describes each reply
+// and the events after it.
+func runSteps(addr string, all []identity, steps []step) ([]string, error) {
+	conns := make([]*authConn, len(all))
+	for i, w := range all {
 		c, err := w.connect(addr)
 		if err != nil {
 			return nil, err
@@ -54,21 +53,21 @@ func play(addr string, people []who, steps []step) ([]string, error) {
 		if err != nil {
 			return lines, err
 		}
-		line := fmt.Sprintf("%s, %s %s: %s", people[s.by].name, s.op, showRequest(s.rec), showReply(s.op, got))
+		line := fmt.Sprintf("%s, %s %s: %s", all[s.by].name, s.op, showRequest(s.rec), showReply(s.op, got))
 		for i, c := range conns {
 			if s.quiet {
 				break
 			}
-			// The answer to a ping is behind every event of what was done before.
+			// The reply to a ping follows all earlier events.
 			if _, err := c.call(wire.OpPing, nil); err != nil {
 				return lines, err
 			}
 			for _, e := range c.events {
-				line += fmt.Sprintf("; %s hears %s", people[i].name, e)
+				line += fmt.Sprintf("; %s receives %s", all[i].name, e)
 			}
 			c.events = nil
 			if c.closed {
-				line += fmt.Sprintf("; %s is cut off", people[i].name)
+				line += fmt.Sprintf("; %s is disconnected", all[i].name)
 			}
 		}
 		lines = append(lines, line)
@@ -76,13 +75,13 @@ func play(addr string, people []who, steps []step) ([]string, error) {
 	return lines, nil
 }
 
-// same plays on both servers and compares.
-func same(t *testing.T, p servers, people []who, steps []step) {
+// compareSteps runs steps on both servers and compares the results.
+func compareSteps(t *testing.T, p servers, all []identity, steps []step) {
 	t.Helper()
 	var lines [2][]string
 	for i, addr := range p.sides() {
 		var err error
-		if lines[i], err = play(addr, people, steps); err != nil {
+		if lines[i], err = runSteps(addr, all, steps); err != nil {
 			t.Fatalf("side %d: %v", i, err)
 		}
 	}
@@ -103,7 +102,7 @@ func create(path string, list ...wire.ACL) *wire.CreateRequest {
 	return &wire.CreateRequest{Path: path, Data: []byte("x"), ACL: list}
 }
 
-// TestAuthMatchesZooKeeper has all that runs on servers with the same settings.
+// TestAuthMatchesZooKeeper runs the tests that share a pair of servers.
 func TestAuthMatchesZooKeeper(t *testing.T) {
 	p := startServers(t, authConfig{})
 	t.Run("identities", func(t *testing.T) { testIdentities(t, p) })
@@ -114,44 +113,43 @@ func TestAuthMatchesZooKeeper(t *testing.T) {
 	t.Run("clients", func(t *testing.T) { testClients(t, p) })
 }
 
-// whoAmI, and what "auth" in a list becomes, for everybody.
+// testIdentities compares whoAmI, and the meaning of "auth" in an ACL, for each identity.
 func testIdentities(t *testing.T, p servers) {
-	people := everybody()
-	people = append(people,
-		who{"many", func(c *authConn) (frame, error) {
-			for _, prove := range []func(*authConn) (frame, error){
+	all := append(identities(),
+		identity{"many", func(c *authConn) (frame, error) {
+			for _, authenticate := range []func(*authConn) (frame, error){
 				digest("ann:1"), saslAs("jürgen", "grüße"), digest("ann:1"), digest("nocolon"), digest(":"), digest("super:man"),
 			} {
-				if got, err := prove(c); err != nil || got.header.Err != wire.ErrOK {
+				if got, err := authenticate(c); err != nil || got.header.Err != wire.ErrOK {
 					return got, err
 				}
 			}
 			return frame{}, nil
 		}},
-		who{"by address", func(c *authConn) (frame, error) {
+		identity{"by address", func(c *authConn) (frame, error) {
 			return c.call(wire.OpAuth, &wire.AuthPacket{Scheme: "ip", Auth: []byte("1.2.3.4")})
 		}})
 	var steps []step
-	for i := range people {
+	for i := range all {
 		path := fmt.Sprintf("/id%d", i)
 		steps = append(steps,
 			step{by: i, op: wire.OpWhoAmI},
 			step{by: i, op: wire.OpCreate, rec: create(path, acl(wire.PermAll, "auth", ""), acl(wire.PermRead, "world", "anyone"))})
-		for j := range people {
+		for j := range all {
 			steps = append(steps, step{by: j, op: wire.OpSetData, rec: &wire.SetDataRequest{Path: path, Version: -1}})
 		}
 		if i != 8 {
-			// The order of several identities is Java's hash table's.
+			// In Java, several identities have the order of a hash table.
 			steps = append(steps, step{by: i, op: wire.OpGetACL, rec: &wire.GetACLRequest{Path: path}}, step{by: 0, op: wire.OpGetACL, rec: &wire.GetACLRequest{Path: path}})
 		}
 	}
-	same(t, p, people, steps)
+	compareSteps(t, p, all, steps)
 }
 
 // token is a request with a SASL token.
 func token(text string) *wire.GetSASLRequest { return &wire.GetSASLRequest{Token: []byte(text)} }
 
-// Exchanges that go wrong, and credentials that are none.
+// testExchanges compares failing SASL exchanges and invalid credentials.
 func testExchanges(t *testing.T, p servers) {
 	wrong := func(user, password string) func(*authConn) (frame, error) {
 		return func(c *authConn) (frame, error) { return saslAs(user, password)(c) }
@@ -161,7 +159,7 @@ func testExchanges(t *testing.T, p servers) {
 			return c.call(wire.OpAuth, &wire.AuthPacket{Scheme: scheme, Auth: data})
 		}
 	}
-	for name, prove := range map[string]func(*authConn) (frame, error){
+	for name, authenticate := range map[string]func(*authConn) (frame, error){
 		"wrong password": wrong("bob", "wrong"),
 		"unknown user":   wrong("nobody", "what nobody has"),
 		"right":          saslAs("bob", "builder"),
@@ -196,7 +194,7 @@ func testExchanges(t *testing.T, p servers) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := prove(c)
+			got, err := authenticate(c)
 			if err != nil {
 				t.Fatalf("%s, side %d: %v", name, i, err)
 			}
@@ -204,7 +202,7 @@ func testExchanges(t *testing.T, p servers) {
 			if err != nil {
 				t.Fatalf("%s, side %d: %v", name, i, err)
 			}
-			// Tokens hold chance; how long they are is the same.
+			// Tokens are random and have the same length.
 			shown[i] = fmt.Sprintf("zxid %d, %s, body of %d bytes, closed %v", got.header.Zxid, got.header.Err.Name(), len(got.body), closed)
 			c.Close()
 		}
@@ -214,7 +212,7 @@ func testExchanges(t *testing.T, p servers) {
 	}
 }
 
-// Which lists may be stored, and as what.
+// testLists compares the lists that servers accept, and their stored form.
 func testLists(t *testing.T, p servers) {
 	ids := map[string][]string{
 		"world":  {"anyone", "", "Anyone", "x"},
@@ -246,7 +244,6 @@ func testLists(t *testing.T, p servers) {
 				step{by: by, op: wire.OpGetACL, rec: &wire.GetACLRequest{Path: "/lists"}})
 		}
 	}
-	all := everybody()
-	people := []who{all[0], all[1], all[3]}
-	same(t, p, people, slices.Concat([]step{{by: 0, op: wire.OpCreate, rec: create("/lists", world())}}, steps))
+	all := identities()
+	compareSteps(t, p, []identity{all[0], all[1], all[3]}, slices.Concat([]step{{by: 0, op: wire.OpCreate, rec: create("/lists", world())}}, steps))
 }

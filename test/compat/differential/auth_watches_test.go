@@ -7,11 +7,11 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// testWatches lets everybody watch nodes that some may not read, in every way,
-// and compares who hears of what (CVE-2024-23944).
+// testWatches lets each identity set watches of each kind on nodes that some may not read, and
+// compares the events (CVE-2024-23944).
 func testWatches(t *testing.T, p servers) {
-	people := everybody()
-	admin := len(people) - 1
+	all := identities()
+	admin := len(all) - 1
 	steps := []step{{by: admin, op: wire.OpCreate, rec: create("/watch", world())}}
 	for i, entry := range []wire.ACL{
 		acl(wire.PermRead, "sasl", "bob"), acl(wire.PermAll&^wire.PermRead, "world", "anyone"), acl(wire.PermRead, "digest", annDigest),
@@ -22,8 +22,8 @@ func testWatches(t *testing.T, p servers) {
 		steps = append(steps,
 			step{by: admin, op: wire.OpCreate, rec: create(top, entry)},
 			step{by: admin, op: wire.OpCreate, rec: create(open, world())})
-		for by := range people {
-			// A recursive watch above what the client may not list is a difference.
+		for by := range all {
+			// A recursive watch above a node that the client may not list is a difference.
 			q := &wire.AddWatchRequest{Path: open, Mode: wire.AddWatchPersistentRecursive}
 			if by%2 == 1 {
 				q = &wire.AddWatchRequest{Path: top, Mode: wire.AddWatchPersistent}
@@ -46,10 +46,10 @@ func testWatches(t *testing.T, p servers) {
 			step{by: admin, op: wire.OpDelete, rec: &wire.DeleteRequest{Path: open, Version: -1}},
 			step{by: admin, op: wire.OpDelete, rec: &wire.DeleteRequest{Path: top, Version: -1}})
 	}
-	same(t, p, people, steps)
+	compareSteps(t, p, all, steps)
 }
 
-// Servers that demand an identity, and one that asks for none at all.
+// TestRequiredAuthMatchesZooKeeper compares servers that require an identity, and one without ACLs.
 func TestRequiredAuthMatchesZooKeeper(t *testing.T) {
 	for name, c := range map[string]authConfig{
 		"sasl":   {requireSASL: true},
@@ -61,9 +61,9 @@ func TestRequiredAuthMatchesZooKeeper(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			p := startServers(t, c)
-			people := append(everybody(), who{"nobody else", everybody()[0].prove})
+			all := append(identities(), identity{"another nobody", identities()[0].authenticate})
 			var steps []step
-			for by := range people {
+			for by := range all {
 				if name == "skip" {
 					path := fmt.Sprintf("/d%d", by)
 					steps = append(steps,
@@ -73,13 +73,13 @@ func TestRequiredAuthMatchesZooKeeper(t *testing.T) {
 						step{by: by, op: wire.OpDelete, quiet: true, rec: &wire.DeleteRequest{Path: path, Version: -1}})
 				}
 				op, rec := wire.OpWhoAmI, wire.Record(nil)
-				if by == len(people)-1 {
+				if by == len(all)-1 {
 					op, rec = wire.OpCreate, create("/by-nobody", world())
 				}
 				steps = append(steps, step{by: by, op: op, quiet: true, rec: rec}, step{by: by, op: wire.OpPing, quiet: true})
 			}
-			same(t, p, people, steps)
-			// What a failed exchange is answered with depends on the demand.
+			compareSteps(t, p, all, steps)
+			// The reply to a failed exchange depends on the requirement.
 			var shown [2]string
 			for i, addr := range p.sides() {
 				conn, err := connect(addr)

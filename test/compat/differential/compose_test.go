@@ -6,7 +6,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// step is a request by a random client.
+// step returns a request by a random client.
 func (w *writer) step(op wire.MultiOp) Step {
 	w.xid++
 	xid := w.xid
@@ -16,7 +16,7 @@ func (w *writer) step(op wire.MultiOp) Step {
 	return Step{Kind: KindRequest, Slot: w.r.IntN(slots), Op: op.Op, Xid: xid, Body: op.Req.Append(nil)}
 }
 
-// script writes one for servers that are used by nobody else.
+// script returns a script for servers without other users.
 func (w *writer) script(length int) Script {
 	s := w.prelude()
 	for len(s) < length {
@@ -25,7 +25,7 @@ func (w *writer) script(length int) Script {
 	return s
 }
 
-// prelude makes the script's place and, most times, nodes in it.
+// prelude creates the script's root and, usually, nodes below it.
 func (w *writer) prelude() Script {
 	open := []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
 	var s Script
@@ -34,13 +34,13 @@ func (w *writer) prelude() Script {
 			s = append(s, w.step(wire.MultiOp{Op: wire.OpCreate2, Req: &wire.CreateRequest{Path: below(path), Data: []byte("begin"), ACL: open}}))
 		}
 	}
-	if w.alone && w.maybe(4) {
+	if w.exclusive && w.maybe(4) {
 		s = append(s, w.quotas()...)
 	}
 	return s
 }
 
-// quotas makes the nodes of one or two quotas, as zkCli's setquota does.
+// quotas creates the nodes of one or two quotas, like setquota of zkCli.
 func (w *writer) quotas() Script {
 	var s Script
 	for _, path := range []string{"", "/a"} {
@@ -58,7 +58,7 @@ func (w *writer) quotas() Script {
 	return s
 }
 
-// next writes a step, or several that belong together.
+// next returns a step, or several related ones.
 func (w *writer) next() Script {
 	switch n := w.r.IntN(200); {
 	case n < 70:
@@ -74,8 +74,8 @@ func (w *writer) next() Script {
 		return Script{w.step(w.watch())}
 	case n < 160 && !w.strict:
 		return Script{w.burst()}
-	case n < 166 && w.alone:
-		return Script{w.strange()}
+	case n < 166 && w.exclusive:
+		return Script{w.malformed()}
 	case n < 170:
 		return Script{w.authenticate()}
 	case n < 173:
@@ -84,14 +84,14 @@ func (w *writer) next() Script {
 	return w.session()
 }
 
-// session writes what is about sessions and connections.
+// session returns steps for sessions and connections.
 func (w *writer) session() Script {
 	slot := w.r.IntN(slots)
 	switch w.r.IntN(12) {
 	case 0, 1:
 		return Script{{Kind: KindRequest, Slot: slot, Op: wire.OpCloseSession, Xid: 3}}
 	case 2, 3:
-		// A client that comes back, and says what it watched.
+		// A client that reconnects and restores its watches.
 		back := w.setWatches()
 		back.Slot = slot
 		s := Script{{Kind: KindCut, Slot: slot}}
@@ -122,10 +122,10 @@ func (w *writer) session() Script {
 	return Script{w.resume(slot, "right")}
 }
 
-// resume is a handshake for the client's own session.
+// resume returns a handshake for the client's own session.
 func (w *writer) resume(slot int, password string) Step {
 	h := &Handshake{Session: "own", Password: password, Timeout: 30_000, Byte: w.r.IntN(4) > 0, ReadOnly: w.maybe(3)}
-	if w.maybe(2) && w.alone {
+	if w.maybe(2) && w.exclusive {
 		h.Timeout = one[int32](w, 0, -1, 1, 25_000, 1<<31-1, -1<<31)
 	}
 	if w.maybe(5) {
@@ -134,9 +134,8 @@ func (w *writer) resume(slot int, password string) Step {
 	return Step{Kind: KindHandshake, Slot: slot, Hand: h}
 }
 
-// unreadable reports whether a multi has a create that asks for a time to live and
-// gives none: Java notices while the operations before are done already, for
-// whoever comes before it has seen the end of it.
+// unreadable reports whether a multi has a create with a TTL mode and without a TTL. Java notices
+// this only after it has applied the operations before.
 func unreadable(m *wire.MultiRequest) bool {
 	return slices.ContainsFunc(m.Ops, func(op wire.MultiOp) bool {
 		q, ok := op.Req.(*wire.CreateRequest)
@@ -144,10 +143,10 @@ func unreadable(m *wire.MultiRequest) bool {
 	})
 }
 
-// burst is several requests at once. Those whose answers overtake others in Java
-// are left out: what its network threads answer themselves; and setACL, which a
-// 3.9.3 forgets to tell those behind it. So it does with quotas: where they are
-// enforced there is no burst.
+// burst returns several requests that are sent at once. It omits requests whose replies overtake
+// others in Java, because its network threads answer them. It also omits setACL, which requests
+// after it in the pipeline of 3.9.3 ignore. They ignore quotas too, so a server with enforced
+// quotas gets no burst.
 func (w *writer) burst() Step {
 	st := Step{Kind: KindBurst, Slot: w.r.IntN(slots)}
 	for range 2 + w.r.IntN(6) {

@@ -4,8 +4,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// waitingScript writes a script in which time must pass, for servers with short
-// timeouts that others use at the same time.
+// waitingScript returns a script that waits for the servers, which have short timeouts. Other
+// scripts use the servers at the same time.
 func (w *writer) waitingScript() Script {
 	s := w.prelude()
 	for range 2 + w.r.IntN(3) {
@@ -17,7 +17,7 @@ func (w *writer) waitingScript() Script {
 	return s
 }
 
-// wait writes something that the servers do when its time comes.
+// wait returns steps that wait for an expiry or a collection.
 func (w *writer) wait() Script {
 	slot := w.r.IntN(slots)
 	switch w.r.IntN(4) {
@@ -31,7 +31,7 @@ func (w *writer) wait() Script {
 	return append(w.ephemerals(slot), Step{Kind: KindVanish, Slot: slot}, w.resume(slot, "right"))
 }
 
-// ephemerals makes nodes that end with the session, and watches on them.
+// ephemerals returns steps that create ephemeral nodes and watches on them.
 func (w *writer) ephemerals(slot int) Script {
 	open := []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
 	var s Script
@@ -51,14 +51,14 @@ func (w *writer) ephemerals(slot int) Script {
 	return s
 }
 
-// mk is a request that makes a node for everybody.
+// mk returns a request that creates a node with an open ACL.
 func (w *writer) mk(op wire.OpCode, path string, mode wire.CreateMode) Step {
 	open := []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
 	return w.step(wire.MultiOp{Op: op, Req: &wire.CreateRequest{Path: below(path), ACL: open, Flags: mode}})
 }
 
-// collectContainer uses a container inside a container and empties it, beside one
-// that was never used and stays.
+// collectContainer returns steps that use and empty nested containers. A container that never had a
+// child remains.
 func (w *writer) collectContainer() Script {
 	return Script{
 		w.mk(wire.OpCreateContainer, "/unused", wire.ModeContainer),
@@ -68,7 +68,7 @@ func (w *writer) collectContainer() Script {
 		w.step(wire.MultiOp{Op: wire.OpExists, Req: &wire.ExistsRequest{Path: below("/outer/inner"), Watch: true}}),
 		w.step(wire.MultiOp{Op: wire.OpGetChildren, Req: &wire.GetChildrenRequest{Path: below("/outer"), Watch: true}}),
 		w.step(wire.MultiOp{Op: wire.OpAddWatch, Req: &wire.AddWatchRequest{Path: below("/outer"), Mode: wire.AddWatchMode(w.r.IntN(2))}}),
-		// From here on nobody looks, until both are gone.
+		// No request until the server has deleted both.
 		w.quiet(Step{Kind: KindGone, Path: below("/outer")}, wire.MultiOp{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: below("/outer/inner/x"), Version: -1}}),
 		w.step(wire.MultiOp{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: below("/unused")}}),
 		w.step(wire.MultiOp{Op: wire.OpGetChildren2, Req: &wire.GetChildren2Request{Path: below("")}}),
@@ -76,8 +76,8 @@ func (w *writer) collectContainer() Script {
 	}
 }
 
-// collectTTL has one node whose time ends, below one with time of its own that
-// has a child and stays.
+// collectTTL returns steps that create nodes with a TTL. An expired node with a child remains until
+// the child is deleted.
 func (w *writer) collectTTL() Script {
 	open := []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
 	ttl := func(path string, ttl int64) wire.MultiOp {
@@ -99,8 +99,8 @@ func (w *writer) collectTTL() Script {
 	}
 }
 
-// quiet makes the wait begin with a request whose consequence must not be seen
-// half done: reply and events are shown when the wait is over.
+// quiet begins a wait with a request. Its reply and events are read after the wait, so they do not
+// show an intermediate state.
 func (w *writer) quiet(wait Step, op wire.MultiOp) Step {
 	st := w.step(op)
 	wait.Slot, wait.Burst = st.Slot, []Step{st}

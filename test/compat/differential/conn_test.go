@@ -11,16 +11,16 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// conn is a bare connection: no client in between that could hide a difference.
+// conn is a connection without a client, which could hide a difference.
 type conn struct {
 	net.Conn
 	in *bufio.Reader
 }
 
-// patience is how long a server may take for anything before it counts as silent.
+// patience limits each wait for a server.
 const patience = 2 * time.Minute
 
-// errSilent says that a server neither answered nor closed the connection.
+// errSilent reports that a server neither answered nor closed the connection.
 var errSilent = errors.New("differential: no answer")
 
 func dialConn(dial func() (net.Conn, error)) (*conn, error) {
@@ -31,8 +31,7 @@ func dialConn(dial func() (net.Conn, error)) (*conn, error) {
 	return &conn{Conn: c, in: bufio.NewReader(c)}, nil
 }
 
-// write sends bytes. A connection that is closed by the server shows when it is
-// read.
+// write sends bytes. The next read detects a closed connection.
 func (c *conn) write(b []byte) error {
 	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err
@@ -41,7 +40,7 @@ func (c *conn) write(b []byte) error {
 	return nil
 }
 
-// frame is what arrived: an event, a reply, or the end.
+// frame is an event, a reply, or the end of the connection.
 type frame struct {
 	header wire.ReplyHeader
 	body   []byte
@@ -49,7 +48,7 @@ type frame struct {
 	closed bool
 }
 
-// raw reads a frame's body, nil if the connection is closed.
+// raw reads the body of a frame. It returns nil if the connection is closed.
 func (c *conn) raw() ([]byte, error) {
 	b, err := wire.ReadFrame(c.in, nil, 1<<24)
 	var ne net.Error
@@ -94,8 +93,7 @@ func request(xid int32, op wire.OpCode, body []byte) []byte {
 	return wire.EndFrame(append(h.Append(b), body...), start)
 }
 
-// ask sends a request that nobody compares and waits for its reply; events that
-// come before it are dropped.
+// ask sends a request outside the comparison and waits for its reply. It drops events.
 func (c *conn) ask(op wire.OpCode, rec wire.Record) (frame, error) {
 	if err := c.write(wire.AppendRequest(nil, 1, op, rec)); err != nil {
 		return frame{}, err

@@ -9,18 +9,17 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// coverage counts what scripts did and met: operations, error codes, events, kinds
-// of steps. A run that did too little proves nothing.
+// coverage counts operations, error codes, events, and kinds of steps in scripts.
 type coverage map[string]int
 
-// add adds another's counts.
+// add adds other counts.
 func (c coverage) add(other coverage) {
 	for k, n := range other {
 		c[k] += n
 	}
 }
 
-// note counts a step and what ZooKeeper answered.
+// note counts a step and ZooKeeper's answers.
 func (c coverage) note(st Step, lines []string) {
 	c["step "+string(st.Kind)]++
 	if st.Kind == KindRequest {
@@ -44,7 +43,7 @@ func (c coverage) note(st Step, lines []string) {
 	}
 }
 
-// noteReply counts the error of a reply, and those inside a multi's.
+// noteReply counts the error of a reply, and those in the results of a multi.
 func (c coverage) noteReply(text string) {
 	fields := strings.Fields(text)
 	if len(fields) > 4 {
@@ -60,9 +59,8 @@ func (c coverage) noteReply(text string) {
 	}
 }
 
-// floors are how often each thing must have happened in a thousand scripts. What
-// only waiting scripts do is asked of them alone.
-func floors(setup Setup) map[string]int {
+// minimums returns the required counts for a thousand scripts.
+func minimums(setup Setup) map[string]int {
 	m := map[string]int{}
 	for _, op := range []wire.OpCode{
 		wire.OpCreate, wire.OpCreate2, wire.OpDelete, wire.OpExists, wire.OpGetData, wire.OpSetData, wire.OpMulti,
@@ -92,7 +90,7 @@ func floors(setup Setup) map[string]int {
 	m["handshake refused"], m["handshake closed"] = 20, 20
 	if setup.Waiting {
 		for what := range m {
-			m[what] /= 5 // most steps there are about the wait
+			m[what] /= 5 // most steps belong to waits
 		}
 		for _, k := range []Kind{KindExpire, KindVanish, KindGone} {
 			m["step "+string(k)] = 300
@@ -110,10 +108,10 @@ func floors(setup Setup) map[string]int {
 	return m
 }
 
-// lacking lists what happened less often than it must in so many scripts.
+// lacking lists the counts that are too small for a number of scripts.
 func (c coverage) lacking(setup Setup, scripts int) []string {
 	var list []string
-	for what, perThousand := range floors(setup) {
+	for what, perThousand := range minimums(setup) {
 		if want := perThousand * scripts / 1000; c[what] < want {
 			list = append(list, fmt.Sprintf("%s: %d times, want %d", what, c[what], want))
 		}

@@ -8,30 +8,29 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Difference is something that the embedded server does otherwise than ZooKeeper,
-// on purpose.
+// Difference is a deliberate difference between the embedded server and ZooKeeper.
 type Difference struct {
 	Name   string
 	Reason string
-	// Documented is what the package documentation of internal/tree says of it.
+	// Documented is a text in the package documentation of internal/tree.
 	Documented string
-	// Excuses reports whether a step's two accounts, Java's first, differ by this
-	// and by nothing else. Nil for what scripts keep away from.
+	// Excuses reports whether the results of a step, Java's first, have this difference and no
+	// other. Nil means that scripts avoid it.
 	Excuses func(st Step, java, ours []string) bool
-	// Ends says that the servers' states differ afterwards, so that the script ends.
+	// Ends means that the servers' states differ afterwards, so the script ends.
 	Ends bool
 }
 
-// Differences lists all that may differ in what a client sees.
+// Differences returns all differences that a client may see.
 func Differences() []Difference {
 	return []Difference{
 		{
 			Name:       "wrong password",
-			Reason:     "a stranger who knows a session's id could keep its client off for ever",
+			Reason:     "an attacker who knows a session's id could disconnect its client repeatedly",
 			Documented: "A client with a wrong password does not close",
 			Excuses: func(st Step, java, ours []string) bool {
-				// Java has closed the rightful client's connection; here it
-				// answers a ping until its owner takes the session up again.
+				// Java closes the connection of the session's client. The embedded server keeps
+				// it until the client reconnects.
 				if st.Kind != KindWrong {
 					return false
 				}
@@ -53,36 +52,36 @@ func Differences() []Difference {
 			Excuses: func(st Step, java, ours []string) bool {
 				return (st.Op == wire.OpSetWatches || st.Op == wire.OpSetWatches2) && sameWithoutHidden(java, ours)
 			},
-			Ends: true, // here the watch of a hidden event is set
+			Ends: true, // the embedded server sets the watch of a hidden event
 		},
 		{
 			Name:       "expiry by the tick",
-			Reason:     "whoever waits for a lock waits no longer than the timeout says",
+			Reason:     "a waiter waits no longer than the session timeout of the holder",
 			Documented: "Sessions expire when their timeout is over",
 		},
 		{
 			Name:       "timeouts survive",
-			Reason:     "clients count on the timeout that they were told last",
+			Reason:     "clients rely on the last timeout from the server",
 			Documented: "A renegotiated session timeout survives a restart",
 		},
 		{
 			Name:       "commands among servers",
-			Reason:     "they are no clients' business, and by one of them anybody could delete containers",
+			Reason:     "only servers send them, and one of them would let any client delete containers",
 			Documented: "deleteContainer and createSession",
 		},
 		{
 			Name:       "createTTL without a time",
-			Reason:     "outside a multi it takes the server down",
+			Reason:     "outside a multi, it ends ZooKeeper's server",
 			Documented: "A createTTL with a mode without a TTL is a bad argument",
 		},
 		{
-			Name:       "quotas that are none",
-			Reason:     "they take the server down",
+			Name:       "invalid quotas",
+			Reason:     "they end ZooKeeper's server",
 			Documented: "The znodes of a quota contain only valid numbers",
 		},
 		{
 			Name:       "quotas of closed nodes",
-			Reason:     "a quota shows how much is below a node, and may refuse creates there",
+			Reason:     "a quota shows the usage below a node, and may reject creates there",
 			Documented: "A quota needs ADMIN on the root of its subtree",
 			Excuses: func(st Step, java, ours []string) bool {
 				denied := func(lines []string) int { return strings.Count(strings.Join(lines, "\n"), "NoAuth") }
@@ -92,7 +91,7 @@ func Differences() []Difference {
 		},
 		{
 			Name:       "usage of closed nodes",
-			Reason:     "it shows how much is below a node",
+			Reason:     "it shows the usage below a node",
 			Documented: "The usage of a quota needs READ",
 			Excuses: func(st Step, java, ours []string) bool {
 				denied := func(lines []string) int { return strings.Count(strings.Join(lines, "\n"), "NoAuth") }
@@ -114,37 +113,37 @@ func Differences() []Difference {
 		},
 		{
 			Name:       "deep paths",
-			Reason:     "a change is counted in every node above it, and others wait for that",
+			Reason:     "a change updates counts in every node above it, which delays other clients",
 			Documented: "A path has at most 512 names",
 		},
 		{
 			Name:       "long multis",
-			Reason:     "a multi is applied in one step, and others wait for that",
+			Reason:     "a multi is applied in one step, which delays other clients",
 			Documented: "A multi has at most 5,000 operations",
 		},
 		{
 			Name:       "long ends of sessions",
-			Reason:     "one that ends with a million nodes holds up nobody",
+			Reason:     "the end of a session with a million nodes must not delay other clients",
 			Documented: "If a session has more nodes, or watches on them, than one call may process, its end takes several transactions",
 		},
 		{
 			Name:       "strict messages",
-			Reason:     "no client sends such, and what is read strictly is written back the same",
+			Reason:     "no client sends other messages, and a decoded message encodes to the same bytes",
 			Documented: "Messages are decoded strictly",
 		},
 		{
-			Name:       "texts as they came",
-			Reason:     "a path is what its client wrote, not what a decoder made of it",
+			Name:       "texts as bytes",
+			Reason:     "a path has the bytes of its client, without replacements by a decoder",
 			Documented: "Texts are kept as the bytes that arrived",
 		},
 		{
-			Name:       "answers in order",
-			Reason:     "clients match answers with requests by their order",
+			Name:       "replies in order",
+			Reason:     "clients match replies with requests by their order",
 			Documented: "Answers never overtake each other",
 		},
 		{
 			Name:       "pipelined requests",
-			Reason:     "what was not done must not be seen, and a permission that was taken away must not be used",
+			Reason:     "a client must not see a change that failed, or use a permission that was removed",
 			Documented: "A request sees exactly the effects of the request before it",
 		},
 		{
@@ -155,13 +154,13 @@ func Differences() []Difference {
 	}
 }
 
-// sameWithoutHidden reports whether both accounts are equal without the events that
+// sameWithoutHidden reports whether both results are equal without the events that
 // [side.markHidden] has marked.
 func sameWithoutHidden(java, ours []string) bool {
 	return slices.Equal(slices.DeleteFunc(slices.Clone(java), func(l string) bool { return strings.HasSuffix(l, hiddenMark) }), ours)
 }
 
-// without drops the first line of a step's account that begins with a text.
+// without removes the first line that begins with a text.
 func without(lines []string, text string) []string {
 	i := slices.IndexFunc(lines, func(l string) bool {
 		_, l, _ = strings.Cut(l, ": ")
@@ -179,8 +178,7 @@ func (st Step) changesQuota() bool {
 		slices.ContainsFunc(st.Burst, Step.changesQuota)
 }
 
-// excuse returns the deliberate difference that explains a step's two accounts, nil if
-// none does.
+// excuse returns the deliberate difference between the results of a step, or nil.
 func excuse(st Step, lines [2][]string) *Difference {
 	for _, d := range Differences() {
 		if d.Excuses != nil && d.Excuses(st, lines[0], lines[1]) {

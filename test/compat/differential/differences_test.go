@@ -13,26 +13,26 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// brief is how long a probe waits for a server that may be dying.
-const brief = 30 * time.Second
+// probeTimeout limits the wait for a reply of a server that may have ended.
+const probeTimeout = 30 * time.Second
 
-// probe is requests of which the last shows a deliberate difference.
+// probe is a list of requests. The reply to the last one shows a deliberate difference.
 type probe struct {
 	name       string // of the difference
 	requests   []wire.MultiOp
 	java, ours string
 }
 
-// body is a request's body as it is.
+// body is an encoded body of a request.
 type body []byte
 
 func (body) Decode(*jute.Reader)      {}
 func (b body) Append(a []byte) []byte { return append(a, b...) }
 
-// text is the encoding of a text, and what follows it.
+// text encodes a text, followed by other bytes.
 func text(s string, rest ...byte) body { return append(jute.AppendString(nil, s), rest...) }
 
-// probes show each difference that scripts keep away from.
+// probes returns a probe for each difference that scripts avoid.
 func probes() []probe {
 	open := []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
 	mk := func(path, data string) wire.MultiOp {
@@ -57,7 +57,7 @@ func probes() []probe {
 		{"strict messages", []wire.MultiOp{{Op: wire.OpExists, Req: text("/", 2)}}, "OK", "MarshallingError"},
 		{"strict messages", []wire.MultiOp{{Op: wire.OpGetEphemerals, Req: body{255, 255, 255, 255}}}, "OK", "MarshallingError"},
 		{"strict messages", []wire.MultiOp{{Op: wire.OpSetACL, Req: text("/", 255, 255, 255, 254, 255, 255, 255, 255)}}, "InvalidACL", "MarshallingError"},
-		{"texts as they came", []wire.MultiOp{{Op: wire.OpSync, Req: text("/\xff")}}, "OK /\ufffd", "OK /\xff"},
+		{"texts as bytes", []wire.MultiOp{{Op: wire.OpSync, Req: text("/\xff")}}, "OK /\ufffd", "OK /\xff"},
 		{"createTTL without a time", []wire.MultiOp{{Op: wire.OpCreateTTL, Req: noTTL}}, "dead", "BadArguments"},
 		{"quotas of closed nodes", []wire.MultiOp{
 			{Op: wire.OpCreate, Req: &wire.CreateRequest{
@@ -79,7 +79,7 @@ func probes() []probe {
 				Path: "/hidden", Type: wire.WatcherData,
 			}},
 		}, "NoWatcher", "OK"},
-		{"quotas that are none", []wire.MultiOp{
+		{"invalid quotas", []wire.MultiOp{
 			mk("/q", ""), mk("/zookeeper/quota/q", ""), mk("/zookeeper/quota/q/zookeeper_limits", "count=1"),
 			mk("/zookeeper/quota/q/zookeeper_stats", "x"), {Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/zookeeper/quota/q/zookeeper_stats", Data: []byte("x"), Version: -1}},
 			mk("/q/x", ""),
@@ -87,8 +87,8 @@ func probes() []probe {
 	}
 }
 
-// TestListedDifferencesExist shows that each difference of the table is one: a table that
-// excuses what is no longer so would hide faults.
+// TestListedDifferencesExist checks that the servers still differ. Otherwise the table could hide
+// bugs.
 func TestListedDifferencesExist(t *testing.T) {
 	if options.replay != "" {
 		t.Skip("nothing to run")
@@ -118,7 +118,7 @@ func TestListedDifferencesExist(t *testing.T) {
 	}
 }
 
-// probe plays requests on one server and tells the answer of the last.
+// probe sends requests to one server and describes the last reply.
 func (p *pair) probe(i int, requests []wire.MultiOp) (string, error) {
 	c, err := dialConn(p.dials[i])
 	if err != nil {
@@ -137,7 +137,7 @@ func (p *pair) probe(i int, requests []wire.MultiOp) (string, error) {
 		if err := c.write(wire.AppendRequest(nil, 1, op.Op, op.Req)); err != nil {
 			return "", err
 		}
-		if err := c.SetDeadline(time.Now().Add(brief)); err != nil {
+		if err := c.SetDeadline(time.Now().Add(probeTimeout)); err != nil {
 			return "", err
 		}
 		f, err := c.next()
@@ -152,8 +152,7 @@ func (p *pair) probe(i int, requests []wire.MultiOp) (string, error) {
 	return got, nil
 }
 
-// TestDifferencesAreDocumented compares the table with the package documentation of the state
-// machine, where people look.
+// TestDifferencesAreDocumented compares the table with the package documentation of internal/tree.
 func TestDifferencesAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../../internal/tree/doc.go")
 	if err != nil {
@@ -166,7 +165,7 @@ func TestDifferencesAreDocumented(t *testing.T) {
 	list = strings.Join(strings.Fields(strings.ReplaceAll(list, "//", " ")), " ")
 	for _, d := range Differences() {
 		if !strings.Contains(list, d.Documented) || d.Documented == "" {
-			t.Errorf("%s: the documentation does not say %q", d.Name, d.Documented)
+			t.Errorf("%s: the documentation does not contain %q", d.Name, d.Documented)
 		}
 	}
 	if bullets := strings.Count(list, " - "); bullets < len(Differences()) {

@@ -26,19 +26,19 @@ var options struct {
 }
 
 func TestMain(m *testing.M) {
-	flag.Uint64Var(&options.seed, "seed", 1, "the first script's seed")
-	flag.IntVar(&options.scripts, "scripts", 300, "how many exact scripts to run, over all setups")
-	flag.IntVar(&options.waiting, "waiting", 24, "how many waiting scripts to run")
-	flag.IntVar(&options.parallel, "parallel", 8, "how many waiting scripts run at a time")
-	flag.IntVar(&options.length, "length", 45, "about how many steps a script has")
-	flag.StringVar(&options.replay, "replay", "", "a file with a script to play instead")
-	flag.BoolVar(&options.strict, "strict", false, "play -replay's script on strict servers")
+	flag.Uint64Var(&options.seed, "seed", 1, "seed of the first script")
+	flag.IntVar(&options.scripts, "scripts", 300, "number of exact scripts, over all setups")
+	flag.IntVar(&options.waiting, "waiting", 24, "number of waiting scripts")
+	flag.IntVar(&options.parallel, "parallel", 8, "number of waiting scripts that run at the same time")
+	flag.IntVar(&options.length, "length", 45, "approximate number of steps in a script")
+	flag.StringVar(&options.replay, "replay", "", "file with a script to run instead")
+	flag.BoolVar(&options.strict, "strict", false, "run the script of -replay on strict servers")
 	flag.Parse()
 	os.Exit(harness.Main(m))
 }
 
-// TestRandomScriptsGetSameAnswers runs random scripts on pairs of servers that nobody else uses: every
-// transaction id must be the same.
+// TestRandomScriptsGetSameAnswers runs random scripts one by one on a pair of servers, so all
+// transaction ids must be equal.
 func TestRandomScriptsGetSameAnswers(t *testing.T) {
 	if options.replay != "" {
 		replay(t)
@@ -54,7 +54,7 @@ func TestRandomScriptsGetSameAnswers(t *testing.T) {
 			for k := range n {
 				seed := options.seed + uint64(k*len(setups)+i)
 				w := newWriter(seed, setup)
-				if !h.play(p, seed, w.script(5+w.r.IntN(2*options.length))) {
+				if !h.run(p, seed, w.script(5+w.r.IntN(2*options.length))) {
 					return
 				}
 			}
@@ -63,8 +63,8 @@ func TestRandomScriptsGetSameAnswers(t *testing.T) {
 	}
 }
 
-// TestTimedScriptsGetSameAnswers runs scripts in which sessions expire and nodes are collected, many
-// at a time on one pair of servers.
+// TestTimedScriptsGetSameAnswers runs scripts in which sessions expire and servers collect nodes.
+// Several run at the same time on one pair of servers.
 func TestTimedScriptsGetSameAnswers(t *testing.T) {
 	if options.replay != "" || options.waiting == 0 {
 		t.Skip("nothing to run")
@@ -83,7 +83,7 @@ func TestTimedScriptsGetSameAnswers(t *testing.T) {
 					return
 				}
 				seed := options.seed + uint64(k)
-				h.play(p, seed, newWriter(seed, setup).waitingScript())
+				h.run(p, seed, newWriter(seed, setup).waitingScript())
 			}
 		})
 	}
@@ -93,7 +93,7 @@ func TestTimedScriptsGetSameAnswers(t *testing.T) {
 	}
 }
 
-// comparison runs scripts of one setup and keeps account.
+// comparison runs the scripts of one setup.
 type comparison struct {
 	t     *testing.T
 	setup Setup
@@ -112,8 +112,8 @@ func (h *comparison) pair() *pair {
 	return p
 }
 
-// play runs one script, and if the servers differ over it, shrinks and shows it.
-func (h *comparison) play(p *pair, seed uint64, script Script) bool {
+// run runs one script. If the servers differ, it shrinks and prints the script.
+func (h *comparison) run(p *pair, seed uint64, script Script) bool {
 	v, err := p.run(script)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -132,14 +132,14 @@ func (h *comparison) play(p *pair, seed uint64, script Script) bool {
 	return !v.differs()
 }
 
-// report shows what was done, and fails if it was too little.
+// report logs the coverage, and fails the test if it is too small.
 func (h *comparison) report(scripts int) {
 	h.t.Logf("%s: %d scripts, %d steps; deliberate differences met: %v; %v", h.setup.Name, scripts, h.steps, h.used, h.cover)
 	if scripts < 20 {
-		return // a single seed is looked at, not a run
+		return // too few scripts for minimums
 	}
 	for _, l := range h.cover.lacking(h.setup, scripts) {
-		h.t.Errorf("%s: too little was done: %s", h.setup.Name, l)
+		h.t.Errorf("%s: too small coverage: %s", h.setup.Name, l)
 	}
 }
 
@@ -155,11 +155,11 @@ func (h *comparison) explain(seed uint64, script Script, v verdict) {
 		}
 		got, err := p.run(s)
 		if err != nil || got.differs() {
-			// Servers that differ once would differ in what comes next too.
+			// The states of the servers differ now, so start others.
 			p.java.Kill()
 			p = h.pair()
 		}
-		// A script that became one in which nothing happens is another failure.
+		// A server that does not answer is another failure.
 		if err == nil && got.differs() && got.stuck == first.stuck {
 			v = got
 			return true
@@ -173,7 +173,7 @@ func (h *comparison) explain(seed uint64, script Script, v verdict) {
 	h.t.Errorf("%s, seed %d: the servers differ; first:\n%sput these lines into a file for -replay:\n%s%s", h.setup.Name, seed, describe(first), b.String(), describe(v))
 }
 
-// describe shows both accounts of the step where the servers differed.
+// describe returns the results of the step where the servers differed.
 func describe(v verdict) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "at step %d:\n", v.step)
@@ -185,7 +185,7 @@ func describe(v verdict) string {
 	return b.String()
 }
 
-// replay plays the script of a file and shows all that happens.
+// replay runs the script of a file and logs all results.
 func replay(t *testing.T) {
 	f, err := os.Open(options.replay)
 	if err != nil {

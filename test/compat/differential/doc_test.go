@@ -10,18 +10,17 @@
 // steps, made from a seed. If the servers differ, the test shrinks the script and
 // prints it as lines that -replay takes.
 //
-// Exact scripts have a pair of servers to themselves: the same request must get the
-// same transaction id. Waiting scripts need time to pass, for sessions to expire and
-// containers to be removed. Many share a pair, and their ids are compared by order.
+// An exact script is the only user of a pair of servers, so the same request must get the same
+// transaction id. Waiting scripts wait until sessions expire and the servers delete containers.
+// Several share a pair of servers, and their ids are compared by order.
 //
-// [Differences] lists what may differ, and why. Nothing else may.
+// [Differences] lists the permitted differences with their reasons.
 //
-// The authentication tests compare what each identity may do, with SASL users,
-// digests, addresses, and the two super users, and connect this module's client,
-// Java's, and kazoo to both servers. Java's server runs without FIPS mode, in which
-// later releases refuse DIGEST-MD5.
+// The authentication tests compare the permissions of each identity: SASL users, digests,
+// addresses, and the two super users. They connect this module's client, Java's, and kazoo to both
+// servers. Java's server runs without FIPS mode, in which later releases refuse DIGEST-MD5.
 //
-// These differences are deliberate and left out of the comparison:
+// The comparison omits these deliberate differences:
 //
 //   - Entries of the scheme ip take IPv6 (ZOOKEEPER-4240): 3.9.3 refuses such a list.
 //   - A malformed SASL request ends the connection on both servers; Java also logs an

@@ -25,9 +25,8 @@ func embedded(t *testing.T) string {
 	})
 }
 
-// furnish brings a server into the state that is compared: two sessions,
-// ephemeral nodes of both, and watches of every kind.
-func furnish(t *testing.T, addr string) {
+// createState creates two sessions, ephemeral nodes of both, and watches of every kind.
+func createState(t *testing.T, addr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -64,7 +63,7 @@ func furnish(t *testing.T, addr string) {
 	do(b, zk.ExistsOp("/p/e", true))
 }
 
-// shape replaces what differs from run to run: numbers, ids, times, addresses.
+// shape replaces values that differ between runs: numbers, ids, times, and addresses.
 func shape(answer string) string {
 	for _, r := range []struct{ from, to string }{
 		{`Zookeeper version: .*`, "Zookeeper version: V"},
@@ -80,20 +79,19 @@ func shape(answer string) string {
 	return answer
 }
 
-// sortedLines sorts the lines, for what stands in the order of a hash table.
+// sortedLines sorts lines that have the order of a hash table.
 func sortedLines(s string) string {
 	lines := strings.Split(s, "\n")
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
 }
 
-// TestFourLetterWordsMatchZooKeeper asks both servers in the same state and compares
-// line by line.
+// TestFourLetterWordsMatchZooKeeper compares the answers of servers in the same state.
 func TestFourLetterWordsMatchZooKeeper(t *testing.T) {
 	node := harness.StartServer(t, harness.ServerConfig{Release: harness.Release39})
 	real, own := node.Addr(), embedded(t)
-	furnish(t, real)
-	furnish(t, own)
+	createState(t, real)
+	createState(t, own)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	ask := func(addr, word string) string {
@@ -104,26 +102,24 @@ func TestFourLetterWordsMatchZooKeeper(t *testing.T) {
 		}
 		return answer
 	}
-	// Exactly the same but for figures.
+	// Equal except for numbers.
 	for _, word := range []string{"ruok", "isro", "srvr", "stat", "wchs", "wchp", "wchc", "dirs"} {
 		want, got := shape(ask(real, word)), shape(ask(own, word))
 		if sortedLines(want) != sortedLines(got) {
-			t.Errorf("%s:\nZooKeeper\n%s\nhere\n%s", word, want, got)
+			t.Errorf("%s:\nZooKeeper\n%s\nzkserver\n%s", word, want, got)
 		}
 	}
 	if want, got := ask(real, "wchs"), ask(own, "wchs"); want != got {
 		t.Errorf("wchs: %q and %q", want, got)
 	}
 	t.Run("cons", func(t *testing.T) {
-		// Java's sessions show the connect request until the first answer.
 		want, got := sortedLines(shape(ask(real, "cons"))), sortedLines(shape(ask(own, "cons")))
 		if want != got {
 			t.Errorf("ZooKeeper\n%s\nhere\n%s", want, got)
 		}
 	})
 	t.Run("dump", func(t *testing.T) {
-		// Sessions end at their time here and in buckets there: how many
-		// buckets there are, and empty ones, differ.
+		// Only ZooKeeper expires sessions in buckets.
 		bucket := regexp.MustCompile(`(?m)^N expire at DATE:\n`)
 		want, got := bucket.ReplaceAllString(shape(ask(real, "dump")), ""), bucket.ReplaceAllString(shape(ask(own, "dump")), "")
 		if sortedLines(want) != sortedLines(got) {
@@ -139,7 +135,7 @@ func TestFourLetterWordsMatchZooKeeper(t *testing.T) {
 	}
 }
 
-// keys takes lines of key and value apart.
+// keys parses lines with a key and a value.
 func keys(sep, answer string) map[string]string {
 	m := map[string]string{}
 	for line := range strings.Lines(answer) {
@@ -150,7 +146,7 @@ func keys(sep, answer string) map[string]string {
 	return m
 }
 
-// sameKeys wants the same keys with values of the same shape.
+// sameKeys fails the test unless both have the same keys with values of the same shape.
 func sameKeys(t *testing.T, sep, real, own string) {
 	t.Helper()
 	want, got := keys(sep, real), keys(sep, own)
@@ -161,14 +157,14 @@ func sameKeys(t *testing.T, sep, real, own string) {
 	}
 	for key := range got {
 		if _, ok := want[key]; !ok {
-			t.Errorf("%s is not ZooKeeper's", key)
+			t.Errorf("ZooKeeper has no %s", key)
 		}
 	}
 }
 
-// sameMonitor wants every gauge of ZooKeeper's that is no summary or counter of
-// its inner parts, with equal values where the state decides them; and of what
-// else is there under a name of ZooKeeper's, the same shape.
+// sameMonitor fails the test unless the embedded server has ZooKeeper's gauges, with equal values
+// if the state determines them, and with the same shape otherwise. ZooKeeper's counters and
+// summaries of internal parts may be missing.
 func sameMonitor(t *testing.T, real, own string) {
 	t.Helper()
 	want, got := keys("\t", real), keys("\t", own)
@@ -176,7 +172,7 @@ func sameMonitor(t *testing.T, real, own string) {
 	for line := range strings.Lines(real) {
 		key, _, _ := strings.Cut(line, "\t")
 		if key == "zk_watch_bytes" {
-			break // from here on counters and summaries, in Java's order
+			break // counters and summaries follow
 		}
 		gauges++
 		if _, ok := got[key]; !ok {
@@ -184,11 +180,11 @@ func sameMonitor(t *testing.T, real, own string) {
 		}
 	}
 	if gauges < 25 {
-		t.Errorf("%d gauges were found in\n%s", gauges, real)
+		t.Errorf("only %d gauges in\n%s", gauges, real)
 	}
 	for _, key := range []string{"zk_znode_count", "zk_ephemerals_count", "zk_watch_count", "zk_global_sessions", "zk_num_alive_connections", "zk_server_state", "zk_approximate_data_size"} {
 		if want[key] != got[key] {
-			t.Errorf("%s is %s, ZooKeeper says %s", key, got[key], want[key])
+			t.Errorf("%s is %s, want %s", key, got[key], want[key])
 		}
 	}
 	shared := 0
@@ -199,16 +195,16 @@ func sameMonitor(t *testing.T, real, own string) {
 		}
 		shared++
 		if shape(strings.TrimPrefix(value, "-")) != shape(strings.TrimPrefix(theirs, "-")) {
-			t.Errorf("%s is %q, ZooKeeper says %q", key, value, theirs)
+			t.Errorf("%s is %q, want %q", key, value, theirs)
 		}
 	}
 	if shared < 50 {
-		t.Errorf("only %d keys are ZooKeeper's as well: %s", shared, fmt.Sprint(got))
+		t.Errorf("only %d keys of ZooKeeper: %s", shared, fmt.Sprint(got))
 	}
 }
 
-// TestRefusalAgainstZooKeeper: what is not on the list of allowed words.
-func TestRefusalAgainstZooKeeper(t *testing.T) {
+// TestWordsOutsideWhitelistMatchZooKeeper compares the answers to words that are not permitted.
+func TestWordsOutsideWhitelistMatchZooKeeper(t *testing.T) {
 	node := harness.StartServer(t, harness.ServerConfig{Release: harness.Release39, Extra: map[string]string{"4lw.commands.whitelist": "mntr"}})
 	s, err := zkserver.New(&zkserver.Options{FourLetterWords: []string{"mntr"}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -234,13 +230,12 @@ func TestRefusalAgainstZooKeeper(t *testing.T) {
 		}
 		refused := strings.Contains(want, "not executed")
 		if refused && want != got || !refused && strings.Contains(got, "not executed") {
-			t.Errorf("%s: %q, ZooKeeper says %q", word, got, want)
+			t.Errorf("%s: %q, ZooKeeper answers %q", word, got, want)
 		}
 	}
 }
 
-// TestEnviHasTheKeysOfZooKeeper: clients read envi by its keys.
-func TestEnviHasTheKeysOfZooKeeper(t *testing.T) {
+func TestEnviHasKeysOfZooKeeper(t *testing.T) {
 	keys := func(addr string) (list []string) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()

@@ -8,10 +8,10 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// shortest is a timeout below what any server grants.
+// shortest is a timeout below the minimum of any server.
 const shortest = 1
 
-// connectRequest is the handshake's message.
+// connectRequest returns the request of a handshake.
 func (s *side) connectRequest(c *client, h *Handshake) []byte {
 	if h.Raw != nil {
 		b, start := wire.BeginFrame(nil)
@@ -43,9 +43,8 @@ func (s *side) connectRequest(c *client, h *Handshake) []byte {
 	return wire.AppendRecord(nil, &q)
 }
 
-// handshake opens a connection for a client and describes the answer. The client
-// goes on with it if it got a session; a former connection of another session is
-// hung up, one of the same session has to be closed by the server.
+// handshake opens a connection for a client and describes the reply. With a session, the client
+// uses this connection from now on. The server must close a former connection of the same session.
 func (s *side) handshake(slot int, h *Handshake) error {
 	c := &s.clients[slot]
 	conn, err := dialConn(s.dial)
@@ -70,7 +69,7 @@ func (s *side) handshake(slot int, h *Handshake) error {
 		return fmt.Errorf("differential: handshake answer %x: %w", b, err)
 	}
 	if resp.SessionID == 0 {
-		// A refusal, and then the end.
+		// The server must close the connection after a refusal.
 		rest, err := conn.raw()
 		s.say(slot, "handshake refused: %x, closed %v", b, rest == nil)
 		if h.Session == "own" && h.Password == "right" {
@@ -81,7 +80,7 @@ func (s *side) handshake(slot int, h *Handshake) error {
 	return s.adopt(slot, h, conn, &resp, len(b))
 }
 
-// adopt makes conn the client's connection.
+// adopt makes conn the connection of the client.
 func (s *side) adopt(slot int, h *Handshake, conn *conn, resp *wire.ConnectResponse, size int) error {
 	c := &s.clients[slot]
 	resumed := resp.SessionID == c.last
@@ -97,7 +96,7 @@ func (s *side) adopt(slot int, h *Handshake, conn *conn, resp *wire.ConnectRespo
 			return err
 		}
 	case c.conn != nil:
-		s.endOld(slot)
+		s.closeFormer(slot)
 	case c.session != 0 && !resumed:
 		if err := s.endSession(c); err != nil {
 			return err
@@ -108,8 +107,7 @@ func (s *side) adopt(slot int, h *Handshake, conn *conn, resp *wire.ConnectRespo
 	return nil
 }
 
-// drain expects the server to close the client's connection, and shows what comes
-// before.
+// drain reads until the server closes the client's connection, and describes the frames.
 func (s *side) drain(slot int, end string) error {
 	c := &s.clients[slot]
 	for {
@@ -130,15 +128,14 @@ func (s *side) drain(slot int, end string) error {
 	}
 }
 
-// endOld closes the session that the client had before, so that none is left
-// behind to end at a time of its own.
-func (s *side) endOld(slot int) {
+// closeFormer closes the former session of the client, which otherwise would expire later.
+func (s *side) closeFormer(slot int) {
 	c := &s.clients[slot]
 	f, err := c.conn.ask(wire.OpCloseSession, nil)
 	if err == nil && !f.closed {
 		s.zxids.wrote(f.header.Zxid)
 	}
-	// The server closes, once it has forgotten the connection's watches.
+	// The server closes the connection after it has removed the watches.
 	for err == nil && !f.closed {
 		f, err = c.conn.next()
 	}

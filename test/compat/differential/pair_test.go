@@ -17,31 +17,30 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// superSecret proves the identity that may do everything.
+// superSecret is the credential of the super user.
 const superSecret = "super:secret"
 
 // Setup is how both servers of a pair are configured.
 type Setup struct {
 	Name string
-	// Waiting makes timeouts short and collects containers often; without it
-	// nothing happens by itself.
+	// Waiting makes timeouts and collection intervals short. Otherwise nothing expires during a
+	// script.
 	Waiting bool
-	// Strict enables the reconfiguration, which a standalone server then refuses
-	// in another way, and enforces quotas.
+	// Strict enables the reconfiguration, which a standalone server refuses with another error,
+	// and enforces quotas.
 	Strict bool
 }
 
-// pair is one ZooKeeper and one server of ours that have seen the same.
+// pair is a ZooKeeper server and an embedded server that have received the same requests.
 type pair struct {
-	java   *harness.Server
-	setup  Setup
-	dials  [2]func() (net.Conn, error) // Java's, ours
-	bases  [2]int64                    // the last transactions at the beginning
-	places atomic.Int64                // how many scripts had a place here
+	java  *harness.Server
+	setup Setup
+	dials [2]func() (net.Conn, error) // Java's, ours
+	bases [2]int64                    // the last transaction ids at the start
+	roots atomic.Int64                // the number of scripts' roots
 }
 
-// limits are the session timeouts' bounds, in ms, and how often containers are
-// looked for.
+// limits returns the limits of session timeouts and the interval of container checks, in ms.
 func (s Setup) limits() (shortest, longest, collect int) {
 	if s.Waiting {
 		return 200, 120_000, 50
@@ -79,7 +78,7 @@ func newPair(tb testing.TB, setup Setup) (*pair, error) {
 			return nil, err
 		}
 		p.bases[i] = f.header.Zxid
-		// No session may be left to end at a time of its own.
+		// A session that is left would expire later.
 		if _, err := admin.ask(wire.OpCloseSession, nil); err != nil {
 			return nil, err
 		}
@@ -87,13 +86,13 @@ func newPair(tb testing.TB, setup Setup) (*pair, error) {
 	return p, nil
 }
 
-// superDigest is superSecret as servers are told it.
+// superDigest returns the digest of superSecret.
 func superDigest() string {
 	sum := sha1.Sum([]byte(superSecret))
 	return "super:" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// dialer dials a server.
+// dialer returns a function that connects to a server.
 func dialer(addr string) func() (net.Conn, error) {
 	return func() (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -102,8 +101,7 @@ func dialer(addr string) func() (net.Conn, error) {
 	}
 }
 
-// admin opens a session that may do everything on one of the servers. Its end is
-// its connection's, and after a minute the session's.
+// admin opens a session of the super user on one of the servers.
 func (p *pair) admin(i int) (*conn, error) {
 	c, err := dialConn(p.dials[i])
 	if err != nil {
@@ -124,17 +122,17 @@ func (p *pair) admin(i int) (*conn, error) {
 	return c, nil
 }
 
-// sides are the two servers as the next script will see them.
+// sides returns the state of the next script on both servers.
 func (p *pair) sides() (*[2]*side, error) {
-	n := p.places.Add(1)
-	place := place(int(n))
+	n := p.roots.Add(1)
+	root := rootOf(int(n))
 	var sides [2]*side
 	for i := range sides {
 		admin, err := p.admin(i)
 		if err != nil {
 			return nil, err
 		}
-		s := &side{name: [2]string{"java", "ours"}[i], dial: p.dials[i], admin: admin, place: place, unknown: 0x1234567890 + n, timeout: 30_000}
+		s := &side{name: [2]string{"java", "ours"}[i], dial: p.dials[i], admin: admin, root: root, unknown: 0x1234567890 + n, timeout: 30_000}
 		s.zxids = zxids{exact: !p.setup.Waiting, base: p.bases[i]}
 		f, err := admin.ask(wire.OpExists, &wire.ExistsRequest{Path: "/"})
 		if err != nil {
@@ -146,8 +144,8 @@ func (p *pair) sides() (*[2]*side, error) {
 	return &sides, nil
 }
 
-// sweep removes what the script left behind, ends its sessions, and the admin's.
-func (s *side) sweep() error {
+// cleanUp deletes the script's nodes, and closes its sessions and the admin's.
+func (s *side) cleanUp() error {
 	s.close()
 	for _, c := range s.clients {
 		if c.session == 0 {
@@ -157,12 +155,12 @@ func (s *side) sweep() error {
 			return err
 		}
 	}
-	for _, root := range []string{s.place, "/zookeeper/quota" + s.place} {
+	for _, root := range []string{s.root, "/zookeeper/quota" + s.root} {
 		if err := s.removeAll(root); err != nil {
 			return err
 		}
 	}
-	// A script may have locked all others out of what they share.
+	// A script may have changed the ACLs of shared nodes.
 	open := []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
 	for _, path := range []string{"/", "/zookeeper", "/zookeeper/quota"} {
 		if _, err := s.admin.ask(wire.OpSetACL, &wire.SetACLRequest{Path: path, ACL: open, Version: -1}); err != nil {
@@ -175,7 +173,7 @@ func (s *side) sweep() error {
 	return s.admin.Close()
 }
 
-// endSession takes a session up again to end it.
+// endSession reconnects to a session and closes it.
 func (s *side) endSession(c *client) error {
 	conn, err := dialConn(s.dial)
 	if err != nil {
@@ -188,12 +186,12 @@ func (s *side) endSession(c *client) error {
 	}
 	b, err := conn.raw()
 	if err != nil || b == nil {
-		return fmt.Errorf("differential: a session can't be ended: %w", err)
+		return fmt.Errorf("differential: cannot close a session: %w", err)
 	}
 	var resp wire.ConnectResponse
 	resp.Decode(jute.NewReader(b))
 	if resp.SessionID == 0 {
-		return nil // it was over already
+		return nil // it had expired
 	}
 	f, err := conn.ask(wire.OpCloseSession, nil)
 	if err == nil && !f.closed {
@@ -202,7 +200,7 @@ func (s *side) endSession(c *client) error {
 	return err
 }
 
-// removeAll deletes a node and everything below it.
+// removeAll deletes a node and all nodes below it.
 func (s *side) removeAll(path string) error {
 	names, err := s.children(path)
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// read returns an operation that changes nothing but, perhaps, watches.
+// read returns an operation that changes at most watches.
 func (w *writer) read() wire.MultiOp {
 	path, watch := w.path(), w.maybe(2)
 	switch w.r.IntN(18) {
@@ -33,7 +33,7 @@ func (w *writer) read() wire.MultiOp {
 	return w.multiRead()
 }
 
-// watch returns an operation that is about watches alone.
+// watch returns an operation on watches.
 func (w *writer) watch() wire.MultiOp {
 	path := w.path()
 	switch w.r.IntN(8) {
@@ -46,8 +46,8 @@ func (w *writer) watch() wire.MultiOp {
 	return wire.MultiOp{Op: wire.OpCheckWatches, Req: &wire.CheckWatchesRequest{Path: path, Type: wire.WatcherType(w.r.IntN(7))}}
 }
 
-// setWatches is what a client sends after a reconnect: everything it watched, and
-// what it saw last. A null list is malformed.
+// setWatches returns the request of a client after a reconnect, with its watches and its last
+// transaction id. A null list is malformed.
 func (w *writer) setWatches() Step {
 	paths := func() []string {
 		list := []string{}
@@ -73,7 +73,7 @@ func (w *writer) setWatches() Step {
 	return st
 }
 
-// authenticate proves something, or tries to.
+// authenticate returns a valid or an invalid authentication.
 func (w *writer) authenticate() Step {
 	q := &wire.AuthPacket{Scheme: "digest", Auth: []byte(one(w, "u:p", "u:p", "v:q", "w:"))}
 	switch w.r.IntN(10) {

@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// takesZxid reports whether a request makes a transaction.
+// takesZxid reports whether a request causes a transaction.
 func takesZxid(op wire.OpCode) bool {
 	switch op {
 	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete,
@@ -20,13 +20,13 @@ func takesZxid(op wire.OpCode) bool {
 	return false
 }
 
-// reply describes a reply so that two servers' can be compared.
+// reply describes a reply for the comparison.
 func (s *side) reply(op wire.OpCode, f frame) string {
 	if f.closed {
 		return "closed"
 	}
 	id := s.zxids.reading(f.header.Zxid)
-	// A malformed request may have made no transaction.
+	// A malformed request may cause no transaction.
 	if takesZxid(op) && (s.zxids.exact || f.header.Err != wire.ErrMarshalling) {
 		s.zxids.wrote(f.header.Zxid)
 		id = s.zxids.name(f.header.Zxid)
@@ -39,18 +39,17 @@ func (s *side) reply(op wire.OpCode, f frame) string {
 		}
 		return head
 	}
-	body := bytes.ReplaceAll(f.body, []byte(s.place), []byte(placeholder))
+	body := bytes.ReplaceAll(f.body, []byte(s.root), []byte(placeholder))
 	r := jute.NewReader(body)
 	resp.Decode(r)
-	// What decodes and encodes to the same bytes loses nothing by being shown as
-	// its fields.
+	// If decoding and encoding give the same bytes, the fields show everything.
 	if err := r.Finish(); err != nil || !bytes.Equal(resp.Append(nil), body) {
 		return fmt.Sprintf("%s, undecodable (%v): %x", head, err, body)
 	}
 	return head + " " + s.body(resp)
 }
 
-// body shows a reply with what differs between servers mapped.
+// body describes a reply, with values that differ between servers mapped.
 func (s *side) body(resp wire.Record) string {
 	switch m := resp.(type) {
 	case *wire.Create2Response:
@@ -72,7 +71,7 @@ func (s *side) body(resp wire.Record) string {
 	case *wire.GetEphemeralsResponse:
 		return sorted(m.Ephemerals)
 	case *wire.WhoAmIResponse:
-		// Java keeps identities in a set of its own.
+		// Java has another order of identities.
 		slices.SortFunc(m.ClientInfo, func(a, b wire.ClientInfo) int {
 			return strings.Compare(a.AuthScheme+":"+a.User, b.AuthScheme+":"+b.User)
 		})
@@ -90,8 +89,8 @@ func (s *side) body(resp wire.Record) string {
 	return show(resp)
 }
 
-// aclOrder sorts what stands beside each other with the same permissions: for
-// "auth" Java puts the requester's identities in the order of a hash table.
+// aclOrder sorts adjacent entries with the same permissions, because for "auth", Java lists the
+// requester's identities in the order of a hash table.
 func aclOrder(list []wire.ACL) []wire.ACL {
 	for i := 0; i < len(list); {
 		j := i
@@ -106,7 +105,7 @@ func aclOrder(list []wire.ACL) []wire.ACL {
 	return list
 }
 
-// sorted shows names that Java takes from a hash table.
+// sorted describes names, which in Java have the order of a hash table.
 func sorted(names []string) string {
 	if names == nil {
 		return "null"
@@ -116,7 +115,7 @@ func sorted(names []string) string {
 	return fmt.Sprintf("%q", list)
 }
 
-// stat shows a Stat: zxids and sessions by their names, times by their zxids.
+// stat describes a Stat: zxids and sessions by name, and times by zxid.
 func (s *side) stat(st wire.Stat) string {
 	z := &s.zxids
 	return fmt.Sprintf("{czxid %s%s mzxid %s%s pzxid %s version %d cversion %d aversion %d owner %s length %d children %d}",
@@ -124,7 +123,7 @@ func (s *side) stat(st wire.Stat) string {
 		st.Version, st.Cversion, st.Aversion, s.sessionName(st.EphemeralOwner), st.DataLength, st.NumChildren)
 }
 
-// sessionName numbers the script's sessions in the order of their beginning.
+// sessionName numbers the script's sessions in order of creation.
 func (s *side) sessionName(id int64) string {
 	if id == 0 {
 		return "none"
@@ -138,5 +137,5 @@ func (s *side) sessionName(id int64) string {
 // eventLine describes an event.
 func (s *side) eventLine(f frame) string {
 	e := f.event
-	return fmt.Sprintf("event %v %v %s zxid %s", e.Type, e.State, strings.ReplaceAll(e.Path, s.place, placeholder), s.zxids.name(f.header.Zxid))
+	return fmt.Sprintf("event %v %v %s zxid %s", e.Type, e.State, strings.ReplaceAll(e.Path, s.root, placeholder), s.zxids.name(f.header.Zxid))
 }

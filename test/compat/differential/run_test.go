@@ -10,21 +10,20 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// verdict is what came of a script.
+// verdict is the result of a script.
 type verdict struct {
-	step  int         // where the servers differed, -1 if they did not
-	lines [2][]string // what they showed there
-	stuck bool        // whether a server did not answer there
-	used  []string    // names of the deliberate differences met
+	step  int         // the step where the servers differed, or -1
+	lines [2][]string // the results of this step
+	stuck bool        // a server did not answer in this step
+	used  []string    // names of the deliberate differences
 	cover coverage
 }
 
 // differs reports whether the servers differed.
 func (v *verdict) differs() bool { return v.step >= 0 }
 
-// run plays a script on both servers, until they differ, or a difference ends it. An
-// error means that the comparison failed, not that it found something; a server that is
-// silent counts as a difference.
+// run runs a script on both servers, until they differ, or a deliberate difference ends it. An
+// error means that the comparison failed. A server that does not answer is a difference.
 func (p *pair) run(script Script) (v verdict, err error) {
 	sides, err := p.sides()
 	if err != nil {
@@ -57,7 +56,7 @@ func (p *pair) run(script Script) (v verdict, err error) {
 	var wg sync.WaitGroup
 	var errs [2]error
 	for i, s := range sides {
-		wg.Go(func() { errs[i] = s.sweep() })
+		wg.Go(func() { errs[i] = s.cleanUp() })
 	}
 	wg.Wait()
 	for _, e := range errs {
@@ -68,10 +67,10 @@ func (p *pair) run(script Script) (v verdict, err error) {
 	return v, nil
 }
 
-// kindFinal compares the whole of what a script left.
+// kindFinal compares all nodes that a script left.
 const kindFinal Kind = "final"
 
-// both plays a step on both servers at the same time.
+// both runs a step on both servers at the same time.
 func both(sides *[2]*side, st Step) (lines [2][]string, errs [2]error) {
 	var wg sync.WaitGroup
 	for i, s := range sides {
@@ -80,17 +79,17 @@ func both(sides *[2]*side, st Step) (lines [2][]string, errs [2]error) {
 				lines[i], errs[i] = s.dump()
 				return
 			}
-			lines[i], errs[i] = s.play(st)
+			lines[i], errs[i] = s.run(st)
 		})
 	}
 	wg.Wait()
 	return lines, errs
 }
 
-// dump describes all nodes in the script's place and its quotas.
+// dump describes all nodes of the script and its quotas.
 func (s *side) dump() ([]string, error) {
 	s.lines = nil
-	for _, root := range []string{s.place, "/zookeeper/quota" + s.place} {
+	for _, root := range []string{s.root, "/zookeeper/quota" + s.root} {
 		if err := s.dumpNode(root); err != nil {
 			return s.lines, err
 		}
@@ -110,7 +109,7 @@ func (s *side) dumpNode(path string) error {
 	}
 	var acl wire.GetACLResponse
 	acl.Decode(jute.NewReader(f.body))
-	s.lines = append(s.lines, strings.ReplaceAll(fmt.Sprintf("%s: %v %s", path, aclOrder(acl.ACL), s.body(&data)), s.place, placeholder))
+	s.lines = append(s.lines, strings.ReplaceAll(fmt.Sprintf("%s: %v %s", path, aclOrder(acl.ACL), s.body(&data)), s.root, placeholder))
 	names, err := s.children(path)
 	if err != nil {
 		return err

@@ -10,8 +10,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// What is printed can be replayed: scripts of all kinds survive being written.
-func TestScriptsAreReadAsWritten(t *testing.T) {
+func TestScriptsRoundTrip(t *testing.T) {
 	kinds := map[Kind]int{}
 	for seed := range uint64(60) {
 		script := newWriter(seed, Setup{}).script(60)
@@ -25,7 +24,7 @@ func TestScriptsAreReadAsWritten(t *testing.T) {
 		if err := script.Write(&b); err != nil {
 			t.Fatal(err)
 		}
-		// As it stands in a test's log, indented.
+		// Indented, as in the log of a test.
 		text := strings.ReplaceAll(b.String(), "\n", "\n        ")
 		got, err := ReadScript(strings.NewReader(text))
 		if err != nil {
@@ -46,11 +45,11 @@ func TestScriptsAreReadAsWritten(t *testing.T) {
 		}
 	}
 	if _, err := ReadScript(strings.NewReader("no script")); err == nil {
-		t.Error("nonsense was read")
+		t.Error("ReadScript accepts an invalid script")
 	}
 }
 
-func TestScriptsDependOnTheirSeedAlone(t *testing.T) {
+func TestScriptsDependOnlyOnSeed(t *testing.T) {
 	write := func(seed uint64) string {
 		var b bytes.Buffer
 		if err := newWriter(seed, Setup{}).script(40).Write(&b); err != nil {
@@ -60,16 +59,16 @@ func TestScriptsDependOnTheirSeedAlone(t *testing.T) {
 	}
 	first := write(3)
 	if again := write(3); again != first || write(4) == first {
-		t.Error("equal seeds differ, or different ones don't")
+		t.Error("equal seeds give different scripts, or different seeds equal ones")
 	}
 }
 
-func TestShrinkLeavesWhatFails(t *testing.T) {
+func TestShrinkKeepsFailingSteps(t *testing.T) {
 	script := newWriter(9, Setup{}).script(80)
 	for i := range script {
 		script[i].Xid = int32(i)
 	}
-	// Two steps together are the fault, and one request inside a burst.
+	// The script fails with both step 20 and request 777, which is in a burst.
 	script[50] = Step{Kind: KindBurst, Burst: []Step{{Xid: 1}, {Xid: 777}, {Xid: 3}}}
 	calls := 0
 	fails := func(s Script) bool {
@@ -102,15 +101,15 @@ func TestZxidNames(t *testing.T) {
 		}
 	}
 	if z.reading(19) == "current" || z.reading(20) != "current" || z.reading(500) != "current" {
-		t.Error("old ids pass for current, or current ones do not")
+		t.Error("an old id is current, or a current one is old")
 	}
 	for range 2 {
 		if z.time(10, 7) != "" {
-			t.Error("one time of a transaction is refused")
+			t.Error("the same time of a transaction is reported")
 		}
 	}
 	if z.time(10, 8) == "" {
-		t.Error("two times of one transaction")
+		t.Error("two times of a transaction are not reported")
 	}
 	z.seen = []int64{1, 2, 3}
 	if z.back(0) != 3 || z.back(2) != 1 || z.back(3) != z.base {
@@ -126,7 +125,7 @@ func TestSortEvents(t *testing.T) {
 	}
 }
 
-func TestCoverage(t *testing.T) {
+func TestCoverageCountsRepliesAndMinimums(t *testing.T) {
 	c := coverage{}
 	c.note(Step{Kind: KindRequest, Op: wire.OpMulti}, []string{
 		"0: event 1 3 /a", "0: xid 5 zxid +3 OK [error OK; error NoNode; error RuntimeInconsistency]", "1: handshake: closed",
@@ -140,10 +139,10 @@ func TestCoverage(t *testing.T) {
 		}
 	}
 	if len(c.lacking(Setup{}, 1000)) < 30 {
-		t.Error("a run that did nothing lacks nothing")
+		t.Error("lacking accepts a run without coverage")
 	}
 	full := coverage{}
-	for what := range floors(Setup{Strict: true}) {
+	for what := range minimums(Setup{Strict: true}) {
 		full[what] = 1 << 20
 	}
 	if l := full.lacking(Setup{Strict: true}, 10_000); len(l) > 0 {
@@ -151,13 +150,13 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-func TestExcuses(t *testing.T) {
+func TestOnlyListedDifferencesAreExcused(t *testing.T) {
 	refused, again, ping := "0: handshake refused: 00", "0: handshake: version 0", "0: xid -2 zxid +1 OK"
 	java := []string{refused, "0: closed", again, ping}
 	ours := []string{refused, ping, again, "0: former connection closed", ping}
 	wrong := Step{Kind: KindWrong}
 	if excuse(wrong, [2][]string{java, ours}) == nil {
-		t.Error("a stranger's take-over is not excused")
+		t.Error("a take-over with a wrong password is not excused")
 	}
 	if excuse(Step{Kind: KindRequest}, [2][]string{java, ours}) != nil || excuse(wrong, [2][]string{java, append(ours, "0: event 1 3 /")}) != nil {
 		t.Error("other differences are excused")

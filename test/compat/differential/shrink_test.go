@@ -1,7 +1,7 @@
 package differential
 
-// shrink drops steps from a script for as long as it still fails, in ever smaller
-// runs, and then parts of multis and bursts. It asks fails at most budget times.
+// shrink removes runs of steps, then single requests of bursts, while the script still fails. It
+// calls fails at most budget times.
 func shrink(script Script, budget int, fails func(Script) bool) Script {
 	try := func(s Script) bool {
 		if budget == 0 {

@@ -12,38 +12,37 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// slots is how many clients a script has.
+// slots is the number of clients of a script.
 const slots = 3
 
 // client is one of a script's clients on one server.
 type client struct {
-	conn     *conn // nil while it has none
-	session  int64 // zero before the first, and after one's end
-	last     int64 // the last session it had, which may be over
+	conn     *conn // nil if not connected
+	session  int64 // zero if it has none
+	last     int64 // the last session, which may have ended
 	password []byte
 }
 
-// side is one server under comparison, as one script sees it.
+// side is the state of a script on one server.
 type side struct {
 	name     string
 	dial     func() (net.Conn, error)
-	admin    *conn // with all rights; takes no part in the comparison
-	place    string
-	unknown  int64 // the id of no session; Java closes other connections that claim the same
+	admin    *conn // of the super user, outside the comparison
+	root     string
+	unknown  int64 // the id of no session; Java closes other connections with the same id
 	timeout  int32 // of sessions, ms
 	clients  [slots]client
-	sessions []int64 // the script's sessions, in the order of their beginning
+	sessions []int64 // the script's sessions, in order of creation
 	zxids    zxids
-	lines    []string // what the current step showed
+	lines    []string // the results of the current step
 }
 
 func (s *side) say(slot int, format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf("%d: ", slot)+fmt.Sprintf(format, args...))
 }
 
-// play carries a step out and describes everything that came of it, on all of the
-// script's connections.
-func (s *side) play(st Step) ([]string, error) {
+// run runs a step and describes its results on all connections of the script.
+func (s *side) run(st Step) ([]string, error) {
 	s.lines = nil
 	err := s.do(st)
 	if err == nil {
@@ -77,8 +76,8 @@ func (s *side) do(st Step) error {
 		if c.session == 0 {
 			return nil
 		}
-		// The stranger, and then the rightful client: what became of its
-		// connection shows in what it gets to hear.
+		// A connection with a wrong password, then the session's client, which shows whether its
+		// connection survived.
 		if err := s.handshake(st.Slot, &Handshake{Session: "own", Password: "zero", Timeout: s.timeout, Byte: true}); err != nil {
 			return err
 		}
@@ -90,11 +89,11 @@ func (s *side) do(st Step) error {
 	return nil
 }
 
-// real puts the script's own place into a path or a body.
-func (s *side) real(text string) string { return strings.ReplaceAll(text, placeholder, s.place) }
+// real replaces the placeholder by the script's root.
+func (s *side) real(text string) string { return strings.ReplaceAll(text, placeholder, s.root) }
 
-// ensure connects a client that has no connection: to its session, or if that is
-// over to a new one.
+// ensure connects a client that is not connected: to its session or, if that has ended, to a new
+// one.
 func (s *side) ensure(slot int) error {
 	c := &s.clients[slot]
 	for _, how := range []string{"own", "new"} {
@@ -106,13 +105,12 @@ func (s *side) ensure(slot int) error {
 		}
 	}
 	if c.conn == nil {
-		return fmt.Errorf("no session to be had: %w", errSilent)
+		return fmt.Errorf("no session: %w", errSilent)
 	}
 	return nil
 }
 
-// requests sends one or several requests at once and describes the replies, with
-// the events between them.
+// requests sends requests at once and describes the replies and the events between them.
 func (s *side) requests(slot int, steps []Step) error {
 	if err := s.ensure(slot); err != nil {
 		return err
@@ -165,13 +163,13 @@ func (s *side) await(slot int, op wire.OpCode) error {
 	}
 }
 
-// last reports whether a reply is the last on its connection. Java answers what
-// comes within the moment until it closes.
+// last reports whether a reply is the last on its connection. Java may answer later requests until
+// it closes the connection.
 func last(op wire.OpCode, f frame) bool {
 	return op == wire.OpCloseSession || f.header.Err == wire.ErrAuthFailed || f.header.Err == wire.ErrUnimplemented && f.header.Zxid == -1
 }
 
-// ping shows what came before a ping's reply, and whether there is one.
+// ping describes the frames until the reply to a ping.
 func (s *side) ping(slot int) error {
 	if s.clients[slot].conn == nil {
 		return nil
@@ -182,8 +180,8 @@ func (s *side) ping(slot int) error {
 	return s.await(slot, wire.OpPing)
 }
 
-// settle lets every connection show what the step brought it: a ping's reply
-// comes behind it. Java ends sessions' nodes in the order of a hash table.
+// settle describes the events of a step on each connection: the reply to a ping follows them. It
+// sorts those of ended sessions, whose nodes Java deletes in the order of a hash table.
 func (s *side) settle(st Step) error {
 	for slot := range s.clients {
 		if err := s.ping(slot); err != nil {
@@ -198,7 +196,7 @@ func (s *side) settle(st Step) error {
 		return err
 	}
 	if f.closed {
-		return errors.New("differential: the server closed a connection for no reason")
+		return errors.New("differential: the server closed the admin's connection")
 	}
 	s.zxids.seen = append(s.zxids.seen, f.header.Zxid)
 	return nil
@@ -208,7 +206,7 @@ func (s *side) settle(st Step) error {
 func ends(st Step) bool {
 	switch st.Kind {
 	case KindExpire, KindVanish, KindGone, KindHandshake:
-		return true // a handshake may take the place of a session
+		return true // a handshake may replace a session
 	case KindBurst:
 		return slices.ContainsFunc(st.Burst, func(b Step) bool { return b.Op == wire.OpCloseSession })
 	}
@@ -229,8 +227,7 @@ func sortEvents(lines []string) []string {
 	return lines
 }
 
-// hiddenMark ends the account of an event that the client could not have found by
-// reading.
+// hiddenMark is the suffix of an event that the client could not have found by reading.
 const hiddenMark = ", hidden"
 
 // markHidden marks the events of this side that the other side did not have and that
@@ -254,8 +251,8 @@ func (s *side) markHidden(lines, others []string) error {
 	return nil
 }
 
-// hidden reports whether a client may not read the node at path, if itself is set, or may
-// not list a node above it. It says so too of a client whose connection has ended.
+// hidden reports whether a client may not read the node at path, if itself is true, or may not list
+// a node above it. It returns true for a client without a connection.
 func (s *side) hidden(slot int, path string, itself bool) (bool, error) {
 	c := &s.clients[slot]
 	for at := path; c.conn != nil; {
@@ -273,7 +270,7 @@ func (s *side) hidden(slot int, path string, itself bool) (bool, error) {
 	return true, nil
 }
 
-// hangUp breaks a client's connection.
+// hangUp closes a client's connection.
 func (s *side) hangUp(slot int) {
 	c := &s.clients[slot]
 	if c.conn != nil {
@@ -282,14 +279,14 @@ func (s *side) hangUp(slot int) {
 	}
 }
 
-// close breaks all connections but the admin's.
+// close closes all connections of clients.
 func (s *side) close() {
 	for slot := range s.clients {
 		s.hangUp(slot)
 	}
 }
 
-// randomPassword is no session's.
+// randomPassword returns a password of no session.
 func randomPassword() []byte {
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // never fails

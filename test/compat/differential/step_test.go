@@ -12,38 +12,38 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Kind is what a step does.
+// Kind is the kind of a step.
 type Kind string
 
 // The kinds of steps.
 const (
 	KindRequest   Kind = "request"   // one request, and its reply
 	KindBurst     Kind = "burst"     // several requests at once, and their replies
-	KindHandshake Kind = "handshake" // a connection of any sort
-	KindCut       Kind = "cut"       // the connection is broken, the session left
-	KindExpire    Kind = "expire"    // the session falls silent with its connection open
-	KindVanish    Kind = "vanish"    // the session falls silent without a connection
-	KindGone      Kind = "gone"      // wait until the server has removed Path
-	KindWrong     Kind = "wrong"     // a take-over by a stranger without the password
+	KindHandshake Kind = "handshake" // a new connection
+	KindCut       Kind = "cut"       // close the connection and keep the session
+	KindExpire    Kind = "expire"    // let the session expire with an open connection
+	KindVanish    Kind = "vanish"    // let the session expire without a connection
+	KindGone      Kind = "gone"      // wait until the server has deleted Path
+	KindWrong     Kind = "wrong"     // connect to the session with a wrong password
 )
 
-// Step is one action by one of a script's clients. Paths in it are below
-// [placeholder], which stands for the script's own part of the tree.
+// Step is one action of one of a script's clients. Its paths are below [placeholder], which stands
+// for the script's root.
 type Step struct {
 	Kind  Kind        `json:"kind"`
-	Slot  int         `json:"slot"` // which client
+	Slot  int         `json:"slot"` // the client
 	Op    wire.OpCode `json:"op,omitempty"`
 	Xid   int32       `json:"xid,omitempty"`
 	Body  hexBytes    `json:"body,omitempty"`
 	Burst []Step      `json:"burst,omitempty"`
 	Hand  *Handshake  `json:"hand,omitempty"`
 	Path  string      `json:"path,omitempty"`
-	// Back makes the first eight bytes of Body the transaction id that the
-	// client's server had so many steps ago, for setWatches. Zero leaves them.
+	// Back replaces the first eight bytes of Body by the server's transaction id after an
+	// earlier step, for setWatches. 1 is the last step, and 0 replaces nothing.
 	Back int `json:"back,omitempty"`
 }
 
-// Handshake says how a client connects.
+// Handshake describes a connect request.
 type Handshake struct {
 	Session  string   `json:"session"`  // "new", "own" or "unknown"
 	Password string   `json:"password"` // "right", "zero", "empty" or "absent"
@@ -52,34 +52,33 @@ type Handshake struct {
 	Byte     bool     `json:"byte,omitempty"` // whether there is a read-only byte
 	ReadOnly bool     `json:"readonly,omitempty"`
 	Version  int32    `json:"version,omitempty"`
-	Raw      hexBytes `json:"raw,omitempty"` // instead of all that
+	Raw      hexBytes `json:"raw,omitempty"` // replaces the other fields
 }
 
 // Script is a list of steps.
 type Script []Step
 
-// placeholder is where scripts believe to be. It has the length of every place
-// where they really are, so that it can be replaced inside encoded records.
+// placeholder is the root in scripts. It has the length of every real root, which can therefore
+// replace it in encoded records.
 const placeholder = "/s_____"
 
-// place is the n-th place in a server's tree.
-func place(n int) string { return fmt.Sprintf("/s%05d", n) }
+// rootOf returns the root of the n-th script.
+func rootOf(n int) string { return fmt.Sprintf("/s%05d", n) }
 
-// hexBytes is written as hexadecimal digits in scripts.
+// hexBytes are hexadecimal digits in scripts.
 type hexBytes []byte
 
-// MarshalText writes the digits.
+// MarshalText returns the digits.
 func (h hexBytes) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(h)), nil }
 
-// UnmarshalText reads them.
+// UnmarshalText parses the digits.
 func (h *hexBytes) UnmarshalText(b []byte) error {
 	v, err := hex.DecodeString(string(b))
 	*h = v
 	return err
 }
 
-// Write writes the script as lines for [ReadScript], each behind a comment that
-// people can read.
+// Write writes the script as lines for [ReadScript], each after a comment that describes it.
 func (s Script) Write(w io.Writer) error {
 	for _, st := range s {
 		line, err := json.Marshal(st)
@@ -93,8 +92,8 @@ func (s Script) Write(w io.Writer) error {
 	return nil
 }
 
-// ReadScript reads what Write wrote. Lines that begin with # and empty ones are
-// passed over, and so is the indentation of a test's log.
+// ReadScript reads a script in the format of Write. It ignores comments, empty lines, and
+// indentation.
 func ReadScript(r io.Reader) (Script, error) {
 	var s Script
 	in := bufio.NewScanner(r)
@@ -133,7 +132,7 @@ func (st Step) String() string {
 	return who + string(st.Kind)
 }
 
-// request describes a request by what its body decodes to.
+// request describes a request by its decoded body.
 func (st Step) request() string {
 	text := st.Op.String()
 	if st.Back > 0 {
@@ -151,7 +150,7 @@ func (st Step) request() string {
 	return text + " " + show(rec)
 }
 
-// show prints a record with what its pointers lead to.
+// show describes a record, including the operations of a multi.
 func show(rec wire.Record) string {
 	switch m := rec.(type) {
 	case nil:

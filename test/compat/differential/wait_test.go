@@ -8,18 +8,18 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// poll is how often a server is asked whether something has come to pass.
+// poll is the time between two checks of a condition.
 const poll = 10 * time.Millisecond
 
-// expire lets a client's session end by its silence: it takes its session up once
-// more with the shortest timeout there is, and says nothing any more. Java may close
-// the idle connection before the session ends, so that a node shows the end.
+// expire lets a client's session expire: the client reconnects with the shortest timeout and sends
+// nothing. Java may close the idle connection earlier, so the end of an ephemeral node shows the
+// end of the session.
 func (s *side) expire(st Step) error {
 	if err := s.ensure(st.Slot); err != nil {
 		return err
 	}
 	c := &s.clients[st.Slot]
-	mark := fmt.Sprintf("%s-%d", s.place, st.Slot)
+	mark := fmt.Sprintf("%s-%d", s.root, st.Slot)
 	open := []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
 	f, err := c.conn.ask(wire.OpCreate, &wire.CreateRequest{Path: mark, ACL: open, Flags: wire.ModeEphemeral})
 	if err != nil || f.header.Err != wire.ErrOK {
@@ -44,13 +44,13 @@ func (s *side) expire(st Step) error {
 		case f.event != nil:
 			s.say(st.Slot, "%s", s.eventLine(f))
 		default:
-			s.say(st.Slot, "%s, of nothing", s.reply(wire.OpPing, f))
+			s.say(st.Slot, "%s, without a request", s.reply(wire.OpPing, f))
 		}
 	}
 	return s.waitGone(mark)
 }
 
-// waitGone waits until the server has removed a node by itself.
+// waitGone waits until the server has deleted a node.
 func (s *side) waitGone(path string) error {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
@@ -69,7 +69,7 @@ func (s *side) waitGone(path string) error {
 	}
 }
 
-// children lists a node's children with all rights.
+// children lists a node's children as the super user.
 func (s *side) children(path string) ([]string, error) {
 	f, err := s.admin.ask(wire.OpGetChildren, &wire.GetChildrenRequest{Path: path})
 	if err != nil || f.header.Err != wire.ErrOK {

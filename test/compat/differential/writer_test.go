@@ -7,63 +7,63 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// writer makes random scripts over a small tree, so that their requests meet.
+// writer writes random scripts for a small tree, so their requests affect the same nodes.
 type writer struct {
 	r *rand.Rand
-	// alone says that nobody else uses the servers: what all scripts share may
-	// be looked at, and containers are never collected.
-	alone bool
-	// strict says that quotas are enforced.
+	// exclusive means that no other script uses the servers. Then scripts may use shared paths,
+	// and the servers do not collect containers.
+	exclusive bool
+	// strict means that quotas are enforced.
 	strict bool
 	xid    int32
 }
 
-// newWriter returns the writer of the script with this seed for such servers.
+// newWriter returns the writer of the script with a seed.
 func newWriter(seed uint64, setup Setup) *writer {
-	return &writer{r: rand.New(rand.NewPCG(seed, 7)), alone: !setup.Waiting, strict: setup.Strict}
+	return &writer{r: rand.New(rand.NewPCG(seed, 7)), exclusive: !setup.Waiting, strict: setup.Strict}
 }
 
-// one chooses.
+// one returns a random choice.
 func one[T any](w *writer, choices ...T) T { return choices[w.r.IntN(len(choices))] }
 
-// maybe is true once in n times.
+// maybe returns true with a probability of 1/n.
 func (w *writer) maybe(n int) bool { return w.r.IntN(n) == 0 }
 
-// below is a path in the script's own place.
+// below returns a path below the script's root.
 func below(path string) string { return placeholder + path }
 
-// oddPaths are texts that are no paths, or none that a client may make.
+// oddPaths returns invalid paths, and those of nodes that a client may not create.
 func oddPaths() []string {
 	return []string{"a", "//", below("/"), below("/a/"), below("/a//b"), below("/./a"), below("/a/.."), below("/..."),
 		below("/a\x00b"), below("/\u0085"), below("/\ue000"), below("/\ufff0"), below("/é"),
 		below("/a\x1f"), below("/~"), below("/ "), "/zookeeper/config/x"}
 }
 
-// sharedPaths belong to all scripts.
+// sharedPaths returns the paths of nodes that all scripts share.
 func sharedPaths() []string {
 	return []string{"/", "", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"}
 }
 
-// path is mostly one of few paths.
+// path returns one of few paths, and rarely another one.
 func (w *writer) path() string {
 	switch n := w.r.IntN(60); {
 	case n == 0:
 		return one(w, oddPaths()...)
-	case n == 1 && w.alone:
+	case n == 1 && w.exclusive:
 		return one(w, sharedPaths()...)
-	case n < 4 && w.alone:
+	case n < 4 && w.exclusive:
 		return w.quotaPath()
 	}
 	return below(one(w, "", "/a", "/b", "/c", "/e", "/a/x", "/a/y", "/b/x", "/a/x/deep", "/b/s0000000001", "/a/s0000000000", "/c/k", "/missing"))
 }
 
-// quotaPath is one of the nodes that hold quotas of this script's place.
+// quotaPath returns the path of a node with a quota of this script.
 func (w *writer) quotaPath() string {
 	return "/zookeeper/quota" + below(one(w, "", "/a", "/a/x")) +
 		one(w, "", "/zookeeper_limits", "/zookeeper_stats", "/zookeeper_limits", "/zookeeper_stats")
 }
 
-// quotaData is what such nodes may hold. Anything else takes Java's server down.
+// quotaData returns valid data of such a node. Other data would end Java's server.
 func (w *writer) quotaData() []byte {
 	return []byte(one(w, "", "count=3,bytes=20", "count=-1,bytes=-1=;byteHardLimit=30;countHardLimit=4",
 		"count=2,bytes=-1=;countHardLimit=-1", "bytes=5", "count=1000,bytes=1000=;byteHardLimit=12"))
@@ -89,7 +89,7 @@ func (w *writer) version() int32 {
 	return w.r.Int32N(4)
 }
 
-// data is what goes into the node at path.
+// data returns data for the node at path.
 func (w *writer) data(path string) []byte {
 	if isQuota(path) {
 		return w.quotaData()
@@ -97,7 +97,7 @@ func (w *writer) data(path string) []byte {
 	return one(w, nil, []byte{}, []byte("x"), []byte("some data"), []byte("more\x00data"), make([]byte, w.r.IntN(3000)))
 }
 
-// acl is mostly the open one.
+// acl returns an ACL, usually the open one.
 func (w *writer) acl() []wire.ACL {
 	open := wire.ACL{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}
 	digest := one(w, "u:x1nq8J5GOJVPY6zgzhtTtA9izLc=", "v:hCbjf/nrWkoSlW4+IbmRJC/lUPk=")
@@ -122,33 +122,33 @@ func (w *writer) acl() []wire.ACL {
 	return one(w, lists...)
 }
 
-// createPath is where a create goes: names that end in a number often.
+// createPath returns the path of a create, often with a prefix of a sequential name.
 func (w *writer) createPath(mode wire.CreateMode) string {
 	if mode.Sequential() && w.r.IntN(3) > 0 {
 		return below(one(w, "/a/s", "/b/s", "/", "/a/", "/s", "/c/"))
 	}
 	if w.maybe(100) {
-		return below("/\U0001f600") // two characters to Java, and neither allowed
+		return below("/\U0001f600") // two invalid characters for Java
 	}
 	path := w.path()
-	if path == below("") && !w.alone {
-		return below("/b") // the root's next number is whoever's comes first
+	if path == below("") && !w.exclusive {
+		return below("/b") // other scripts use the sequence numbers of the root
 	}
 	return path
 }
 
-// create returns one of the four creates. A createTTL has a kind with a time to
-// live: of others Java's server dies.
+// create returns one of the four creates. A createTTL has a TTL mode, because others end Java's
+// server.
 func (w *writer) create() wire.MultiOp {
 	mode := wire.CreateMode(w.r.IntN(4))
 	path := w.createPath(mode)
 	req := &wire.CreateRequest{Path: path, Data: w.data(path), ACL: w.acl(), Flags: mode}
 	switch n := w.r.IntN(12); {
 	case n == 0:
-		// Not the kinds that end with a session: Java's server deletes such a
-		// container too if the session ends before it was written.
+		// No ephemeral modes: Java's server deletes such a container if the session ends before
+		// the create is written.
 		req.Flags = one(w, wire.ModeContainer, wire.ModeContainer, wire.ModePersistent, wire.ModePersistentSequential, 5, 6, 7)
-		return wire.MultiOp{Op: wire.OpCreateContainer, Req: w.placed(req)}
+		return wire.MultiOp{Op: wire.OpCreateContainer, Req: w.avoidCollection(req)}
 	case n == 1:
 		mode := wire.ModePersistentTTL + wire.CreateMode(w.r.IntN(2))
 		ttl := one[int64](w, 1_000_000, 100_000, 1<<40-1, 0, -1, 1<<40)
@@ -156,23 +156,23 @@ func (w *writer) create() wire.MultiOp {
 		return wire.MultiOp{Op: wire.OpCreateTTL, Req: q}
 	case n == 2:
 		req.Flags = wire.CreateMode(w.r.IntN(10) - 1)
-		return wire.MultiOp{Op: wire.OpCreate2, Req: w.placed(req)}
+		return wire.MultiOp{Op: wire.OpCreate2, Req: w.avoidCollection(req)}
 	case n < 6:
 		return wire.MultiOp{Op: wire.OpCreate, Req: req}
 	}
 	return wire.MultiOp{Op: wire.OpCreate2, Req: req}
 }
 
-// placed keeps containers out of scripts that run while containers are collected,
-// but where it says: else they would go at any time.
-func (w *writer) placed(q *wire.CreateRequest) *wire.CreateRequest {
-	if !w.alone {
+// avoidCollection makes the create of a container fail if the servers collect containers, which
+// they would delete at any time.
+func (w *writer) avoidCollection(q *wire.CreateRequest) *wire.CreateRequest {
+	if !w.exclusive {
 		q.Path = below("/missing/c")
 	}
 	return q
 }
 
-// change returns an operation that a multi may have as well.
+// change returns an operation that a multi may contain.
 func (w *writer) change() wire.MultiOp {
 	path := w.path()
 	switch w.r.IntN(9) {
@@ -184,7 +184,7 @@ func (w *writer) change() wire.MultiOp {
 	return w.create()
 }
 
-// multi returns a multi, of any length.
+// multi returns a multi of random length.
 func (w *writer) multi() wire.MultiOp {
 	m := &wire.MultiRequest{}
 	for range w.r.IntN(6) {
@@ -197,7 +197,7 @@ func (w *writer) multi() wire.MultiOp {
 	return wire.MultiOp{Op: wire.OpMulti, Req: m}
 }
 
-// multiRead returns a multiRead, of any length.
+// multiRead returns a multiRead of random length.
 func (w *writer) multiRead() wire.MultiOp {
 	m := &wire.MultiReadRequest{}
 	for range w.r.IntN(5) {

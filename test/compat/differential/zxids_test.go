@@ -5,28 +5,28 @@ import (
 	"slices"
 )
 
-// zxids maps a server's transaction ids to what can be compared.
+// zxids maps the transaction ids of a server to comparable names.
 type zxids struct {
 	exact bool
-	base  int64 // the server's id when its pair began
-	// own are the ids of the script's own writes, ascending; between them may be
-	// those of other scripts.
+	base  int64 // the server's last id at the start
+	// own are the ids of the script's writes, ascending. The ids of other scripts may be between
+	// them.
 	own []int64
-	// times has the wall clock of each transaction, as Stats show it.
+	// times are the times of transactions in Stats.
 	times map[int64]int64
-	// seen is the last id known after each step.
+	// seen are the last ids after each step.
 	seen []int64
 }
 
-// wrote notes the id of a write of the script's own.
+// wrote records the id of a write of the script.
 func (z *zxids) wrote(id int64) {
 	if n := len(z.own); n == 0 || id > z.own[n-1] {
 		z.own = append(z.own, id)
 	}
 }
 
-// name is the id for comparison: its distance from the base, or the own write
-// that it is or follows.
+// name returns a comparable name of an id: its distance from the base, or the number of the
+// script's write that it is or follows.
 func (z *zxids) name(id int64) string {
 	switch {
 	case id <= 0:
@@ -41,19 +41,19 @@ func (z *zxids) name(id int64) string {
 	return fmt.Sprintf("after #%d", i)
 }
 
-// reading is the id in the header of a reply that made no transaction.
+// reading returns the name of an id in the header of a reply without a transaction.
 func (z *zxids) reading(id int64) string {
 	if z.exact || id <= 0 {
 		return z.name(id)
 	}
-	// Other scripts write as well: it may only not be too old.
+	// Other scripts write too, so only an old id is wrong.
 	if n := len(z.own); n > 0 && id < z.own[n-1] {
 		return fmt.Sprintf("%s, which is old", z.name(id))
 	}
 	return "current"
 }
 
-// back is the id that was the last one n steps ago.
+// back returns the last id n steps ago.
 func (z *zxids) back(n int) int64 {
 	if n >= len(z.seen) {
 		return z.base
@@ -61,8 +61,7 @@ func (z *zxids) back(n int) int64 {
 	return z.seen[len(z.seen)-1-n]
 }
 
-// time compares a time with what is known of its transaction: all Stats must show
-// the same.
+// time compares a time with that of its transaction in other Stats.
 func (z *zxids) time(id, ms int64) string {
 	if id == 0 {
 		return fmt.Sprint(ms)

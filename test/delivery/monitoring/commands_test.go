@@ -1,6 +1,6 @@
-// Package monitoring tests what people watch locks with: the commands and the page on a
-// real ensemble with the locks of Curator and kazoo, the page next to a million other
-// znodes, and the dashboard and alerts against the real metrics.
+// Package monitoring tests the commands and the page on an ensemble with the locks of Curator
+// and kazoo, the page with a million other znodes, and the dashboard and alerts with metrics
+// of real programs.
 package monitoring
 
 import (
@@ -28,10 +28,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
-// patience bounds what must come.
+// patience limits each wait for an expected event.
 const patience = 5 * time.Minute
 
-// command is zklock, compiled.
+// command is the compiled zklock.
 type command struct {
 	path    string
 	servers string
@@ -42,7 +42,7 @@ func (c command) env() []string {
 	return append(os.Environ(), "ZKLOCK_SERVERS="+c.servers, "ZKLOCK_HOME=/nonexistent/and/never/used", "LANG=C.UTF-8", "TERM=vt100", "NO_COLOR=1")
 }
 
-// run returns what was printed and the exit code.
+// run returns the standard output and the exit code.
 func (c command) run(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -62,7 +62,7 @@ func (c command) run(t *testing.T, args ...string) (string, int) {
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
-// finding and report are what these tests read of doctor's JSON.
+// finding and report are parts of doctor's JSON.
 type finding struct{ Level, Check, What, Do string }
 
 type report struct {
@@ -82,7 +82,7 @@ type report struct {
 	Findings []finding
 }
 
-// doctor runs a checkup.
+// doctor runs zklock doctor.
 func (c command) doctor(t *testing.T, args ...string) report {
 	t.Helper()
 	text, code := c.run(t, append([]string{"doctor", "-o", "json"}, args...)...)
@@ -91,18 +91,18 @@ func (c command) doctor(t *testing.T, args ...string) report {
 		t.Fatalf("%v: %v, exit %d\n%s", args, err, code, text)
 	}
 	if r.Exit != code {
-		t.Errorf("%v: exit %d, and the report says %d", args, code, r.Exit)
+		t.Errorf("%v: exit %d, and the report has %d", args, code, r.Exit)
 	}
 	for _, f := range r.Findings {
 		if f.Level != "ok" && f.Level != "note" && f.Do == "" {
-			t.Errorf("%s: %q says not what to do", f.Check, f.What)
+			t.Errorf("%s: %q has no recommendation", f.Check, f.What)
 		}
 	}
 	return r
 }
 
-// healthy runs a checkup that must find nothing wrong. A busy machine may delay the servers'
-// answers for a while, which doctor reports.
+// healthy runs doctor until it finds no problem. A busy machine may delay the servers'
+// answers, which doctor reports.
 func (c command) healthy(t *testing.T, args ...string) report {
 	t.Helper()
 	r := c.doctor(t, args...)
@@ -116,7 +116,7 @@ func (c command) healthy(t *testing.T, args ...string) report {
 	return r
 }
 
-// has reports whether there is a finding of a level about a subject with these texts.
+// has reports whether a finding of a check has this level and contains these texts.
 func (r report) has(level, check string, texts ...string) bool {
 	for _, f := range r.Findings {
 		all := f.Level == level && f.Check == check
@@ -130,7 +130,7 @@ func (r report) has(level, check string, texts ...string) bool {
 	return false
 }
 
-// want wants such a finding.
+// want fails the test without such a finding.
 func (r report) want(t *testing.T, level, check string, texts ...string) {
 	t.Helper()
 	if !r.has(level, check, texts...) {
@@ -138,8 +138,7 @@ func (r report) want(t *testing.T, level, check string, texts ...string) {
 	}
 }
 
-// acquire lets a peer take a lock, which it must get, and returns the znode that the
-// peer says it has.
+// acquire acquires a lock by a peer, and returns the holder's znode.
 func acquire(t *testing.T, p *harness.Peer, kind, path string) string {
 	t.Helper()
 	node, err := p.Acquire(t.Context(), kind, path, patience)
@@ -149,8 +148,8 @@ func acquire(t *testing.T, p *harness.Peer, kind, path string) string {
 	return node
 }
 
-// wait lets a peer wait for a lock until the test ends it, and returns when it stands
-// in line as the nth.
+// wait enqueues a peer for a lock until the test ends. It returns when the lock has nth
+// waiters.
 func wait(t *testing.T, c command, p *harness.Peer, kind, path string, nth int) {
 	t.Helper()
 	ended := make(chan struct{})
@@ -174,7 +173,7 @@ func wait(t *testing.T, c command, p *harness.Peer, kind, path string, nth int) 
 			return
 		}
 	}
-	t.Fatalf("%s never waited for %s", p.Name, path)
+	t.Fatalf("%s does not wait for %s", p.Name, path)
 }
 
 // TestCommandsShowLocksOfAllClients checks what ls, show, top, and doctor report about
@@ -221,16 +220,17 @@ func TestCommandsShowLocksOfAllClients(t *testing.T) {
 			"sessions of 2s are shorter than syncLimit x tickTime, 2.5s (from conf)", "which created 5 of the entries", "for up to 500ms")
 	})
 	wait(t, c, curator2, "mutex", "/apps/orders", 1)
-	t.Run("named", func(t *testing.T) { named(t, c, map[string]string{"/apps/orders": orders, "/apps/index": index}) })
+	t.Run("commands", func(t *testing.T) {
+		checkCommands(t, c, map[string]string{"/apps/orders": orders, "/apps/index": index})
+	})
 
-	// Each of two has what the other wants: of Curator, and of kazoo.
 	wait(t, c, curator, "mutex", "/apps/stock", 1)
 	t.Run("deadlock", func(t *testing.T) {
 		r := c.doctor(t, "--session-timeout", "8s", "/apps")
 		r.want(t, "critical", "deadlock", "waits for /apps/orders, held by", "waits for /apps/stock, held by")
 		wait(t, c, kazoo, "lock", "/apps/pages", 1)
 		if r = c.doctor(t, "--session-timeout", "8s", "/apps"); r.has("critical", "deadlock", "/apps/pages") {
-			t.Errorf("before there is one: %+v", r.Findings)
+			t.Errorf("before the second deadlock: %+v", r.Findings)
 		}
 		wait(t, c, kazoo2, "lock", "/apps/index", 2)
 		r = c.doctor(t, "--session-timeout", "8s", "/apps")
@@ -245,9 +245,9 @@ func TestCommandsShowLocksOfAllClients(t *testing.T) {
 	t.Run("failures", func(t *testing.T) { failures(t, c, cluster) })
 }
 
-// named compares what ls, show and top say of the same locks, with these holders and
-// one in line behind each.
-func named(t *testing.T, c command, holders map[string]string) {
+// checkCommands checks what ls, show, and top report about locks with these holders and one
+// waiter each.
+func checkCommands(t *testing.T, c command, holders map[string]string) {
 	const orders = `(?m)^/apps/orders +exclusive +\S+.* 1$`
 	for _, tt := range []struct {
 		args []string
@@ -274,7 +274,7 @@ func named(t *testing.T, c command, holders map[string]string) {
 	top(t, c)
 }
 
-// top shows the list and a chain on a terminal, which script(1) makes.
+// top runs zklock top on the terminal of script(1).
 func top(t *testing.T, c command) {
 	script, err := exec.LookPath("script")
 	if err != nil {
@@ -288,7 +288,7 @@ func top(t *testing.T, c command) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &shown{}
+	out := &terminal{}
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -301,7 +301,7 @@ func top(t *testing.T, c command) {
 		{`kazoo lock, created `, "q"},
 	} {
 		if !out.await(ctx, regexp.MustCompile(step.want)) {
-			t.Errorf("top never showed %s, but %q", step.want, out.text())
+			t.Errorf("top did not show %s, but %q", step.want, out.text())
 		}
 		if _, err := io.WriteString(keys, step.keys); err != nil {
 			t.Error(err)
@@ -312,26 +312,26 @@ func top(t *testing.T, c command) {
 	}
 }
 
-// shown is what was written to a terminal.
-type shown struct {
+// terminal collects the output of a terminal.
+type terminal struct {
 	mu  sync.Mutex
 	all bytes.Buffer
 }
 
-func (s *shown) Write(b []byte) (int, error) {
+func (s *terminal) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all.Write(b)
 }
 
-func (s *shown) text() string {
+func (s *terminal) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all.String()
 }
 
-// await waits until it matches.
-func (s *shown) await(ctx context.Context, re *regexp.Regexp) bool {
+// await waits until the output matches.
+func (s *terminal) await(ctx context.Context, re *regexp.Regexp) bool {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !re.MatchString(s.text()) {
@@ -344,7 +344,7 @@ func (s *shown) await(ctx context.Context, re *regexp.Regexp) bool {
 	return true
 }
 
-// failures ends one server after another.
+// failures kills one server after another.
 func failures(t *testing.T, c command, cluster *harness.Ensemble) {
 	leader, err := cluster.WaitLeader(t.Context())
 	if err != nil {
@@ -359,7 +359,7 @@ func failures(t *testing.T, c command, cluster *harness.Ensemble) {
 	r.want(t, "warning", "servers", followers[0].Addr()+" does not answer")
 	r.want(t, "warning", "quorum", "2 of 3 voting servers take part: if one more fails")
 	followers[1].Kill()
-	for serves := true; serves; { // until the leader has noticed
+	for serves := true; serves; { // until the leader notices
 		_, err := leader.Mode(t.Context())
 		serves = err == nil
 	}
@@ -370,7 +370,7 @@ func failures(t *testing.T, c command, cluster *harness.Ensemble) {
 	}
 }
 
-// twoEnsembles are addresses of servers that are not of one ensemble.
+// twoEnsembles gives doctor the addresses of servers that do not form one ensemble.
 func twoEnsembles(t *testing.T, c command, cluster *harness.Ensemble) {
 	other := harness.StartServer(t, harness.ServerConfig{})
 	c.servers = other.Addr() + "," + cluster.Servers[0].Addr()
@@ -380,9 +380,8 @@ func twoEnsembles(t *testing.T, c command, cluster *harness.Ensemble) {
 	c.healthy(t, "--session-timeout", "8s")
 }
 
-// TestCommandsShowLocksOfAllClientsOnEmbeddedServer checks that doctor finds nothing wrong
-// with the healthy locks of Curator and kazoo on an embedded server, and what the commands
-// and the page report about their semaphores there.
+// TestCommandsShowLocksOfAllClientsOnEmbeddedServer checks the reports about the locks and
+// semaphores of Curator and kazoo on an embedded server.
 func TestCommandsShowLocksOfAllClientsOnEmbeddedServer(t *testing.T) {
 	servers := harness.Serve(t, zkserver.Options{ExtendedTypes: true, FourLetterWords: []string{"*"}})
 	c := command{harness.Command(t), servers}
@@ -395,8 +394,8 @@ func TestCommandsShowLocksOfAllClientsOnEmbeddedServer(t *testing.T) {
 	stopped(t, c, 20*time.Second)
 }
 
-// stopped stops the process of a holder, which doctor reports before its session expires. On
-// a busy machine, doctor may take so long that it reports one of some holders only.
+// stopped stops the process of a holder. doctor must report it before its session expires. On
+// a busy machine, doctor may be too slow for some holders.
 func stopped(t *testing.T, c command, timeout time.Duration) {
 	const holders = 5
 	for range holders {
@@ -407,7 +406,7 @@ func stopped(t *testing.T, c command, timeout time.Duration) {
 	t.Fatalf("the sessions of %d stopped holders expired, and doctor never reported that one was in jeopardy", holders)
 }
 
-// reportsStopped stops the process of a holder, and reports whether doctor reports it.
+// reportsStopped stops the process of a holder, and returns whether doctor reports it.
 func reportsStopped(t *testing.T, c command, timeout time.Duration) bool {
 	holder := harness.KazooSession(t, c.servers, timeout)
 	acquire(t, holder, "lock", "/stopped")
@@ -428,8 +427,8 @@ func reportsStopped(t *testing.T, c command, timeout time.Duration) bool {
 	}
 }
 
-// semaphores takes 2 of 3 permits with each library, and compares what ls, show, doctor, and
-// the page report. Then more clients take the last permit and wait for one.
+// semaphores acquires 2 of 3 permits with each library, and checks the reports of ls, show,
+// doctor, and the page. Then other clients acquire the last permit and wait for one.
 func semaphores(t *testing.T, c command, timeout time.Duration) {
 	const curatorPath, kazooPath = "/permits/curator", "/permits/kazoo"
 	curator, curator2, curator3 := harness.Curator(t, c.servers), harness.Curator(t, c.servers), harness.Curator(t, c.servers)
@@ -512,7 +511,7 @@ func pageData(t *testing.T, servers, path string) string {
 	}
 	for deadline := time.Now().Add(patience); !strings.Contains(get("/status"), `"walked":true`); {
 		if time.Now().After(deadline) {
-			t.Fatal("the page never read the locks: ", get("/status"))
+			t.Fatal("the page did not read the locks: ", get("/status"))
 		}
 	}
 	var answer struct{ Lock json.RawMessage }

@@ -29,9 +29,8 @@ import (
 
 const packaging = "../../../packaging/"
 
-// pages are what a server, a program with locks, and runs of commands really say,
-// as Prometheus scrapes it.
-var pages = sync.OnceValues(func() (map[string]string, error) {
+// scrapes returns the metrics of a server, of a program with locks, and of zklock run.
+var scrapes = sync.OnceValues(func() (map[string]string, error) {
 	dir, err := os.MkdirTemp("", "watching")
 	if err != nil {
 		return nil, err
@@ -77,10 +76,10 @@ func scrape(h http.Handler) string {
 	return string(b)
 }
 
-// real returns the metrics that there are, with their labels.
-func real(t *testing.T) metrics {
+// exposed returns the metrics that the programs expose, with their labels.
+func exposed(t *testing.T) metrics {
 	t.Helper()
-	texts, err := pages()
+	texts, err := scrapes()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,9 +92,8 @@ func real(t *testing.T) metrics {
 	return all
 }
 
-// TestRules: what the alerts are about exists.
-func TestRules(t *testing.T) {
-	all := real(t)
+func TestAlertsUseExistingMetrics(t *testing.T) {
+	all := exposed(t)
 	var file struct {
 		Groups []struct {
 			Name  string
@@ -110,19 +108,19 @@ func TestRules(t *testing.T) {
 	for _, g := range file.Groups {
 		for _, r := range g.Rules {
 			seen++
-			about(t, r.Alert, all.check(r.Expr))
+			reportErrors(t, r.Alert, all.check(r.Expr))
 			if r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
-				t.Errorf("%s does not say how bad it is, what it is, or what to do", r.Alert)
+				t.Errorf("%s has no severity, summary, or description", r.Alert)
 			}
 		}
 	}
 	if seen < 15 {
-		t.Errorf("%d alerts were looked at", seen)
+		t.Errorf("only %d alerts", seen)
 	}
 }
 
-// TestEveryAlertIsTested: promtool's tests mention each, else its expression may be
-// one that never comes true.
+// TestEveryAlertIsTested checks that promtool's tests mention each alert. The expression of an
+// alert without a test may never be true.
 func TestEveryAlertIsTested(t *testing.T) {
 	tests, err := os.ReadFile(packaging + "prometheus/zklock.rules.test.yml")
 	if err != nil {
@@ -135,13 +133,13 @@ func TestEveryAlertIsTested(t *testing.T) {
 	for _, g := range file.Groups {
 		for _, r := range g.Rules {
 			if !bytes.Contains(tests, []byte(`alertname="`+r.Alert+`"`)) && !bytes.Contains(tests, []byte("alertname: "+r.Alert+"\n")) {
-				t.Errorf("no test has %s fire", r.Alert)
+				t.Errorf("no test fires %s", r.Alert)
 			}
 		}
 	}
 }
 
-// dashboard is what the tests need of Grafana's model.
+// dashboard is a part of Grafana's model.
 type dashboard struct {
 	UID, Title string
 	Panels     []panel
@@ -174,7 +172,7 @@ func load(t *testing.T) *dashboard {
 	return d
 }
 
-// exprs are the dashboard's expressions by the titles of their panels.
+// exprs returns the dashboard's expressions by panel title.
 func (d *dashboard) exprs() map[string][]string {
 	all := map[string][]string{}
 	for _, p := range d.Panels {
@@ -188,31 +186,31 @@ func (d *dashboard) exprs() map[string][]string {
 	return all
 }
 
-// TestDashboard: what it shows exists, what exists of locks is shown, and no two
-// panels lie over each other.
-func TestDashboard(t *testing.T) {
-	all, d := real(t), load(t)
+// TestDashboardShowsAllLockMetrics checks that the dashboard uses existing metrics, shows each
+// metric of locks, and has no overlapping panels.
+func TestDashboardShowsAllLockMetrics(t *testing.T) {
+	all, d := exposed(t), load(t)
 	text := ""
 	for title, exprs := range d.exprs() {
 		for _, expr := range exprs {
-			about(t, title, all.check(plain(expr)))
+			reportErrors(t, title, all.check(plain(expr)))
 			text += expr + "\n"
 		}
 	}
 	for name := range all {
 		base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
 		for _, prefix := range []string{"zklock_lock_", "zklock_client_", "zklock_run_"} {
-			// What a release came to is for an alert; when cron came by as well.
+			// Only alerts use these metrics.
 			if strings.HasPrefix(name, prefix) && !strings.Contains(text, base) &&
 				!slices.Contains([]string{"zklock_lock_releases_total", "zklock_lock_oldest_hold_seconds", "zklock_run_last_attempt_timestamp_seconds", "zklock_run_last_start_timestamp_seconds"}, base) {
-				t.Errorf("%s is nowhere on the dashboard", name)
+				t.Errorf("the dashboard does not show %s", name)
 			}
 		}
 	}
 	ids := map[int]bool{}
 	for i, p := range d.Panels {
 		if ids[p.ID] {
-			t.Errorf("%s has another panel's id", p.Title)
+			t.Errorf("%s has the id of another panel", p.Title)
 		}
 		ids[p.ID] = true
 		if p.Type != "row" && len(p.Targets) == 0 {
@@ -221,7 +219,7 @@ func TestDashboard(t *testing.T) {
 		for _, q := range d.Panels[:i] {
 			a, b := p.GridPos, q.GridPos
 			if a.X < b.X+b.W && b.X < a.X+a.W && a.Y < b.Y+b.H && b.Y < a.Y+a.H {
-				t.Errorf("%s and %s lie over each other", p.Title, q.Title)
+				t.Errorf("%s and %s overlap", p.Title, q.Title)
 			}
 		}
 		if p.GridPos.X+p.GridPos.W > 24 {
@@ -231,14 +229,14 @@ func TestDashboard(t *testing.T) {
 	for _, v := range d.Templating.List {
 		for _, name := range zklockNames(v.Definition) {
 			if all[name] == nil {
-				t.Errorf("the variable %s is about %s, which does not exist", v.Name, name)
+				t.Errorf("the variable %s uses %s, which does not exist", v.Name, name)
 			}
 		}
 	}
 }
 
-// promtool runs Prometheus's own tool, and skips or fails without it. It
-// returns what the tool printed.
+// promtool runs Prometheus's promtool and returns its output. It skips or fails the test if
+// promtool is not installed.
 func promtool(t *testing.T, input string, args ...string) (out string) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "promtool", args...)
@@ -253,9 +251,9 @@ func promtool(t *testing.T, input string, args ...string) (out string) {
 	return string(b)
 }
 
-// TestPromtool has Prometheus itself check the rules, run their tests, and read the
+// TestPromtoolAcceptsRulesAndDashboard checks the rules, runs their tests, and parses the
 // dashboard's expressions.
-func TestPromtool(t *testing.T) {
+func TestPromtoolAcceptsRulesAndDashboard(t *testing.T) {
 	promtool(t, "", "check", "rules", packaging+"prometheus/zklock.rules.yml")
 	promtool(t, "", "test", "rules", packaging+"prometheus/zklock.rules.test.yml")
 	type rule struct {
@@ -279,10 +277,10 @@ func TestPromtool(t *testing.T) {
 	promtool(t, "", "check", "rules", "--lint=none", path)
 }
 
-// TestMetricsAreWellFormed: so does what programs and runs say, by Prometheus's own
-// conventions. The server's page has ZooKeeper's names, which keep to older ones.
-func TestMetricsAreWellFormed(t *testing.T) {
-	texts, err := pages()
+// TestMetricsFollowConventions checks the metrics by promtool. It excludes those of the server,
+// which have ZooKeeper's names.
+func TestMetricsFollowConventions(t *testing.T) {
+	texts, err := scrapes()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,15 +291,15 @@ func TestMetricsAreWellFormed(t *testing.T) {
 	}
 }
 
-// about tells of what an expression is about and should not be.
-func about(t *testing.T, where string, wrong []string) {
+// reportErrors reports the errors of an expression.
+func reportErrors(t *testing.T, where string, wrong []string) {
 	t.Helper()
 	for _, w := range wrong {
-		t.Errorf("%s is about %s", where, w)
+		t.Errorf("%s uses %s", where, w)
 	}
 }
 
-// read decodes a YAML file.
+// read decodes a YAML file of the packaging.
 func read(t *testing.T, name string, into any) {
 	t.Helper()
 	b, err := os.ReadFile(packaging + name)

@@ -17,26 +17,26 @@ import (
 	"github.com/zklock/zklock/zkui"
 )
 
-// others is the number of znodes that belong to no lock.
+// others is the number of znodes that are not part of a lock.
 const others = 1_000_000
 
-// crowd is a server with them, and with a few locks among them.
-type crowd struct {
+// largeTree is a server with these znodes and a few locks.
+type largeTree struct {
 	srv   *zktest.Server
-	way   *zktest.Route
+	route *zktest.Route // counts reads
 	reads atomic.Int64
 }
 
-// newCrowd creates a crowd: half of the znodes below one parent, the rest in a tree of four
-// levels, with locks next to them, between them, and far below.
-func newCrowd(t *testing.T) *crowd {
+// newLargeTree creates half of the znodes below one parent, the rest in a tree of four levels,
+// and locks at several levels.
+func newLargeTree(t *testing.T) *largeTree {
 	t.Helper()
-	c := &crowd{srv: zktest.Start(t, zktest.Volatile)}
-	// Not by the relay, which looks at every frame. The locks must last on a busy machine.
+	c := &largeTree{srv: zktest.Start(t, zktest.Volatile)}
+	// Bypass the relay, which reads every frame. The locks must survive on a busy machine.
 	z := c.srv.Dial(t, func(o *zk.Options) {
 		o.DialContext, o.SessionTimeout = c.srv.Server().DialContext, 40*time.Second
 	})
-	make := func(n int, at func(i int) string) {
+	createAll := func(n int, at func(i int) string) {
 		results := make(chan error, n)
 		for i := range n {
 			z.Go(zk.CreateOp(at(i), nil, nil, zk.ModePersistent), func(r zk.Result) { results <- r.Err })
@@ -49,15 +49,15 @@ func newCrowd(t *testing.T) *crowd {
 	}
 	begun := time.Now()
 	for _, path := range []string{"/wide", "/tree", "/apps", "/apps/billing", "/zklock"} {
-		make(1, func(int) string { return path })
+		createAll(1, func(int) string { return path })
 	}
-	make(500, func(i int) string { return fmt.Sprintf("/tree/%d", i) })
-	make(500*10, func(i int) string { return fmt.Sprintf("/tree/%d/%d", i/10, i%10) })
-	make(500*10*100-5505, func(i int) string { return fmt.Sprintf("/tree/%d/%d/%d", i/1000, i/100%10, i%100) })
-	make(500_000, func(i int) string { return fmt.Sprintf("/wide/%d", i) })
+	createAll(500, func(i int) string { return fmt.Sprintf("/tree/%d", i) })
+	createAll(500*10, func(i int) string { return fmt.Sprintf("/tree/%d/%d", i/10, i%10) })
+	createAll(500*10*100-5505, func(i int) string { return fmt.Sprintf("/tree/%d/%d/%d", i/1000, i/100%10, i%100) })
+	createAll(500_000, func(i int) string { return fmt.Sprintf("/wide/%d", i) })
 	t.Logf("%d znodes in %v", others, time.Since(begun))
-	c.way = c.srv.Route(t)
-	c.way.DelayFunc(func(f zktest.Frame) time.Duration {
+	c.route = c.srv.Route(t)
+	c.route.DelayFunc(func(f zktest.Frame) time.Duration {
 		if f.Direction == zktest.ToServer && (f.Op == "exists" || strings.HasPrefix(f.Op, "get")) {
 			c.reads.Add(1)
 		}
@@ -73,25 +73,23 @@ func newCrowd(t *testing.T) *crowd {
 	return c
 }
 
-// TestMillionOtherZnodes creates a million znodes once, and then lists the locks next to
-// them.
+// TestMillionOtherZnodes lists the locks of a tree with a million other znodes.
 func TestMillionOtherZnodes(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a million znodes take a while to make")
+		t.Skip("it creates a million znodes")
 	}
-	c := newCrowd(t)
-	t.Run("a walk", func(t *testing.T) { walkAmongThem(t, c) })
-	t.Run("the page", func(t *testing.T) { pageOverThem(t, c) })
+	c := newLargeTree(t)
+	t.Run("inspect", func(t *testing.T) { inspectLargeTree(t, c) })
+	t.Run("page", func(t *testing.T) { showLargeTree(t, c) })
 }
 
-// fewReads is the most reads before the first lock is found. They take a fraction of a
-// second, unless the machine is busy.
+// fewReads limits the number of reads before the first lock is found.
 const fewReads = 1000
 
-// walkAmongThem: a bounded number of reads finds the locks with few znodes next to them, the
-// first of it after few reads, and a prefix finds what has much.
-func walkAmongThem(t *testing.T, c *crowd) {
-	z := c.way.Dial(t)
+// inspectLargeTree checks that a bounded number of reads finds the locks with few siblings,
+// and that a prefix finds a lock in a large subtree.
+func inspectLargeTree(t *testing.T, c *largeTree) {
+	z := c.route.Dial(t)
 	r := inspect.NewReader(z, zklock.Layout{})
 	defer r.Close()
 
@@ -100,7 +98,7 @@ func walkAmongThem(t *testing.T, c *crowd) {
 	var first atomic.Int64
 	found, err := r.List(t.Context(), "/", inspect.ListOptions{OnLock: func(*inspect.Lock) { first.CompareAndSwap(0, c.reads.Load()) }})
 	took, reads := time.Since(begun), c.reads.Load()
-	t.Logf("a walk from the root: %d reads in %v, the first lock after %d: %v", reads, took, first.Load(), err)
+	t.Logf("list from the root: %d reads in %v, the first lock after %d: %v", reads, took, first.Load(), err)
 	if !errors.Is(err, inspect.ErrTooMany) || reads > 20_000+100 || first.Load() > fewReads {
 		t.Errorf("%d reads, the first lock after %d, %v", reads, first.Load(), err)
 	}
@@ -117,32 +115,32 @@ func walkAmongThem(t *testing.T, c *crowd) {
 	c.reads.Store(0)
 	found, err = r.List(t.Context(), "/tree/7", inspect.ListOptions{})
 	if reads := c.reads.Load(); err != nil || len(found.Locks) != 1 || reads > 1100 {
-		t.Errorf("below a prefix it finds %d locks with %d reads: %v", len(found.Locks), reads, err)
+		t.Errorf("below a prefix: %d locks after %d reads: %v", len(found.Locks), reads, err)
 	}
 
-	// One of them alone; what is none is not read for all that is in it.
+	// Reading one znode does not read its whole subtree.
 	for path, holders := range map[string]int{"/tree/7/3/deep": 1, "/apps/report": 1, "/zklock/mine": 1, "/tree": 0, "/wide": -1} {
 		c.reads.Store(0)
 		begun = time.Now()
 		l, err := r.ReadDetail(t.Context(), path)
 		took, reads := time.Since(begun), c.reads.Load()
-		t.Logf("a look at %s: %d reads in %v: %v", path, reads, took, err)
+		t.Logf("%s: %d reads in %v: %v", path, reads, took, err)
 		if reads > 600 {
-			t.Errorf("a look at %s takes %d reads", path, reads)
+			t.Errorf("%s: %d reads", path, reads)
 		}
 		if holders < 0 && errors.Is(err, inspect.ErrTooManyChildren) {
 			continue
 		}
 		if err != nil || len(l.Holders()) != holders {
-			t.Errorf("a look at %s: %+v, %v", path, l, err)
+			t.Errorf("%s: %+v, %v", path, l, err)
 		}
 	}
 }
 
-// pageOverThem shows the first locks while it reads, says that it has not seen everything, and
-// follows what it has found and what comes.
-func pageOverThem(t *testing.T, c *crowd) {
-	z := c.way.Dial(t)
+// showLargeTree checks that the page shows the first locks while it reads, reports that the
+// list is incomplete, and shows later locks.
+func showLargeTree(t *testing.T, c *largeTree) {
+	z := c.route.Dial(t)
 	c.reads.Store(0)
 	begun := time.Now()
 	h, err := zkui.New(z, &zkui.Options{Prefix: "/"})
@@ -150,7 +148,7 @@ func pageOverThem(t *testing.T, c *crowd) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	ask := func() string {
+	get := func() string {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/?format=json", nil))
 		return w.Body.String()
@@ -160,7 +158,7 @@ func pageOverThem(t *testing.T, c *crowd) {
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for begun := time.Now(); ; <-tick.C {
-			if text := ask(); is(text) {
+			if text := get(); is(text) {
 				return
 			} else if time.Since(begun) > patience {
 				t.Fatalf("no %s in %.2000s", what, text)
@@ -169,26 +167,26 @@ func pageOverThem(t *testing.T, c *crowd) {
 	}
 	until("lock", func(text string) bool {
 		if strings.Contains(text, `"walked":true`) {
-			t.Fatal("the page shows no lock until it has read everything")
+			t.Fatal("the page showed no lock before the end of its first listing")
 		}
 		return strings.Contains(text, "/apps/report")
 	})
 	t.Logf("the first locks are shown after %d reads and %v", c.reads.Load(), time.Since(begun))
-	until("word on what was not seen", func(text string) bool {
+	until("notice that the list is incomplete", func(text string) bool {
 		return strings.Contains(text, `"walked":true`) && strings.Contains(text, `"complete":false`) && strings.Contains(text, "prefix")
 	})
 	reads := c.reads.Load()
-	t.Logf("the walk: %d reads in %v", reads, time.Since(begun))
+	t.Logf("first listing: %d reads in %v", reads, time.Since(begun))
 	if reads > 20_000+100 {
-		t.Errorf("%d reads for the walk", reads)
+		t.Errorf("%d reads for the first listing", reads)
 	}
 	locks := zklock.New(c.srv.Dial(t), nil)
 	defer locks.Close()
 	if _, err := locks.Mutex("/tree/400/9/late").Acquire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	until("lock that came", func(text string) bool { return strings.Contains(text, "/tree/400/9/late") })
+	until("later lock", func(text string) bool { return strings.Contains(text, "/tree/400/9/late") })
 	if more := c.reads.Load() - reads; more > 20 {
-		t.Errorf("what comes is shown after %d reads", more)
+		t.Errorf("%d reads to show a later lock", more)
 	}
 }

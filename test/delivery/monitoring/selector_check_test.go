@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestSelectors: the reader of expressions sees what there is.
-func TestSelectors(t *testing.T) {
+func TestSelectorsOfExpressions(t *testing.T) {
 	for expr, want := range map[string]string{
 		`up`:                                     `[{up []}]`,
 		`increase(a_total{x="1",y!~"2|3"}[10m])`: `[{a_total [[x = 1] [y !~ 2|3]]}]`,
@@ -21,8 +20,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// TestCheckFinds: what is wrong in an expression is found.
-func TestCheckFinds(t *testing.T) {
+func TestCheckReportsMissingMetrics(t *testing.T) {
 	m := metrics{}
 	if n := m.read("# HELP a b\na{x=\"1\",y=\"\\\"2\"} 5\nb 1e-05\nnot a line {\n"); n != 2 {
 		t.Errorf("%d series", n)

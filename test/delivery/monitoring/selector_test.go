@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// metrics are names with the values that their labels have.
+// metrics are the values of labels by metric and label name.
 type metrics map[string]map[string]map[string]bool
 
-// read adds what a page says and returns how many series that were.
+// read adds the series of a scrape and returns their number.
 func (m metrics) read(page string) (n int) {
 	line := regexp.MustCompile(`^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? [^ ]+$`)
 	label := regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
@@ -36,16 +36,15 @@ func (m metrics) read(page string) (n int) {
 	return n
 }
 
-// selector is a metric in an expression, with what is asked of its labels.
+// selector is a metric in an expression, with its label matchers.
 type selector struct {
 	name     string
 	matchers [][]string // label, operator, value
 }
 
-// selectors finds the metrics in an expression. That it is one at all is promtool's
-// to say; here a word that is no function, keyword or label is a metric.
+// selectors returns the metrics in a valid expression: each word that is not a function,
+// keyword, or label.
 func selectors(expr string) (found []selector) {
-	// Lists of labels, and texts that are not a selector's.
 	grouping := regexp.MustCompile(`\b(by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)`)
 	expr = grouping.ReplaceAllString(expr, " ")
 	word := regexp.MustCompile(`[a-zA-Z_:][\w:]*`)
@@ -55,7 +54,7 @@ func selectors(expr string) (found []selector) {
 		if at == nil {
 			break
 		}
-		// A duration's unit and an exponent begin with a digit.
+		// A digit precedes the unit of a duration and an exponent.
 		if at[0] > 0 && expr[at[0]-1] >= '0' && expr[at[0]-1] <= '9' {
 			expr = expr[at[1]:]
 			continue
@@ -81,8 +80,7 @@ func keyword(w string) bool {
 	return slices.Contains([]string{"and", "or", "unless", "sum", "max", "min", "count", "avg", "bool", "offset"}, w)
 }
 
-// check looks for everything that an expression is about, and returns what is not
-// there.
+// check returns the metrics, labels, and values of an expression that do not exist.
 func (m metrics) check(expr string) (wrong []string) {
 	found := selectors(expr)
 	if len(found) == 0 {
@@ -100,7 +98,7 @@ func (m metrics) check(expr string) (wrong []string) {
 	return wrong
 }
 
-// match looks for a label, and for the value that it is compared with.
+// match checks that a label, and the value that it is compared with, exist.
 func (m metrics) match(name, label, op, value string) []string {
 	values := m[name][label]
 	switch {
@@ -114,7 +112,7 @@ func (m metrics) match(name, label, op, value string) []string {
 	return nil
 }
 
-// plain puts something for Grafana's variables.
+// plain replaces Grafana's variables.
 func plain(expr string) string {
 	return regexp.MustCompile(`\$\w+`).ReplaceAllStringFunc(expr, func(v string) string {
 		if v == "$__rate_interval" {
@@ -124,7 +122,7 @@ func plain(expr string) string {
 	})
 }
 
-// zklockNames are the metrics of ours that a text names.
+// zklockNames returns the names of zklock's metrics in a text.
 func zklockNames(text string) []string {
 	return regexp.MustCompile(`\bzklock_\w+`).FindAllString(text, -1)
 }

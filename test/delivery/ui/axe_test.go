@@ -11,18 +11,18 @@ import (
 // axeFile is where scripts/install-deps puts axe-core.
 const axeFile = "/usr/local/share/zklock-test/axe.min.js"
 
-// TestAxe checks that axe-core finds nothing serious or critical, on each view, in both
-// colors, on a desktop and on a phone.
-func TestAxe(t *testing.T) {
+// TestPagesAreAccessible checks each view by axe-core, in both color schemes, on a desktop and
+// on a phone.
+func TestPagesAreAccessible(t *testing.T) {
 	axe, err := os.ReadFile(axeFile)
 	if err != nil {
 		harness.SkipOrFail(t, "axe-core is not installed")
 	}
 	b, s := StartBrowser(t), Serve(t)
 	b.Open(s.URL + "log")
-	b.Shows("#live", "live") // from here on the log has what happens
-	threeLocks(t, s)
-	cross(t, s)
+	b.Shows("#live", "live") // the log shows later events
+	createThreeLocks(t, s)
+	createDeadlock(t, s)
 	b.Open(s.URL)
 	b.Shows(".locks .row .reason", "deadlock")
 	check := func(view string) {

@@ -18,11 +18,11 @@ import (
 // secret is the access token of the tests' servers.
 const secret = "correct horse battery staple"
 
-// withToken permits actions to users with the token.
+// withToken permits actions with the token.
 func withToken(o *zkui.Options) { o.Token = secret }
 
-// dialogue opens a lock's page and the dialog of a button there.
-func dialogue(t *testing.T, b *Browser, s *Site, lock, button string) {
+// openDialog opens a lock's page and the dialog of a button.
+func openDialog(t *testing.T, b *Browser, s *Site, lock, button string) {
 	t.Helper()
 	b.Open(s.URL + "lock?path=/zklock/" + lock)
 	b.Until(fmt.Sprintf(`document.querySelector(".holder [data-act=%s]")?.disabled === false`, button))
@@ -30,28 +30,28 @@ func dialogue(t *testing.T, b *Browser, s *Site, lock, button string) {
 	b.Shows("dialog", "fencing token")
 }
 
-func TestBreak(t *testing.T) {
+func TestBreakNeedsFencingAndAccessToken(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t, withToken)
 	stuck := NewPeer(t, s.Server, named("stuck", 1, "sleep"))
 	next := NewPeer(t, s.Server, named("next", 2, "work"))
 	hold := stuck.Hold(stuck.Mutex("db"))
 	waits := next.Wait(next.Mutex("db"))
-	dialogue(t, b, s, "db", "break")
+	openDialog(t, b, s, "db", "break")
 
-	// Nothing can be done before the very token is typed, and the access token.
+	// The button is disabled until the user types the hold's token and an access token.
 	disabled := `document.querySelector("dialog [type=submit]").disabled`
 	b.Type("dialog [name=secret]", "wrong")
 	b.Type("dialog [name=typed]", strconv.FormatInt(hold.Token()+1, 10))
 	if !Eval[bool](b, disabled) {
-		t.Error("another hold's token is enough")
+		t.Error("the dialog accepts another hold's token")
 	}
 	Eval[string](b, `document.querySelector("dialog [name=typed]").value = ""`)
 	b.Type("dialog [name=typed]", strconv.FormatInt(hold.Token(), 10))
 	if Eval[bool](b, disabled) {
-		t.Fatal("the hold's token is not enough")
+		t.Fatal("the dialog does not accept the hold's token")
 	}
 
-	// The server refuses a wrong access token, and says so.
+	// The server rejects a wrong access token.
 	b.Click("dialog [type=submit]")
 	b.Until(`document.querySelector("dialog .wrong").innerText !== ""`)
 	if hold.Err() != nil {
@@ -65,18 +65,18 @@ func TestBreak(t *testing.T) {
 	b.Shows(".holder h2", "next:2")
 	<-hold.Done()
 	if !errors.Is(hold.Err(), zklock.ErrLost) {
-		t.Errorf("the broken hold says %v, want lost", hold.Err())
+		t.Errorf("the broken hold reports %v, want ErrLost", hold.Err())
 	}
 	b.Until(`[...document.querySelectorAll(".totals div")].some((d) => d.innerText.replace(/\s+/g, " ") === "Losses 1")`)
 }
 
-// TestBreakAnother checks that a user who looks at one hold cannot break the next one.
-func TestBreakAnother(t *testing.T) {
+// TestBreakDoesNotAffectNextHold checks that the dialog for one hold cannot break the next.
+func TestBreakDoesNotAffectNextHold(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t, withToken)
 	one, two := NewPeer(t, s.Server, named("one", 1, "work")), NewPeer(t, s.Server, named("two", 2, "work"))
 	first := one.Hold(one.Mutex("db"))
 	waits := two.Wait(two.Mutex("db"))
-	dialogue(t, b, s, "db", "break")
+	openDialog(t, b, s, "db", "break")
 	b.Type("dialog [name=typed]", strconv.FormatInt(first.Token(), 10))
 	b.Type("dialog [name=secret]", secret)
 	release(t, first)
@@ -88,9 +88,8 @@ func TestBreakAnother(t *testing.T) {
 	}
 }
 
-// askFor fills in the dialog that asks for the release of a hold, and submits it. The wait is
-// in seconds.
-func askFor(b *Browser, hold *zklock.Hold, wait int, reason string, thenBreak bool) {
+// requestRelease completes and submits the dialog of a release request. The wait is in seconds.
+func requestRelease(b *Browser, hold *zklock.Hold, wait int, reason string, thenBreak bool) {
 	b.t.Helper()
 	b.Set("dialog [name=wait]", strconv.Itoa(wait))
 	b.Set("dialog [name=reason]", reason)
@@ -102,7 +101,6 @@ func askFor(b *Browser, hold *zklock.Hold, wait int, reason string, thenBreak bo
 	b.Click("dialog [type=submit]")
 }
 
-// closeDialog closes the dialog.
 func closeDialog(b *Browser) {
 	b.t.Helper()
 	Eval[any](b, `document.querySelector("dialog").close()`)
@@ -113,15 +111,15 @@ func TestReleaseRequestReachesHolder(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t, withToken)
 	p := NewPeer(t, s.Server, named("polite", 1, "work"))
 	hold := p.Hold(p.Mutex("db"))
-	dialogue(t, b, s, "db", "revoke")
+	openDialog(t, b, s, "db", "revoke")
 	const reason = "<b>backup\u202e</b>"
-	askFor(b, hold, 0, reason, false)
+	requestRelease(b, hold, 0, reason, false)
 	b.Shows("#said", "asked")
 	<-hold.Revoked()
 	if r, err := hold.ReleaseRequest(t.Context()); err != nil || r.By.User != "page" || r.Reason != `<b>backup\u202e</b>` {
 		t.Errorf("the holder reads %+v, %v", r, err)
 	}
-	// The page names the requester and the reason, as text.
+	// The page shows the requester and the reason, as text.
 	for _, part := range []string{".holder", "#release-requested", ".events"} {
 		b.Shows(part, `<b>backup\u202e</b>`)
 		b.Shows(part, "page@")
@@ -129,19 +127,19 @@ func TestReleaseRequestReachesHolder(t *testing.T) {
 	b.Open(s.URL + "log")
 	b.Shows(".log .row", `<b>backup\u202e</b>`)
 	if hold.Err() != nil {
-		t.Errorf("asking ended the hold: %v", hold.Err())
+		t.Errorf("the request ended the hold: %v", hold.Err())
 	}
 }
 
-// TestAskAndWait: the dialog shows the progress of the wait, and what became of the hold.
-func TestAskAndWait(t *testing.T) {
+// TestRevokeDialogShowsProgressAndOutcome waits for a release, for a timeout, and for a break.
+func TestRevokeDialogShowsProgressAndOutcome(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t, withToken)
 	p, q := NewPeer(t, s.Server, named("polite", 1, "work")), NewPeer(t, s.Server, named("next", 2, "work"))
 	hold := p.Hold(p.Mutex("db"))
 	waits := q.Wait(q.Mutex("db"))
-	dialogue(t, b, s, "db", "revoke")
+	openDialog(t, b, s, "db", "revoke")
 	b.Shows("dialog [type=submit]", "Ask and wait")
-	askFor(b, hold, 300, "backup", true)
+	requestRelease(b, hold, 300, "backup", true)
 	b.Shows("dialog", "polite:1 holds the lock with token")
 	b.Shows("dialog", "seconds left")
 	b.Shows("dialog .command", fmt.Sprintf("zklock revoke /zklock/db --token %d --wait 300s --then-break --reason backup", hold.Token()))
@@ -151,10 +149,10 @@ func TestAskAndWait(t *testing.T) {
 	b.Shows("dialog .outcome", "Released: polite:1 released the lock.")
 	closeDialog(b)
 
-	// A hold that is not released in time is broken, and a hold that must not be broken stays.
+	// After the timeout, the server breaks the hold only if the user chose it.
 	for _, thenBreak := range []bool{false, true} {
 		b.Click(".holder [data-act=revoke]")
-		askFor(b, next, 1, "", thenBreak)
+		requestRelease(b, next, 1, "", thenBreak)
 		if !thenBreak {
 			b.Shows("dialog .outcome", "Still held: next:2 did not release the lock within 1 second.")
 			if err := next.Verify(t.Context()); err != nil {
@@ -167,7 +165,7 @@ func TestAskAndWait(t *testing.T) {
 	<-next.Done()
 }
 
-// logLines gets the lines of a log.
+// logLines receives the lines of a log.
 type logLines chan string
 
 func (l logLines) Write(line []byte) (int, error) {
@@ -175,8 +173,8 @@ func (l logLines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// TestClosedDialogBreaksNothing: a wait that ends with its dialog, or with its tab, leaves
-// no break behind.
+// TestClosedDialogBreaksNothing checks that a wait ends with its dialog or tab, and then breaks
+// no hold.
 func TestClosedDialogBreaksNothing(t *testing.T) {
 	lines := make(logLines, 1000)
 	b := StartBrowser(t)
@@ -187,12 +185,12 @@ func TestClosedDialogBreaksNothing(t *testing.T) {
 		"dialog": func() { b.Click("dialog .buttons button") },
 		"tab":    func() { b.Open("about:blank") },
 	} {
-		dialogue(t, b, s, "db", "revoke")
-		askFor(b, hold, 300, "", true)
+		openDialog(t, b, s, "db", "revoke")
+		requestRelease(b, hold, 300, "", true)
 		b.Shows("dialog", "seconds left")
 		<-hold.Revoked()
 		leave()
-		// The server ends the wait, which is the only thing that could break the hold.
+		// Only the wait could break the hold, and the server ends it.
 		for line := ""; !strings.Contains(line, "msg=revoke") || !strings.Contains(line, "context canceled"); {
 			line = <-lines
 		}
@@ -202,8 +200,8 @@ func TestClosedDialogBreaksNothing(t *testing.T) {
 	}
 }
 
-// TestLostBrowserBreaksNothing: a browser that asks for the break too late after the wait, or
-// that gets no answer of the page's server, says that nothing was broken.
+// TestLostBrowserBreaksNothing checks a browser that requests the break too late after the
+// wait, or that gets no reply from the page's server.
 func TestLostBrowserBreaksNothing(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t, withToken)
 	p := NewPeer(t, s.Server, named("slow", 1, "work"))
@@ -214,9 +212,9 @@ func TestLostBrowserBreaksNothing(t *testing.T) {
 		"network lost":   {`address === "./revoke" ? Promise.reject(new TypeError()) : real(address, options)`, "Nothing was broken"},
 		"another answer": {`address === "./revoke" ? new Response("Log in to this network") : real(address, options)`, "Nothing was broken"},
 	} {
-		dialogue(t, b, s, "db", "revoke")
+		openDialog(t, b, s, "db", "revoke")
 		Eval[any](b, `{ const real = fetch; window.fetch = async (address, options) => `+c.fetch+` }`)
-		askFor(b, hold, 1, "", true)
+		requestRelease(b, hold, 1, "", true)
 		b.Shows("dialog .wrong", c.says)
 		if err := hold.Verify(t.Context()); err != nil {
 			t.Errorf("%s: the hold ended: %v", name, err)
@@ -224,19 +222,19 @@ func TestLostBrowserBreaksNothing(t *testing.T) {
 	}
 }
 
-// TestClosedDialogReportsBreak: a break that is under way cannot be stopped, so the page says
-// what became of it.
+// TestClosedDialogReportsBreak: the user cannot stop a break in flight, so the page reports
+// its outcome after the dialog is closed.
 func TestClosedDialogReportsBreak(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t, withToken)
 	p := NewPeer(t, s.Server, named("stuck", 1, "work"))
 	for button, during := range map[string]string{"break": "dialog .buttons button", "revoke": "dialog .waits"} {
 		hold := p.Hold(p.Mutex(button))
-		dialogue(t, b, s, button, button)
+		openDialog(t, b, s, button, button)
 		Eval[any](b, `{ const real = fetch; window.fetch = async (address, options) => {
 			if (address === "./break") await new Promise((sent) => { window.sent = sent; });
 			return real(address, options);
 		} }`)
-		askFor(b, hold, map[string]int{"revoke": 1}[button], "", button == "revoke")
+		requestRelease(b, hold, map[string]int{"revoke": 1}[button], "", button == "revoke")
 		b.Until("window.sent !== undefined")
 		b.Shows(during, map[string]string{"break": "Close", "revoke": "Breaking the hold"}[button])
 		b.Press(kb.Escape)
@@ -247,8 +245,8 @@ func TestClosedDialogReportsBreak(t *testing.T) {
 	}
 }
 
-// TestReleaseRequestIsNotSentToLibraryThatIgnoresIt: the page says so, with and without
-// actions, and the server refuses the request and writes nothing.
+// TestReleaseRequestIsNotSentToLibraryThatIgnoresIt checks that the page explains this, and
+// that the server rejects the request and writes nothing.
 func TestReleaseRequestIsNotSentToLibraryThatIgnoresIt(t *testing.T) {
 	b := StartBrowser(t)
 	for name, edit := range map[string]func(*zkui.Options){"actions": withToken, "read-only": func(*zkui.Options) {}} {
@@ -268,7 +266,7 @@ func TestReleaseRequestIsNotSentToLibraryThatIgnoresIt(t *testing.T) {
 			b.Click(".holder [data-act=revoke]")
 			b.Shows("dialog", "kazoo lock ignores release requests, so worker-3 cannot be asked")
 			if n := Eval[int](b, `document.querySelectorAll("dialog [name=reason], dialog [name=wait]").length`); n != 0 {
-				t.Error("the dialog offers to ask")
+				t.Error("the dialog offers a release request")
 			}
 			if name == "actions" {
 				b.Shows("dialog [type=submit]", "Break the hold now")
@@ -288,28 +286,28 @@ func TestReleaseRequestIsNotSentToLibraryThatIgnoresIt(t *testing.T) {
 	}
 }
 
-// TestReadOnly: without an access token nothing can be done, on the page or past it.
-func TestReadOnly(t *testing.T) {
+// TestActionsNeedAccessToken checks the page and the server.
+func TestActionsNeedAccessToken(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	p := NewPeer(t, s.Server, named("safe", 1, "work"))
 	hold := p.Hold(p.Mutex("db"))
 	b.Open(s.URL + "lock?path=/zklock/db")
 	b.Shows(".holder h2", "safe:1")
-	for _, deed := range []string{"break", "revoke"} {
-		b.Click(".holder [data-act=" + deed + "]")
-		b.Shows("dialog .command", fmt.Sprintf("zklock %s /zklock/db --token %d", deed, hold.Token()))
+	for _, action := range []string{"break", "revoke"} {
+		b.Click(".holder [data-act=" + action + "]")
+		b.Shows("dialog .command", fmt.Sprintf("zklock %s /zklock/db --token %d", action, hold.Token()))
 		b.Shows("dialog", "zklock ui --actions")
 		if n := Eval[int](b, `document.querySelectorAll("dialog form, dialog [type=submit]").length`); n != 0 {
-			t.Errorf("the dialog of %s is for doing something", deed)
+			t.Errorf("the dialog of %s has a form", action)
 		}
 		closeDialog(b)
 	}
-	for _, deed := range []string{"break", "revoke"} {
+	for _, action := range []string{"break", "revoke"} {
 		status := Eval[int](b, fmt.Sprintf(`fetch("./%s", {method: "POST",
 			headers: {"Content-Type": "application/json", Authorization: "Bearer anything"},
-			body: JSON.stringify({path: "/zklock/db", token: "%d"})}).then((r) => r.status)`, deed, hold.Token()))
+			body: JSON.stringify({path: "/zklock/db", token: "%d"})}).then((r) => r.status)`, action, hold.Token()))
 		if status != 403 {
-			t.Errorf("%s without an access token was answered with %d, want 403", deed, status)
+			t.Errorf("%s without an access token was answered with %d, want 403", action, status)
 		}
 	}
 	if err := hold.Verify(t.Context()); err != nil {

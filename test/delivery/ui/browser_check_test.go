@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// forgive waits for a complaint and takes it away.
-func forgive(b *Browser, after string) {
+// expectError waits for an error of the browser and removes it.
+func expectError(b *Browser, after string) {
 	b.t.Helper()
 	for began := time.Now(); time.Since(began) < patience; {
-		Eval[int](b, "1") // by when the browser has said what came before
+		Eval[int](b, "1") // the browser reports earlier errors first
 		b.mu.Lock()
-		found := b.complaints
-		b.complaints = nil
+		found := b.errors
+		b.errors = nil
 		b.mu.Unlock()
 		if len(found) > 0 {
 			return
 		}
 	}
-	b.t.Errorf("the browser does not complain of %s", after)
+	b.t.Errorf("the browser reports no error after %s", after)
 }
 
-// TestComplaints: what all tests here rely on, that a page that does wrong, or that
-// tries what its policy forbids, fails them.
-func TestComplaints(t *testing.T) {
+// TestBrowserErrorsAreRecorded checks that a script error, and a violation of the
+// Content-Security-Policy, would fail a test.
+func TestBrowserErrorsAreRecorded(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	b.Open(s.URL)
 	b.Shows("#live", "live")
@@ -36,23 +36,22 @@ func TestComplaints(t *testing.T) {
 		`console.error("wrong")`,
 	} {
 		Eval[int](b, "(() => { try { "+js+" } catch {} return 0; })()")
-		forgive(b, js)
+		expectError(b, js)
 	}
 	if Eval[bool](b, "window.ran === true") {
-		t.Error("a script within the document ran")
+		t.Error("an inline script ran")
 	}
 }
 
-// TestNothingElsewhere checks that the page sends requests only to its own server.
-func TestNothingElsewhere(t *testing.T) {
+func TestPageSendsRequestsOnlyToItsServer(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
-	threeLocks(t, s)
+	createThreeLocks(t, s)
 	for _, page := range pages {
 		b.Open(s.URL + page)
 		b.Shows("#live", "live")
-		asked := Eval[[]string](b, `performance.getEntriesByType("resource").map((e) => e.name).filter((n) => !n.startsWith(location.origin + "`+mount+`"))`)
-		if len(asked) > 0 {
-			t.Errorf("%q asked for %q", page, asked)
+		requests := Eval[[]string](b, `performance.getEntriesByType("resource").map((e) => e.name).filter((n) => !n.startsWith(location.origin + "`+mount+`"))`)
+		if len(requests) > 0 {
+			t.Errorf("%q requested %q", page, requests)
 		}
 	}
 }

@@ -23,21 +23,21 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// patience is how long something may take that is to happen on the page.
+// patience limits each wait for an expected event.
 const patience = 5 * time.Minute
 
-// A Browser is a window of Chromium with a profile of its own. Its methods fail
-// the test if they fail.
+// A Browser is a window of Chromium with its own profile. A method that fails also fails the
+// test.
 type Browser struct {
 	t   testing.TB
 	ctx context.Context
 
-	mu         sync.Mutex // guards complaints
-	complaints []string
+	mu     sync.Mutex // guards errors
+	errors []string
 }
 
-// StartBrowser starts one, which ends with the test. What the browser complained of
-// by then fails the test.
+// StartBrowser starts a browser, which ends with the test. An error in the browser fails the
+// test.
 func StartBrowser(t testing.TB) *Browser {
 	t.Helper()
 	path := needBrowser(t)
@@ -45,15 +45,15 @@ func StartBrowser(t testing.TB) *Browser {
 		chromedp.ExecPath(path),
 		chromedp.UserDataDir(profile(t)),
 		chromedp.Flag("hide-scrollbars", true),
-		chromedp.Flag("force-color-profile", "srgb"), // pictures are the same everywhere
+		chromedp.Flag("force-color-profile", "srgb"), // for identical screenshots
 		chromedp.Env("TZ=UTC"),
 		chromedp.WSURLReadTimeout(patience), // a busy machine starts it slowly
 	)
 	if os.Getuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // which root can't have
+		options = append(options, chromedp.NoSandbox) // root cannot have a sandbox
 	}
 	ctx, kill := chromedp.NewExecAllocator(t.Context(), options...)
-	// The driver complains of events that are newer than it.
+	// The driver reports events that it does not know.
 	ctx, end := chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {}))
 	b := &Browser{t: t, ctx: ctx}
 	t.Cleanup(func() {
@@ -61,8 +61,8 @@ func StartBrowser(t testing.TB) *Browser {
 		kill()
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		for _, c := range b.complaints {
-			t.Errorf("the browser complains: %s", c)
+		for _, e := range b.errors {
+			t.Errorf("error in the browser: %s", e)
 		}
 	})
 	chromedp.ListenTarget(ctx, b.listen)
@@ -70,8 +70,8 @@ func StartBrowser(t testing.TB) *Browser {
 	return b
 }
 
-// profile is a directory for a browser's files. Its helpers write there for a moment
-// after it has ended, so it is removed when they have, and that is no test's affair.
+// profile returns a directory for the browser's files. Helper processes write there after the
+// browser has ended, so the cleanup retries and reports no error.
 func profile(t testing.TB) string {
 	dir, err := os.MkdirTemp("", "zklock-browser-")
 	if err != nil {
@@ -85,7 +85,7 @@ func profile(t testing.TB) string {
 	return dir
 }
 
-// needBrowser skips the test where there is none, and says where it is.
+// needBrowser returns the path of Chromium, and skips or fails the test without it.
 func needBrowser(t testing.TB) string {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -95,31 +95,31 @@ func needBrowser(t testing.TB) string {
 	return path
 }
 
-// listen notes what the browser complains of. It runs on the driver's goroutine,
-// one call at a time, until the browser ends.
+// listen records errors. It runs on the driver's goroutine, one call at a time, until the
+// browser ends.
 func (b *Browser) listen(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
-		b.complain(e.ExceptionDetails.Error())
+		b.addError(e.ExceptionDetails.Error())
 	case *runtime.EventConsoleAPICalled:
 		if e.Type == runtime.APITypeError || e.Type == runtime.APITypeAssert {
-			b.complain(fmt.Sprintf("console: %v", e.Args))
+			b.addError(fmt.Sprintf("console: %v", e.Args))
 		}
 	case *log.EventEntryAdded:
-		// An answer of 403 is among the network's, and the tests' own affair.
+		// Network errors include HTTP statuses such as 403, which tests check.
 		if e.Entry.Level == log.LevelError && e.Entry.Source != log.SourceNetwork {
-			b.complain(e.Entry.Text)
+			b.addError(e.Entry.Text)
 		}
 	}
 }
 
-func (b *Browser) complain(what string) {
+func (b *Browser) addError(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.complaints = append(b.complaints, what)
+	b.errors = append(b.errors, text)
 }
 
-// do runs actions. what they are for is said if they fail.
+// do runs actions. what describes them in an error.
 func (b *Browser) do(what string, actions ...chromedp.Action) {
 	b.t.Helper()
 	if err := chromedp.Run(b.ctx, actions...); err != nil {
@@ -133,7 +133,7 @@ func (b *Browser) Open(address string) {
 	b.do("open "+address, chromedp.Navigate(address))
 }
 
-// Before runs a script in every page that is opened later, before its own scripts.
+// Before runs a script in each page opened later, before the page's own scripts.
 func (b *Browser) Before(script string) {
 	b.t.Helper()
 	b.do("script", chromedp.ActionFunc(func(ctx context.Context) error {
@@ -142,14 +142,14 @@ func (b *Browser) Before(script string) {
 	}))
 }
 
-// Size makes the window so large, in pixels; a narrow one is a phone's.
+// Size sets the size of the window in pixels. A narrow window emulates a phone.
 func (b *Browser) Size(width, height int64) {
 	b.t.Helper()
 	phone := width < 600
 	b.do("size", emulation.SetDeviceMetricsOverride(width, height, 1, phone), emulation.SetTouchEmulationEnabled(phone))
 }
 
-// Dark chooses the system's colors.
+// Dark sets the system's color scheme.
 func (b *Browser) Dark(dark bool) {
 	b.t.Helper()
 	value := "light"
@@ -162,8 +162,8 @@ func (b *Browser) Dark(dark bool) {
 	}))
 }
 
-// Eval returns what a JavaScript expression is on the page; of a promise, what it
-// comes to.
+// Eval evaluates a JavaScript expression on the page. If it is a promise, Eval waits for its
+// value.
 func Eval[T any](b *Browser, js string) T {
 	b.t.Helper()
 	var value T
@@ -173,8 +173,7 @@ func Eval[T any](b *Browser, js string) T {
 	return value
 }
 
-// Until waits until a JavaScript expression is true on the page, and returns how
-// long that took.
+// Until waits until a JavaScript expression is true on the page, and returns the time it took.
 func (b *Browser) Until(js string) time.Duration {
 	b.t.Helper()
 	began := time.Now()
@@ -184,30 +183,29 @@ func (b *Browser) Until(js string) time.Duration {
 		err = chromedp.Run(b.ctx, poll)
 	}
 	if err != nil {
-		b.t.Fatalf("never true on the page: %s: %v\nthe page says:\n%s", js, err, b.Text("body"))
+		b.t.Fatalf("not true on the page: %s: %v\nthe text of the page:\n%s", js, err, b.Text("body"))
 	}
 	return time.Since(began)
 }
 
-// leftPage reports whether an expression failed because a click led to another document
-// meanwhile.
+// leftPage reports whether an expression failed because the browser opened another document.
 func leftPage(err error) bool {
 	return strings.Contains(err.Error(), "Inspected target navigated") || strings.Contains(err.Error(), "Cannot find context")
 }
 
-// Shows waits until a text is within the first element that a selector finds.
+// Shows waits until the first element of a selector contains a text.
 func (b *Browser) Shows(selector, text string) time.Duration {
 	b.t.Helper()
 	return b.Until(fmt.Sprintf("document.querySelector(%q)?.innerText.includes(%s)", selector, strconv.QuoteToASCII(text)))
 }
 
-// Text is what an element says to a reader.
+// Text returns the visible text of an element.
 func (b *Browser) Text(selector string) string {
 	b.t.Helper()
 	return Eval[string](b, fmt.Sprintf("document.querySelector(%q)?.innerText ?? '(no such element)'", selector))
 }
 
-// Click clicks on the first element that a selector finds, as a mouse does.
+// Click clicks on the first element of a selector.
 func (b *Browser) Click(selector string) {
 	b.t.Helper()
 	b.do("click "+selector, chromedp.Click(selector, chromedp.ByQuery))
@@ -225,14 +223,14 @@ func (b *Browser) Set(selector, text string) {
 	Eval[any](b, fmt.Sprintf(`{ const f = document.querySelector(%q); f.value = %s; f.dispatchEvent(new Event("input", { bubbles: true })); }`, selector, strconv.QuoteToASCII(text)))
 }
 
-// Press presses keys, one after another: letters, or those of the driver's package kb.
+// Press presses keys in order: letters, or keys of the driver's package kb.
 func (b *Browser) Press(keys ...string) {
 	b.t.Helper()
 	for _, key := range keys {
 		press := chromedp.Action(chromedp.KeyEvent(key))
 		if key >= " " && key <= "~" {
-			// In one event, so that a page that has a use for the key keeps it from
-			// being typed, as at a keyboard; the driver sends two.
+			// One event, as from a keyboard, so the page can prevent the input of the letter.
+			// The driver would send two.
 			press = chromedp.Tasks{
 				input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithText(key),
 				input.DispatchKeyEvent(input.KeyUp).WithKey(key),
@@ -242,11 +240,11 @@ func (b *Browser) Press(keys ...string) {
 	}
 }
 
-// Picture writes what is seen to a file.
-func (b *Browser) Picture(file string) {
+// Screenshot writes the visible part of the page to a file.
+func (b *Browser) Screenshot(file string) {
 	b.t.Helper()
 	var png []byte
-	// A frame, so that what was asked for is drawn.
+	// Wait for a frame.
 	Eval[any](b, "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 	b.do("screenshot", chromedp.ActionFunc(func(ctx context.Context) (err error) {
 		png, err = page.CaptureScreenshot().WithOptimizeForSpeed(false).Do(ctx)

@@ -16,8 +16,8 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// TestFormats: how the page writes times and numbers.
-func TestFormats(t *testing.T) {
+// TestFormatFunctions checks how the page writes times, numbers, paths, and shell words.
+func TestFormatFunctions(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	b.Open(s.URL)
 	for call, want := range map[string]string{
@@ -64,9 +64,9 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestLegibleEscapesTheCharactersOfThePackage compares the page with the package legible for
-// each character. The Unicode version of the browser may be newer than that of Go.
-func TestLegibleEscapesTheCharactersOfThePackage(t *testing.T) {
+// TestLegibleEscapesSameCharactersAsPackage compares the page with package legible. The browser
+// may have a newer Unicode version than Go.
+func TestLegibleEscapesSameCharactersAsPackage(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	b.Open(s.URL)
 	escaped := Eval[[]rune](b, `import("./assets/format.js").then((f) => Array.from({length: 0x110000}, (_, c) => c).filter((c) => {
@@ -86,9 +86,9 @@ func TestLegibleEscapesTheCharactersOfThePackage(t *testing.T) {
 	}
 }
 
-// TestShellsReadShellWordAsOneArgument runs each shell with words of random texts. bash and
-// zsh must pass each text to the command. The others do not have $'...', but no shell may
-// run a command of a text.
+// TestShellsReadShellWordAsOneArgument quotes random texts for each shell. bash and zsh must
+// pass each text to the command. The others do not have $'...', but no shell may run a command
+// in a text.
 func TestShellsReadShellWordAsOneArgument(t *testing.T) {
 	parts := []string{
 		"'", "'", `\`, `\`, `"`, "$", "`", ";", "&", "|", "(", ")", "{", "}", "[", "]", "<", ">", "#", "!", "~", "*", "?", "=", "%", "-", ",", ":",

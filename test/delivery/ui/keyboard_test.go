@@ -6,11 +6,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// focused is what has the focus.
+// focused is the text of the element with the focus.
 const focused = `(document.activeElement.innerText ?? "")`
 
-// TestKeyboard: all of the page without a mouse.
-func TestKeyboard(t *testing.T) {
+func TestKeyboardNavigation(t *testing.T) {
 	b, _ := listOfThree(t)
 	b.Press("j", "j")
 	b.Until(focused + `.includes("nightly")`)
@@ -21,12 +20,12 @@ func TestKeyboard(t *testing.T) {
 	b.Press(kb.Enter)
 	b.Shows("h1", "/zklock/db/vacuum")
 	b.Press(kb.Escape)
-	listed(t, b, three...)
+	waitForList(t, b, three...)
 	b.Press("/", "c", "r", "o", "n")
-	listed(t, b, "/zklock/cron/nightly")
-	b.Press(kb.Enter, kb.Enter) // to the first that was found, and to its page
+	waitForList(t, b, "/zklock/cron/nightly")
+	b.Press(kb.Enter, kb.Enter) // focus the first match, then open its page
 	b.Shows("h1", "/zklock/cron/nightly")
-	b.Shows("main", "web-2:202") // the queue comes after the name
+	b.Shows("main", "web-2:202") // the page shows the queue after the name
 	b.Press("j")
 	b.Until(focused + `.includes("web-2:202")`)
 	b.Press(kb.Enter)
@@ -43,24 +42,24 @@ func TestKeyboard(t *testing.T) {
 	b.Until(`document.querySelector('[data-tab="list"]').getAttribute("aria-current") === "page"`)
 }
 
-// TestBrowsersBack: the browser's own way back leads through the page as it was.
-func TestBrowsersBack(t *testing.T) {
+func TestBrowserHistoryRestoresViews(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
-	threeLocks(t, s)
+	createThreeLocks(t, s)
 	b.Open(s.URL + "?only=queued")
-	listed(t, b, "/zklock/cron/nightly")
+	waitForList(t, b, "/zklock/cron/nightly")
 	b.Click(".locks .row")
 	b.Shows("h1", "/zklock/cron/nightly")
 	Eval[any](b, "history.back()")
-	listed(t, b, "/zklock/cron/nightly")
+	waitForList(t, b, "/zklock/cron/nightly")
 	Eval[any](b, "history.forward()")
 	b.Shows("h1", "/zklock/cron/nightly")
 	b.Click("a[data-back]")
-	listed(t, b, "/zklock/cron/nightly")
+	waitForList(t, b, "/zklock/cron/nightly")
 }
 
-// TestColors: as the system has them, or as one chooses, and so the next time.
-func TestColors(t *testing.T) {
+// TestColorScheme checks that the page uses the system's colors, or those that the user chose
+// earlier.
+func TestColorScheme(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	theme := func(want string) {
 		t.Helper()
@@ -71,10 +70,10 @@ func TestColors(t *testing.T) {
 	theme("dark")
 	b.Dark(false)
 	theme("light")
-	b.Press("t", "t") // light, dark
+	b.Press("t", "t") // light, then dark
 	theme("dark")
 	b.Open(s.URL + "history")
 	theme("dark")
-	b.Click("#theme") // as the system
+	b.Click("#theme") // the system's colors
 	theme("light")
 }

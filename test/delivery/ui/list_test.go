@@ -14,20 +14,20 @@ import (
 	"github.com/zklock/zklock/zkui"
 )
 
-// atOnce is how soon the page shows what happened, median of several times.
-const atOnce = time.Second
+// maxDelay limits the median time until the page shows a change.
+const maxDelay = time.Second
 
-// names are the locks in the list, as far as they are in sight, from top to bottom.
+// names are the visible locks in the list, from top to bottom.
 const names = `[...document.querySelectorAll(".locks .row")].map((r) => r.querySelector(".name").innerText)`
 
-// listed waits until the list shows these locks and no others, in this order.
-func listed(t *testing.T, b *Browser, paths ...string) {
+// waitForList waits until the list shows exactly these locks, in this order.
+func waitForList(t *testing.T, b *Browser, paths ...string) {
 	t.Helper()
 	b.Until(fmt.Sprintf("%s.join(' ') === %q", names, strings.Join(paths, " ")))
 }
 
-// threeLocks are one that is held, one with two in line, and one that two read.
-func threeLocks(t *testing.T, s *Site) {
+// createThreeLocks creates a held lock, one with two waiters, and one with two readers.
+func createThreeLocks(t *testing.T, s *Site) {
 	t.Helper()
 	alice := NewPeer(t, s.Server, named("web-1", 101, "nightly-report"))
 	bob := NewPeer(t, s.Server, named("web-2", 202, "nightly-report"))
@@ -41,20 +41,20 @@ func threeLocks(t *testing.T, s *Site) {
 	}
 }
 
-// three are the paths of threeLocks, in the order of the list.
+// three are the paths of the three locks, in the order of the list.
 var three = []string{"/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum"}
 
-// listOfThree opens the list of threeLocks.
+// listOfThree creates the three locks and opens the list.
 func listOfThree(t *testing.T) (*Browser, *Site) {
 	t.Helper()
 	b, s := StartBrowser(t), Serve(t)
-	threeLocks(t, s)
+	createThreeLocks(t, s)
 	b.Open(s.URL)
-	listed(t, b, three...)
+	waitForList(t, b, three...)
 	return b, s
 }
 
-func TestListSaysWhoHolds(t *testing.T) {
+func TestListShowsHoldersAndWaiters(t *testing.T) {
 	b, _ := listOfThree(t)
 	row := `[...document.querySelectorAll(".locks .row")].find((r) => r.querySelector(".name").innerText.includes("%s")).innerText.replace(/\s+/g, " ")`
 	for lock, words := range map[string][]string{
@@ -65,7 +65,7 @@ func TestListSaysWhoHolds(t *testing.T) {
 		text := Eval[string](b, fmt.Sprintf(row, lock))
 		for _, w := range words {
 			if !strings.Contains(text, w) {
-				t.Errorf("the row of %s does not say %q: %s", lock, w, text)
+				t.Errorf("the row of %s does not show %q: %s", lock, w, text)
 			}
 		}
 	}
@@ -73,47 +73,46 @@ func TestListSaysWhoHolds(t *testing.T) {
 	b.Shows("#live", "live")
 }
 
-func TestFilter(t *testing.T) {
+func TestListFilter(t *testing.T) {
 	b, _ := listOfThree(t)
 	for typed, want := range map[string][]string{
 		"vacuum":       {"/zklock/db/vacuum"},
 		"WEB-1":        {"/zklock/catalog", "/zklock/cron/nightly"},
 		"report cron":  {"/zklock/cron/nightly"},
-		"web-2:202":    {"/zklock/cron/nightly"}, // the next in line
+		"web-2:202":    {"/zklock/cron/nightly"}, // the first waiter
 		"no such lock": {},
 	} {
 		b.Press("/")
 		b.Until(`document.activeElement.id === "filter"`)
 		b.Type("#filter", typed)
-		listed(t, b, want...)
+		waitForList(t, b, want...)
 		if q := Eval[string](b, `new URLSearchParams(location.search).get("q")`); q != typed {
 			t.Errorf("the address has the filter %q, want %q", q, typed)
 		}
-		b.Press(kb.Escape, kb.Escape) // empties it, leaves it
-		listed(t, b, three...)
+		b.Press(kb.Escape, kb.Escape) // empty the filter, then leave it
+		waitForList(t, b, three...)
 	}
 	b.Click(`[data-only="queued"]`)
-	listed(t, b, "/zklock/cron/nightly")
+	waitForList(t, b, "/zklock/cron/nightly")
 }
 
-// TestDeepLinks: an address shows to another what it shows to oneself.
-func TestDeepLinks(t *testing.T) {
+func TestAddressRestoresView(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
-	threeLocks(t, s)
+	createThreeLocks(t, s)
 	b.Open(s.URL + "?q=zklock&only=queued")
-	listed(t, b, "/zklock/cron/nightly")
+	waitForList(t, b, "/zklock/cron/nightly")
 	b.Open(s.URL + "?sort=waiting")
-	listed(t, b, "/zklock/cron/nightly", "/zklock/catalog", "/zklock/db/vacuum")
+	waitForList(t, b, "/zklock/cron/nightly", "/zklock/catalog", "/zklock/db/vacuum")
 	b.Open(s.URL + "?sort=path&desc=1")
-	listed(t, b, "/zklock/db/vacuum", "/zklock/cron/nightly", "/zklock/catalog")
+	waitForList(t, b, "/zklock/db/vacuum", "/zklock/cron/nightly", "/zklock/catalog")
 	b.Open(s.URL + "lock?path=/zklock/db/vacuum")
 	b.Shows("h1", "/zklock/db/vacuum")
 	b.Shows(".holder", "db-1:303")
 }
 
-// TestListIsItsJSON: an address of the list has the same locks in the same order on
-// the page and in JSON.
-func TestListIsItsJSON(t *testing.T) {
+// TestListMatchesJSON checks that an address lists the same locks in the same order on the page
+// and in JSON.
+func TestListMatchesJSON(t *testing.T) {
 	b, s := listOfThree(t)
 	for _, query := range []string{
 		"", "desc=1", "sort=who", "sort=who&desc=1", "sort=held", "sort=waiting", "sort=oldest", "sort=next&desc=1",
@@ -121,24 +120,23 @@ func TestListIsItsJSON(t *testing.T) {
 	} {
 		paths := Eval[[]string](b, `fetch("./?`+query+`&format=json").then((r) => r.json()).then((l) => l.locks.map((l) => l.path))`)
 		b.Open(s.URL + "?" + query)
-		listed(t, b, paths...)
+		waitForList(t, b, paths...)
 	}
 }
 
-func TestSort(t *testing.T) {
+func TestListSort(t *testing.T) {
 	b, _ := listOfThree(t)
 	b.Click(`[data-sort="waiting"] button`)
-	listed(t, b, "/zklock/cron/nightly", "/zklock/catalog", "/zklock/db/vacuum")
+	waitForList(t, b, "/zklock/cron/nightly", "/zklock/catalog", "/zklock/db/vacuum")
 	b.Click(`[data-sort="who"] button`)
-	listed(t, b, "/zklock/db/vacuum", "/zklock/catalog", "/zklock/cron/nightly")
+	waitForList(t, b, "/zklock/db/vacuum", "/zklock/catalog", "/zklock/cron/nightly")
 	b.Click(`[data-sort="who"] button`)
 	b.Until(`document.querySelector('[data-sort="who"]').getAttribute("aria-sort") === "descending"`)
 	b.Until(names + `.at(-1) === "/zklock/db/vacuum"`)
 }
 
-// TestHandOverIsLive: the list and the lock's own page say who holds within a
-// second of a hand-over, and nothing is asked for again.
-func TestHandOverIsLive(t *testing.T) {
+// TestHandOverIsShownWithinSecond checks the list and the page of the lock.
+func TestHandOverIsShownWithinSecond(t *testing.T) {
 	s := Serve(t)
 	peers := []*Peer{
 		NewPeer(t, s.Server, named("web-1", 101, "leader")),
@@ -149,8 +147,8 @@ func TestHandOverIsLive(t *testing.T) {
 		hold := peers[0].Hold(peers[0].Mutex("leader"))
 		b.Open(s.URL + page.address)
 		b.Shows(page.where, "web-1:101")
-		median, holds := 2*atOnce, 0
-		for round := 0; round < 10 && median > atOnce; round++ { // other programs may have the processors
+		median, holds := 2*maxDelay, 0
+		for round := 0; round < 10 && median > maxDelay; round++ { // other programs may have the processors
 			var took []time.Duration
 			for range 5 {
 				holds++
@@ -167,27 +165,26 @@ func TestHandOverIsLive(t *testing.T) {
 			median = took[len(took)/2]
 		}
 		release(t, hold)
-		if median > atOnce {
-			t.Errorf("%q showed half of the hand-overs after %v or more, want %v", page.address, median, atOnce)
+		if median > maxDelay {
+			t.Errorf("%q showed half of the hand-overs after %v or more, want %v", page.address, median, maxDelay)
 		}
 	}
 }
 
-// TestTimePasses on the page, with no word from the server.
-func TestTimePasses(t *testing.T) {
+// TestTimesAdvanceWithoutEvents checks the time of a hold in the list.
+func TestTimesAdvanceWithoutEvents(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	p := NewPeer(t, s.Server, zklock.Owner{Host: "web-1", PID: 1})
 	p.Hold(p.Mutex("leader"))
 	b.Open(s.URL)
-	listed(t, b, "/zklock/leader")
+	waitForList(t, b, "/zklock/leader")
 	held := `document.querySelector(".locks .row .number").innerText`
 	first := Eval[string](b, held)
 	b.Until(fmt.Sprintf("%s !== %q", held, first))
 }
 
-// TestIncomplete: where there is more to read than is read, the page says so, and
-// what to do.
-func TestIncomplete(t *testing.T) {
+// TestIncompleteListIsReported checks the notice, which recommends a prefix.
+func TestIncompleteListIsReported(t *testing.T) {
 	srv := zktest.Start(t)
 	p := NewPeer(t, srv, named("web-1", 101, "job"))
 	for i := range 40 {
@@ -197,19 +194,17 @@ func TestIncomplete(t *testing.T) {
 	b.Open(s.URL)
 	b.Until(`document.querySelector(".notice") !== null`)
 	if text := b.Text(".notice"); !strings.HasPrefix(text, "The list may be incomplete: ") || !strings.Contains(text, "prefix") {
-		t.Errorf("of what is missing the page says: %s", text)
+		t.Errorf("notice of an incomplete list: %s", text)
 	}
 }
 
-// TestNothingIsCountedBeforeFirstData checks that the page does not show zeros while it
-// connects.
-func TestNothingIsCountedBeforeFirstData(t *testing.T) {
+func TestPageShowsNoZerosWhileConnecting(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	b.Before("window.fetch = () => new Promise(() => {})")
 	b.Open(s.URL)
 	b.Shows(".figures", "connecting…")
 	b.Shows(".none", "Connecting")
 	if text := b.Text("main"); strings.Contains(text, "0") || strings.Contains(text, "no waiters") {
-		t.Errorf("before the first data the page says %q", text)
+		t.Errorf("before the first data, the page shows %q", text)
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// queued are those in the drawn queue, as far as they are in sight.
+// queued are the visible waiters in the queue.
 const queued = `[...document.querySelectorAll(".stop")].map((r) => r.querySelector(".who").innerText)`
 
-func TestLockPage(t *testing.T) {
+func TestLockPageShowsHolderAndQueue(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	b.Open(s.URL)
-	b.Shows("#live", "live") // later grants are seen
+	b.Shows("#live", "live") // the page shows later grants
 	var peers []*Peer
 	for i := range 4 {
 		peers = append(peers, NewPeer(t, s.Server, named(fmt.Sprintf("host-%d", i), 100+i, "migrate")))
@@ -28,28 +28,28 @@ func TestLockPage(t *testing.T) {
 	}
 	b.Open(s.URL + "lock?path=/zklock/db/migrations")
 	b.Until(queued + `.join(" ") === "host-1:101 host-2:102 host-3:103"`)
-	b.Shows(".holder h2", "host-0:100") // and not in the queue too
+	b.Shows(".holder h2", "host-0:100")
 	session := fmt.Sprintf("0x%x", uint64(hold.Session()))
 	for _, want := range []string{"host-0:100", "deploy · migrate", strconv.FormatInt(hold.Token(), 10), session, "Held for"} {
 		if text := b.Text(".holder"); !strings.Contains(text, want) {
-			t.Errorf("the holder's part does not say %q:\n%s", want, text)
+			t.Errorf("the holder's part does not show %q:\n%s", want, text)
 		}
 	}
 	for i, want := range []string{"1", "2", "3"} {
 		if knot := Eval[string](b, fmt.Sprintf(`document.querySelectorAll(".stop .knot")[%d].innerText`, i)); knot != want {
-			t.Errorf("place %d of the queue has the number %q, want %q", i, knot, want)
+			t.Errorf("waiter %d of the queue has the number %q, want %q", i, knot, want)
 		}
 	}
 	b.Shows(".side", "Grants")
 	b.Until(`document.querySelectorAll(".chart:not([hidden]) svg").length === 2`) // no hold has ended
 	b.Shows(".events", "host-0:100")
-	// Who has waited longer has the longer bar, once the bars have grown.
+	// A waiter that has waited longer has a longer bar, after the animation.
 	b.Until(`(() => {
 		const wide = [...document.querySelectorAll(".stop .meter i")].map((m) => m.getBoundingClientRect().width);
 		return wide.length === 3 && wide[0] > 0 && wide.every((w, i) => i === 0 || w <= wide[i - 1]);
 	})()`)
 
-	// Each entry tells all that is known of it, and leads to its session.
+	// Each entry has details and a link to its session.
 	b.Click(".stop:nth-child(2)")
 	b.Shows("dialog", "host-2:102")
 	b.Shows("dialog", "position 2 in the queue")
@@ -58,21 +58,20 @@ func TestLockPage(t *testing.T) {
 	b.Shows(".queue", "/zklock/db/migrations")
 	b.Shows(".queue", "position 2")
 	if n := Eval[int](b, `document.querySelectorAll("dialog").length`); n != 0 {
-		t.Error("the dialog stayed when another page was opened")
+		t.Error("the dialog stayed open on another page")
 	}
 }
 
-// TestDeadline: of a hold of the page's own process the page says until when it is
-// safe, that it is in jeopardy while its heartbeats are not answered, and that it is
-// not any more.
-func TestDeadline(t *testing.T) {
+// TestPageShowsDeadlineAndJeopardy checks a hold of the page's own process. Other holds have no
+// known deadline.
+func TestPageShowsDeadlineAndJeopardy(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	p := NewPeer(t, s.Server, named("own", 1, "serve"))
 	hold := p.Hold(p.Mutex("leader"))
 	b.Open(s.URL + "lock?path=/zklock/leader")
 	b.Shows(".holder h2", "own:1")
 	if text := b.Text(".holder"); strings.Contains(text, "Deadline") {
-		t.Errorf("a deadline that is not known is shown: %s", text)
+		t.Errorf("the page shows an unknown deadline: %s", text)
 	}
 	stop := s.Page.Follow(p.locks)
 	t.Cleanup(stop)
@@ -88,8 +87,8 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestReadersComeInTogether: neighbours that are readers are drawn as one.
-func TestReadersComeInTogether(t *testing.T) {
+// TestAdjacentReadersAreGrouped checks that the page groups readers that acquire together.
+func TestAdjacentReadersAreGrouped(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	writer := NewPeer(t, s.Server, named("writer", 1, "load"))
 	hold := writer.Hold(writer.locks.RWMutex("catalog").Writer())
@@ -109,7 +108,7 @@ func TestReadersComeInTogether(t *testing.T) {
 	b.Shows(".badges", "shared")
 }
 
-func TestSemaphore(t *testing.T) {
+func TestSemaphoreShowsPermits(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	for i := range 3 {
 		p := NewPeer(t, s.Server, named("worker", 1+i, "crawl"))
@@ -120,8 +119,9 @@ func TestSemaphore(t *testing.T) {
 	b.Until(`document.querySelectorAll(".gauge .full").length === 3 && document.querySelectorAll(".gauge i").length === 5`)
 }
 
-// TestReleaseRequestHasRequesterAndReason: any client can write them.
-func TestReleaseRequestHasRequesterAndReason(t *testing.T) {
+// TestReleaseRequestShowsRequesterAndReason: any client can write them, so the page must show
+// them as text.
+func TestReleaseRequestShowsRequesterAndReason(t *testing.T) {
 	const reason, shown = "<b>now</b>\u202e", `<b>now</b>\u202e`
 	b, s := StartBrowser(t), Serve(t)
 	p, ops := NewPeer(t, s.Server, named("worker", 1, "crawl")), NewPeer(t, s.Server, named("ops", 7, "revoke"))
@@ -141,12 +141,10 @@ func TestReleaseRequestHasRequesterAndReason(t *testing.T) {
 	b.Shows(".stop", "release requested by deploy@ops:7: "+shown)
 	b.Open(s.URL + "lock?path=/zklock/many")
 	b.Shows(".stop", "release requested by deploy@ops:7: "+shown)
-	clean(t, b, "the lock's page")
+	checkNoInjection(t, b, "the lock's page")
 }
 
-// TestFreeLock: the address of a lock that nobody holds says so, and shows its
-// next holder.
-func TestFreeLock(t *testing.T) {
+func TestPageOfFreeLockShowsNextHolder(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	b.Open(s.URL + "lock?path=/zklock/later")
 	b.Shows(".holder", "Not held")
@@ -158,8 +156,8 @@ func TestFreeLock(t *testing.T) {
 	b.Until(`[...document.querySelectorAll(".totals div")].some((d) => d.innerText.replace(/\s+/g, " ") === "Grants 1")`)
 }
 
-// TestLockThatCannotBeReadIsNotShownAsFree: a client may make the list of a lock's children so
-// large that the page cannot read it.
+// TestLockThatCannotBeReadIsNotShownAsFree: a client can create so many children of a lock that
+// the page cannot list them.
 func TestLockThatCannotBeReadIsNotShownAsFree(t *testing.T) {
 	b, srv := StartBrowser(t), zktest.Start(t)
 	s := ServeOver(t, srv.Dial(t, func(o *zk.Options) { o.MaxReply = 8 << 10 }))
@@ -177,7 +175,7 @@ func TestLockThatCannotBeReadIsNotShownAsFree(t *testing.T) {
 	late := ServeOver(t, srv.Dial(t, func(o *zk.Options) { o.MaxReply = 8 << 10 }))
 	b.Open(late.URL + "lock?path=/zklock/wide")
 	b.Shows(".holder", "No known holder")
-	b.Open(late.URL + "lock?path=/zklock/other") // another lock does not make this one unknown
+	b.Open(late.URL + "lock?path=/zklock/other") // other locks are not affected
 	b.Shows(".holder", "Not held")
 	b.Open(s.URL + "lock?path=/zklock/wide")
 	release(t, hold)
@@ -189,7 +187,7 @@ func TestLockThatCannotBeReadIsNotShownAsFree(t *testing.T) {
 	b.Shows(".holder", "Not held")
 }
 
-func TestSessions(t *testing.T) {
+func TestSessionsShowDeadlock(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	one := NewPeer(t, s.Server, named("one", 1, "batch"))
 	two := NewPeer(t, s.Server, named("two", 2, "batch"))
@@ -199,7 +197,7 @@ func TestSessions(t *testing.T) {
 	b.Open(s.URL + "sessions")
 	b.Until(`document.querySelectorAll(".sessions .row").length === 2`)
 	b.Shows(".sessions .row", "one:1")
-	// They wait for each other: no list of locks tells that.
+	// The two sessions wait for each other.
 	one.Wait(one.Mutex("b"))
 	two.Wait(two.Mutex("a"))
 	b.Shows(".notice.bad", "deadlock")
@@ -209,7 +207,7 @@ func TestSessions(t *testing.T) {
 	b.Until(`document.querySelectorAll(".sessions .row").length === 1`)
 }
 
-func TestHistory(t *testing.T) {
+func TestHistoryCountsGrants(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	b.Open(s.URL + "history")
 	b.Shows(".figures", "Grants")

@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-// logged are the events in the log, as far as they are in sight, the newest first.
+// logged are the visible events in the log, newest first.
 const logged = `[...document.querySelectorAll(".log .row")].map((r) => [...r.querySelectorAll(".cell")].slice(1, 4).map((c) => c.innerText).join(" "))`
 
-// TestLog checks that the log names who did what to which lock, live, and filters it.
-func TestLog(t *testing.T) {
+// TestLogShowsAndFiltersEvents checks the event, lock, and owner of each line.
+func TestLogShowsAndFiltersEvents(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	b.Open(s.URL + "log")
 	b.Shows(".none", "No events yet")
-	b.Shows("#live", "live") // later grants are seen
+	b.Shows("#live", "live") // the log shows later events
 	one, two := NewPeer(t, s.Server, named("one", 1, "batch")), NewPeer(t, s.Server, named("two", 2, "batch"))
 	hold := one.Hold(one.Mutex("a"))
 	b.Until(logged + `.join() === "acquired /zklock/a one:1"`)
@@ -39,8 +39,8 @@ func TestLog(t *testing.T) {
 	b.Until(`document.querySelectorAll(".events li").length === 4`)
 }
 
-// TestUnknownAddress checks that a browser gets a page that leads back.
-func TestUnknownAddress(t *testing.T) {
+// TestUnknownAddressLinksToList checks the error page.
+func TestUnknownAddressLinksToList(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	for _, address := range []string{"nothing", "deep/er/nothing", "lock/x"} {
 		b.Open(s.URL + address)
@@ -58,8 +58,7 @@ func TestUnknownAddress(t *testing.T) {
 	b.Shows(".none", "zklock ui /")
 }
 
-// TestGroups checks that a long list can be gathered by prefix.
-func TestGroups(t *testing.T) {
+func TestListGroupsLocksByPrefix(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	p := NewPeer(t, s.Server, named("web-1", 1, "run"))
 	for _, name := range []string{"a/1", "a/2", "b/1", "b/2", "c"} {

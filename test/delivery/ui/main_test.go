@@ -13,12 +13,12 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// isolated is set in the environment of a process that has a network of its own.
+// isolated is set in the environment of a process with its own network namespace.
 const isolated = "ZKLOCK_TEST_ISOLATED_NETWORK"
 
-// TestMain runs the tests in a network namespace of their own if the user is root.
-// Chromium aborts all loads (ERR_NETWORK_CHANGED) whenever the machine's interfaces
-// change, and other packages' tests add and remove interfaces.
+// TestMain runs the tests in a new network namespace if the user is root. Chromium aborts all
+// loads (ERR_NETWORK_CHANGED) if the machine's interfaces change, and tests of other packages
+// add and remove interfaces.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if os.Getenv(isolated) != "" {
@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(isolate())
 }
 
-// isolate runs this program again in a new network namespace, and returns its exit code.
-// Where the system refuses a namespace, it runs without.
+// isolate runs this program again in a new network namespace, if the system permits one, and
+// returns its exit code.
 func isolate() int {
 	runtime.LockOSThread() // Pdeathsig is sent when the thread that started the child ends
 	child := func(flags uintptr) *exec.Cmd {

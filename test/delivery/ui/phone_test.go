@@ -7,7 +7,7 @@ import (
 	"github.com/zklock/zklock"
 )
 
-// pages are those that there are.
+// pages are the addresses of all views.
 var pages = []string{"", "lock?path=/zklock/cron/nightly", "sessions", "history", "log"}
 
 // TestReleaseRequestFitsOnPhone checks that the row of a session, and the row of a queue, show
@@ -34,11 +34,11 @@ func TestReleaseRequestFitsOnPhone(t *testing.T) {
 	}
 }
 
-// TestPhone: on a phone nothing is wider than the window, and what one touches
-// is not too small for a finger.
-func TestPhone(t *testing.T) {
+// TestPagesFitPhone checks that no element is wider than the window, and that touch targets are
+// large enough.
+func TestPagesFitPhone(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
-	threeLocks(t, s)
+	createThreeLocks(t, s)
 	long := NewPeer(t, s.Server, named("a-host-with-a-very-long-name.in-a-domain.example.com", 12345, "a-command-that-is-long-as-well"))
 	long.Hold(long.Mutex("a/rather/long/path/to/a/lock-with-a-long-name-that-goes-on-and-on"))
 	for _, width := range []int64{360, 390, 768} {

@@ -14,51 +14,50 @@ import (
 	"github.com/zklock/zklock/zkui"
 )
 
-// picturesTo is where the pictures go, for `make screenshots`.
-var picturesTo = flag.String("screenshots", "", "directory for pictures of the page; empty makes them and keeps none")
+var screenshotsDir = flag.String("screenshots", "", "directory for the screenshots; empty discards them")
 
-// The locks whose pages are in the pictures.
+// The locks whose pages are in the screenshots.
 const (
 	busiest = "/zklock/db/migrations"
 	slots   = "/zklock/crawl/slots"
 )
 
-// anHour lets a fleet work for an hour, which in a bubble of virtual time takes some
-// seconds, and returns what the page's handler answers at its end.
-func anHour(t *testing.T) *Recording {
+// recordHour runs the workload for an hour of virtual time, and records the responses of the
+// page's handler.
+func recordHour(t *testing.T) *Recording {
 	rec := NewRecording()
 	synctest.Test(t, func(t *testing.T) {
-		// A bubble's time begins at midnight: the pictures are of an hour at work.
+		// A bubble's time begins at midnight.
 		time.Sleep(9*time.Hour + 41*time.Minute)
 		srv := zktest.Start(t)
 		page, err := zkui.New(srv.Dial(t), &zkui.Options{Title: "zk1,zk2,zk3:2181", Token: secret})
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := &fleet{srv: srv}
+		w := &workload{srv: srv}
 		ctx, cancel := context.WithCancel(t.Context())
-		f.live(ctx, t)
+		w.start(ctx, t)
 		time.Sleep(time.Hour)
-		f.cross(ctx, t)
+		w.startDeadlock(ctx, t)
 		time.Sleep(100 * time.Second)
 		synctest.Wait()
-		for _, address := range assetsOf(t) {
-			rec.Take(t, page, address)
+		for _, address := range assets(t) {
+			rec.Record(t, page, address)
 		}
 		for _, address := range []string{"", "?format=json", "status?format=json", "history?format=json"} {
-			rec.Take(t, page, address)
+			rec.Record(t, page, address)
 		}
 		var answer struct {
 			Sessions []struct{ ID string }
 		}
-		if err := json.Unmarshal(rec.Take(t, page, "sessions?format=json").Body.Bytes(), &answer); err != nil {
+		if err := json.Unmarshal(rec.Record(t, page, "sessions?format=json").Body.Bytes(), &answer); err != nil {
 			t.Fatal(err)
 		}
-		rec.TakeStream(t, page, "events?history=1")
-		rec.TakeStream(t, page, "events?path="+busiest+"&entries=200")
-		rec.TakeStream(t, page, "events?path="+slots+"&entries=200")
+		rec.RecordStream(t, page, "events?history=1")
+		rec.RecordStream(t, page, "events?path="+busiest+"&entries=200")
+		rec.RecordStream(t, page, "events?path="+slots+"&entries=200")
 		cancel()
-		f.all.Wait()
+		w.processes.Wait()
 		if err := page.Close(); err != nil {
 			t.Error(err)
 		}
@@ -66,8 +65,8 @@ func anHour(t *testing.T) *Recording {
 	return rec
 }
 
-// assetsOf are the addresses of what the page is made of.
-func assetsOf(t *testing.T) []string {
+// assets returns the addresses of the page's assets.
+func assets(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../../zkui/assets/*")
 	if err != nil || len(files) == 0 {
@@ -79,15 +78,14 @@ func assetsOf(t *testing.T) []string {
 	return files
 }
 
-// TestScreenshots looks at an hour of a fleet in all pages, both colours, and on a
-// phone, and makes pictures of them.
+// TestScreenshots writes screenshots of the views, in both color schemes and on a phone.
 func TestScreenshots(t *testing.T) {
-	dir := *picturesTo
+	dir := *screenshotsDir
 	if dir == "" {
 		dir = t.TempDir()
 	}
 	needBrowser(t)
-	srv := httptest.NewServer(anHour(t))
+	srv := httptest.NewServer(recordHour(t))
 	t.Cleanup(srv.Close) // after the browser, which has streams open
 	b := StartBrowser(t)
 	light, dark := []string{"light"}, []string{"dark"}
@@ -111,7 +109,7 @@ func TestScreenshots(t *testing.T) {
 			b.Open(srv.URL + "/" + shot.address)
 			b.Until(shot.ready)
 			b.Shows("#live", "live")
-			b.Picture(filepath.Join(dir, shot.name+"-"+colours+".png"))
+			b.Screenshot(filepath.Join(dir, shot.name+"-"+colours+".png"))
 		}
 	}
 }

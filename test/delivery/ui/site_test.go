@@ -10,23 +10,22 @@ import (
 	"github.com/zklock/zklock/zkui"
 )
 
-// A Site is the page, served on the loopback.
+// A Site serves the page on the loopback interface.
 type Site struct {
-	Server *zktest.Server // the server that it shows; nil with ServeOver
+	Server *zktest.Server // the server that the page shows; nil with ServeOver
 	Page   *zkui.Handler
-	URL    string // with a slash at its end
+	URL    string // with a slash at the end
 
 	t       testing.TB
 	handler http.Handler
 	http    *http.Server
 }
 
-// mount is where the tests mount the page: whatever names an address of its own
-// too absolutely does not work there.
+// mount is the path of the page. It detects absolute addresses in the page, which do not work
+// there.
 const mount = "/ops/locks/"
 
-// Serve serves the page over a server of its own until the test ends, with options
-// as edited.
+// Serve serves the page for a new server until the test ends.
 func Serve(t testing.TB, edit ...func(*zkui.Options)) *Site {
 	t.Helper()
 	srv := zktest.Start(t)
@@ -35,7 +34,7 @@ func Serve(t testing.TB, edit ...func(*zkui.Options)) *Site {
 	return s
 }
 
-// ServeOver serves the page over the servers that a client knows.
+// ServeOver serves the page for the servers of a client.
 func ServeOver(t testing.TB, z *zk.Client, edit ...func(*zkui.Options)) *Site {
 	t.Helper()
 	opts := &zkui.Options{Title: "test ensemble"}
@@ -59,7 +58,7 @@ func ServeOver(t testing.TB, z *zk.Client, edit ...func(*zkui.Options)) *Site {
 	return s
 }
 
-// serve listens on an address, and answers in a goroutine that ends with Stop.
+// serve serves on an address, in a goroutine that ends with Stop.
 func (s *Site) serve(address string) {
 	s.t.Helper()
 	ln, err := net.Listen("tcp", address)
@@ -76,14 +75,14 @@ func (s *Site) serve(address string) {
 	}()
 }
 
-// Stop cuts all connections and refuses new ones.
+// Stop closes the listener and all connections.
 func (s *Site) Stop() {
 	if err := s.http.Close(); err != nil {
 		s.t.Errorf("stop serving the page: %v", err)
 	}
 }
 
-// Restart serves under the same address again.
+// Restart serves on the same address again.
 func (s *Site) Restart() {
 	s.t.Helper()
 	s.serve(s.http.Addr)

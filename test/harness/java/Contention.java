@@ -10,10 +10,11 @@ import java.util.concurrent.ThreadLocalRandom;
 import org.apache.zookeeper.KeeperException;
 
 /**
- * Takes locks again and again beside other processes, and tells a witness when it holds. A choice
- * is KIND=CLAIMS: a kind of Recipes, and what the witness is told; the rounds go through the
- * choices in turn. A time limit below 0 means a random one up to its size. What was not acquired in
- * time is tried again, and counted. Between two rounds there is a random pause up to a limit.
+ * Contends for locks with other processes, and reports each hold to a witness. A choice is
+ * KIND=CLAIMS: a kind of Recipes, and the claims for the witness. The rounds use the choices in
+ * turn. A negative time limit means a random one up to its absolute value. After a timeout, the
+ * client counts it and tries again. After each round, the client pauses for a random time up to a
+ * limit.
  */
 final class Contention {
   private final Recipes recipes;
@@ -28,7 +29,7 @@ final class Contention {
     this.pause = pause;
   }
 
-  /** Returns how many times it ran out of time. */
+  /** Returns the number of timeouts. */
   int run(int rounds, String witness, String name, List<String> choices) throws Exception {
     List<Recipes.Recipe> locks = new ArrayList<>();
     List<String> claims = new ArrayList<>();
@@ -57,7 +58,7 @@ final class Contention {
     return timeouts;
   }
 
-  /** A parent that is deleted just after it was made is a failure, too. */
+  /** Also returns false if another process deleted the new parent. */
   private boolean acquire(Recipes.Recipe lock) throws Exception {
     try {
       return lock.acquire(limit());
@@ -87,7 +88,7 @@ final class Contention {
       out.write((line + "\n").getBytes(StandardCharsets.UTF_8));
       String answer = in.readLine();
       if (!"ok".equals(answer)) {
-        throw new IOException("the witness said " + answer + " to " + line);
+        throw new IOException("the witness answered " + answer + " to " + line);
       }
     }
 

@@ -14,15 +14,15 @@ import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.retry.RetryOneTime;
 
 /**
- * A Curator client that does what its standard input says. Each answer is one line of JSON with ok,
- * error, node, lines and timeouts. The commands:
+ * A Curator client that runs the commands on its standard input. Each answer is one line of JSON
+ * with ok, error, node, lines, and timeouts. The commands:
  *
  * <pre>
- * acquire KIND PATH MILLIS     the kinds of Recipes
- * release                      what was acquired
- * revoked MILLIS               wait until somebody has asked for what was acquired
- * revoke NODE                  ask the holder whose node that is
- * participants KIND PATH       of latch or selector: lines are ids, the leader's first word is leader
+ * acquire KIND PATH MILLIS     for the kinds, see Recipes
+ * release                      release the last acquired lock
+ * revoked MILLIS               wait for a release request for the last acquired lock
+ * revoke NODE                  request the release of the holder with this node
+ * participants KIND PATH       of a latch or selector: lines are "leader ID" or "waiting ID"
  * contend PATH ROUNDS MILLIS PAUSE WITNESS NAME CHOICE...    see Contention
  * </pre>
  */
@@ -60,7 +60,7 @@ public final class CuratorPeer {
       answer.clear();
       answer.put("ok", true);
       try {
-        obey(words);
+        execute(words);
       } catch (Exception e) {
         fail(e.toString());
       }
@@ -73,7 +73,7 @@ public final class CuratorPeer {
     answer.put("error", error);
   }
 
-  private void obey(String[] words) throws Exception {
+  private void execute(String[] words) throws Exception {
     switch (words[0]) {
       case "acquire":
         acquire(recipes.make(words[1], words[2]), Long.parseLong(words[3]));

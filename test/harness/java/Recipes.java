@@ -20,21 +20,21 @@ import org.apache.zookeeper.recipes.lock.LockListener;
 import org.apache.zookeeper.recipes.lock.WriteLock;
 
 /**
- * Curator's recipes behind one interface, by kind: none (guards nothing), mutex, revocable (a mutex
- * that can be asked for), read, write, semaphore:N and semaphore:N:K (K of N leases), resizable (a
- * semaphore with a SharedCount), semaphoremutex, multi and multi:KIND (the path is several, with
- * commas; locks of that kind, or mutexes), latch, selector; and writelock, which is the recipe in
- * ZooKeeper's own source, in the session of Curator's client.
+ * Curator's recipes with one interface, by kind: none (no lock), mutex, revocable (a mutex that
+ * accepts release requests), read, write, semaphore:N and semaphore:N:K (K of N leases), resizable
+ * (a semaphore with a SharedCount), semaphoremutex, multi and multi:KIND (mutexes, or locks of that
+ * kind, at several paths with commas), latch, selector, and writelock, which is the recipe in
+ * ZooKeeper's own source.
  */
 final class Recipes {
-  /** One lock, for one thread; it may be acquired again after its release. */
+  /** One lock, for one thread. */
   interface Recipe {
-    /** Returns whether it was acquired within the time. */
+    /** Reports whether it acquired the lock within the time. */
     boolean acquire(long millis) throws Exception;
 
     void release() throws Exception;
 
-    /** The path of the holder's node, or null where the recipe doesn't tell. */
+    /** Returns the path of the holder's node, or null if the recipe does not know it. */
     default String node() throws Exception {
       return null;
     }
@@ -92,14 +92,14 @@ final class Recipes {
   }
 
   private InterProcessMutex revocable(String path) {
-    CountDownLatch asked = new CountDownLatch(1);
-    revoked = asked;
+    CountDownLatch requested = new CountDownLatch(1);
+    revoked = requested;
     InterProcessMutex mutex = new InterProcessMutex(client, path);
-    mutex.makeRevocable(lock -> asked.countDown());
+    mutex.makeRevocable(lock -> requested.countDown());
     return mutex;
   }
 
-  /** Waits until somebody has asked for the revocable lock that was made last. */
+  /** Waits for a release request for the last revocable lock. */
   boolean awaitRevocation(long millis) throws InterruptedException {
     return revoked.await(millis, TimeUnit.MILLISECONDS);
   }
@@ -125,9 +125,9 @@ final class Recipes {
     public void release() {}
   }
 
-  /** ZooKeeper's WriteLock, anew for each acquire: one that gave up may lock again by itself. */
+  /** Creates a WriteLock for each acquire, because one that timed out may lock again by itself. */
   private static final class ApacheLock implements Recipe {
-    private static final long ASK_AGAIN_MILLIS = 200;
+    private static final long RETRY_MILLIS = 200;
 
     private final CuratorFramework client;
     private final String path;
@@ -153,11 +153,11 @@ final class Recipes {
             @Override
             public void lockReleased() {}
           });
-      // If its predecessor goes between its listing and its watch, WriteLock waits for ever: ask
-      // it again now and then.
-      for (long left = millis; left > 0; left -= ASK_AGAIN_MILLIS) {
+      // If its predecessor is deleted between its listing and its watch, WriteLock waits forever,
+      // so call lock repeatedly.
+      for (long left = millis; left > 0; left -= RETRY_MILLIS) {
         lock.lock();
-        if (acquired.await(Math.min(left, ASK_AGAIN_MILLIS), TimeUnit.MILLISECONDS)) {
+        if (acquired.await(Math.min(left, RETRY_MILLIS), TimeUnit.MILLISECONDS)) {
           return true;
         }
       }
@@ -177,7 +177,7 @@ final class Recipes {
     }
   }
 
-  /** A lock of Curator's common interface. */
+  /** An implementation of Curator's InterProcessLock. */
   private static class Lock implements Recipe {
     private final InterProcessLock lock;
 
@@ -204,7 +204,7 @@ final class Recipes {
       this.mutex = mutex;
     }
 
-    /** The holder comes first; for several readers this may name another one. */
+    /** The first node is the holder's. With several readers it may be another reader's. */
     @Override
     public String node() throws Exception {
       return mutex.getParticipantNodes().iterator().next();

@@ -1,14 +1,14 @@
-"""A kazoo client that does what its standard input says.
+"""A kazoo client that runs the commands on its standard input.
 
 Each line is a command; each answer is one line of JSON: {"ok": bool, "error":
 str, "node": str, "timeouts": int}. Commands:
 
-    acquire KIND PATH MILLIS    KIND: none (guards nothing), lock, lock-shared
-                                (sees "-lock-" nodes too), read, write,
+    acquire KIND PATH MILLIS    KIND: none (no lock), lock, lock-shared (waits
+                                for "-lock-" nodes too), read, write,
                                 semaphore:N
-    release                     what was acquired
+    release                     releases the last acquired lock
     contend PATH ROUNDS MILLIS PAUSE WITNESS NAME CHOICE...
-                                takes locks again and again, see contend
+                                see the function contend
 """
 import json
 import random
@@ -21,7 +21,7 @@ from kazoo.exceptions import LockTimeout
 
 
 class Unguarded:
-    """A lock that guards nothing."""
+    """No lock."""
 
     create_path = ""
 
@@ -59,13 +59,13 @@ def acquire(zk, kind, path, millis):
     recipe = make_recipe(zk, kind, path)
     if not take(recipe, int(millis)):
         return None, {"ok": False, "error": "timeout"}
-    # A semaphore's node has the path that it creates, a lock's a suffix more.
+    # create_path is the path of a semaphore's node. A lock's node has a suffix.
     node = getattr(recipe, "node", None)
     return recipe, {"ok": True, "node": path + "/" + node if node else recipe.create_path}
 
 
 class Witness:
-    """Is told when this process holds."""
+    """Receives a report of each hold."""
 
     def __init__(self, address):
         host, port = address.rsplit(":", 1)
@@ -77,7 +77,7 @@ class Witness:
         self.socket.sendall((line + "\n").encode())
         answer = self.answers.readline()
         if answer != "ok\n":
-            raise RuntimeError("the witness said %r to %r" % (answer, line))
+            raise RuntimeError("the witness answered %r to %r" % (answer, line))
 
     def close(self):
         self.answers.close()
@@ -85,12 +85,12 @@ class Witness:
 
 
 def contend(zk, path, rounds, millis, pause, address, name, *choices):
-    """Takes locks again and again, and tells a witness when it holds.
+    """Contends for locks, and reports each hold to a witness.
 
-    A choice is KIND=CLAIMS: a kind of lock, and what the witness is told; the
-    rounds go through the choices in turn. A time limit below 0 means a random
-    one up to its size. What was not acquired in time is tried again, and
-    counted. Between two rounds there is a random pause up to a limit.
+    A choice is KIND=CLAIMS: a kind of lock, and the claims for the witness. The
+    rounds use the choices in turn. A negative time limit means a random one up
+    to its absolute value. After a timeout, the client counts it and tries
+    again. After each round, the client pauses for a random time up to a limit.
     """
     locks = [(make_recipe(zk, kind, path), claims) for kind, claims in
              (choice.split("=") for choice in choices)]
@@ -127,7 +127,7 @@ def main():
                 answer = contend(zk, *words[1:])
             else:
                 answer = {"ok": False, "error": "unknown command " + words[0]}
-        except Exception as error:  # the tester shall read what went wrong
+        except Exception as error:  # for the test's message
             answer = {"ok": False, "error": "%s: %s" % (type(error).__name__, error)}
         print(json.dumps(answer), flush=True)
 

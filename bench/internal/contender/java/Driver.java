@@ -18,7 +18,7 @@ import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
-/** Does one work with Curator. */
+/** Runs one work with Curator. */
 final class Driver implements AutoCloseable {
   private static final long SETUP = 120;
 

@@ -15,7 +15,7 @@ WRITER = 1 << 20
 
 
 class Guard:
-    """Watches one lock: who is inside, and how long hand-overs take."""
+    """Observes one lock: which holders it has, and how long handovers take."""
 
     def __init__(self, limit):
         self.limit, self.inside, self.released, self.violations = limit, 0, 0, 0
@@ -38,7 +38,7 @@ class Guard:
 
 
 class Driver:
-    """Does one work with kazoo."""
+    """Runs one work with kazoo."""
 
     def __init__(self, servers, words):
         self.words = words
@@ -73,7 +73,7 @@ class Driver:
     def cycle(lock, guard, weight):
         began = time.monotonic_ns()
         if not lock.acquire(timeout=SETUP):
-            raise RuntimeError("acquire gave nothing")
+            raise RuntimeError("acquire returned false")
         guard.enter(began, weight)
         guard.leave(weight)
         lock.release()

@@ -1,7 +1,7 @@
 /*
- * Goes through the asynchronous and the synchronous interface of ZooKeeper's C
- * library on the server at argv[1]. Prints one line a step, without what differs
- * from run to run, and "end of script" last.
+ * Calls the asynchronous and the synchronous functions of ZooKeeper's C library on the server at
+ * argv[1]. Prints one line for each step, without values that differ between runs, and then "end of
+ * script".
  */
 #include <errno.h>
 #include <pthread.h>
@@ -11,15 +11,15 @@
 #include <sys/socket.h>
 #include <zookeeper/zookeeper.h>
 
-#define WAIT 60 /* seconds, for what must come */
-#define SESSION 30000 /* milliseconds; must live through a machine that stands still for a while */
+#define WAIT 60 /* seconds, for an expected event */
+#define SESSION 30000 /* milliseconds; sessions must survive a stall of the machine */
 #define MANY 500
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static int done;      /* completions that have come */
+static int done;      /* completions */
 static int connected, other_connected; /* connections of the two main sessions */
-static int opened; /* connections of the rest */
+static int opened; /* connections of other sessions */
 static int expired;
 static char events[8192]; /* one line each, in order */
 static int nevents;
@@ -38,7 +38,7 @@ static void say_stat(const char *what, int rc, const struct Stat *s) {
 	       s->dataLength, s->numChildren, s->ephemeralOwner != 0);
 }
 
-/* Waits until *counter has reached n. */
+/* Waits until *counter is n. */
 static void await_count(const char *what, int *counter, int n) {
 	struct timespec limit;
 	clock_gettime(CLOCK_REALTIME, &limit);
@@ -70,14 +70,14 @@ static void session_watcher(zhandle_t *zh, int type, int state, const char *path
 		count(&expired);
 }
 
-static int heir_over; /* an heir was told that its session has expired */
+static int second_expired; /* a second handle learned that the session has expired */
 
-static void heir_watcher(zhandle_t *zh, int type, int state, const char *path, void *context) {
+static void second_watcher(zhandle_t *zh, int type, int state, const char *path, void *context) {
 	(void)zh, (void)path;
 	if (type != ZOO_SESSION_EVENT)
 		return;
 	if (state == ZOO_EXPIRED_SESSION_STATE)
-		heir_over = 1;
+		second_expired = 1;
 	if (state == ZOO_EXPIRED_SESSION_STATE || state == ZOO_CONNECTED_STATE)
 		count(context);
 }
@@ -91,7 +91,7 @@ static const char *type_name(int type) {
 static void watcher(zhandle_t *zh, int type, int state, const char *path, void *context) {
 	(void)zh, (void)state;
 	if (type == ZOO_SESSION_EVENT)
-		return; /* comes to every watch when a connection changes */
+		return; /* every watch receives it when the state of the connection changes */
 	pthread_mutex_lock(&lock);
 	size_t used = strlen(events);
 	snprintf(events + used, sizeof events - used, "event: %s %s %s\n", (char *)context, type_name(type), path);
@@ -99,7 +99,7 @@ static void watcher(zhandle_t *zh, int type, int state, const char *path, void *
 	count(&nevents);
 }
 
-/* Prints what has come, once n more have. */
+/* Waits for n more events, and prints them. */
 static void await_events(int n) {
 	static int seen;
 	seen += n;
@@ -166,7 +166,7 @@ static void on_void(int rc, const void *data) {
 	count(&done);
 }
 
-static int in_order = 1, next_number; /* of a completion */
+static int in_order = 1, next_number; /* of completions */
 
 static void on_numbered(int rc, const char *value, const void *data) {
 	(void)value;
@@ -175,7 +175,7 @@ static void on_numbered(int rc, const char *value, const void *data) {
 	count(&done);
 }
 
-/* Opens a session, whose connections are counted. */
+/* Opens a session, and counts its connections in counter. */
 static zhandle_t *open_handle(const char *addr, const clientid_t *id, int *counter) {
 	int before = *counter;
 	zhandle_t *zh = zookeeper_init(addr, session_watcher, SESSION, id, counter, 0);
@@ -237,7 +237,7 @@ static void nodes(zhandle_t *zh) {
 
 static void acls(zhandle_t *zh, const char *addr) {
 	int before = done;
-	/* The library tells of these from another thread than of answers. */
+	/* The library completes these in another thread than answers. */
 	zoo_add_auth(zh, "digest", "user:secret", 11, on_void, "auth");
 	await_count("auth", &done, before + 1);
 	zoo_acreate(zh, "/acl", "", 0, &ZOO_CREATOR_ALL_ACL, 0, on_string, "creator");
@@ -283,7 +283,7 @@ static void watches(zhandle_t *zh, zhandle_t *other) {
 	zoo_create(other, "/w/c", "", 0, &ZOO_OPEN_ACL_UNSAFE, 0, NULL, 0);
 	await_events(1);
 	say("watch to remove", zoo_wexists(zh, "/w", watcher, "gone", &stat));
-	say("remove", zoo_remove_watches(zh, "/w", ZWATCHTYPE_DATA, watcher, "gone", 0)); /* tells it nothing */
+	say("remove", zoo_remove_watches(zh, "/w", ZWATCHTYPE_DATA, watcher, "gone", 0)); /* no event */
 	say("remove again", zoo_remove_watches(zh, "/w", ZWATCHTYPE_DATA, watcher, "gone", 0));
 	say("remove all of none", zoo_remove_all_watches(zh, "/none", ZWATCHTYPE_ANY, 0));
 	len = sizeof buffer;
@@ -327,7 +327,7 @@ static void multis(zhandle_t *zh) {
 	say("delete", zoo_delete(zh, "/t", -1));
 }
 
-/* The connection breaks, and the session and its watches live on. */
+/* Breaks the connection. The session and its watches must survive. */
 static void reconnect(zhandle_t *zh, zhandle_t *other) {
 	struct Stat stat;
 	const clientid_t *id = zoo_client_id(zh);
@@ -338,7 +338,7 @@ static void reconnect(zhandle_t *zh, zhandle_t *other) {
 	for (int fd = 3; fd < 256; fd++) {
 		struct sockaddr_storage peer;
 		socklen_t len = sizeof peer;
-		/* The library does not tell its sockets. */
+		/* The library does not expose its sockets. */
 		if (getpeername(fd, (struct sockaddr *)&peer, &len) == 0 && peer.ss_family != AF_UNIX)
 			shutdown(fd, SHUT_RDWR);
 	}
@@ -351,23 +351,23 @@ static void reconnect(zhandle_t *zh, zhandle_t *other) {
 	say("delete", zoo_delete(other, "/r", -1));
 }
 
-/* Another handle takes the session over and ends it. */
+/* Ends the session by a second handle. */
 static void expire(zhandle_t *zh, zhandle_t *other, const char *addr) {
 	clientid_t id = *zoo_client_id(zh);
 	struct Stat stat;
-	/* The first handle may take the session back before the second has closed
-	 * it, which leaves that without effect: until a server knows it no more. */
+	/* If the first handle reconnects before the second one closes the session, the close has no
+	 * effect, so repeat it until the server does not know the session. */
 	for (int over = 0; !over;) {
-		int told = 0; /* what became of this heir */
-		heir_over = 0;
-		zhandle_t *heir = zookeeper_init(addr, heir_watcher, SESSION, &id, &told, 0);
-		if (heir == NULL) {
+		int decided = 0; /* the second handle is connected, or the session has expired */
+		second_expired = 0;
+		zhandle_t *second = zookeeper_init(addr, second_watcher, SESSION, &id, &decided, 0);
+		if (second == NULL) {
 			printf("FAILED: no handle\n");
 			exit(1);
 		}
-		await_count("take-over", &told, 1);
-		over = heir_over;
-		zookeeper_close(heir);
+		await_count("take-over", &decided, 1);
+		over = second_expired;
+		zookeeper_close(second);
 	}
 	await_count("expiry", &expired, 1);
 	say("expired", zoo_exists(zh, "/n", 0, &stat));

@@ -11,7 +11,7 @@ import org.apache.curator.framework.recipes.cache.TreeCache;
 import org.apache.curator.framework.recipes.watch.PersistentWatcher;
 import org.apache.zookeeper.WatchedEvent;
 
-/** What keeps a copy of nodes. */
+/** Recipes that keep a copy of nodes. */
 final class Caches {
   private Caches() {}
 
@@ -19,7 +19,7 @@ final class Caches {
     return d == null ? "null" : d.getPath() + "=" + Steps.text(d.getData()) + " v" + d.getStat().getVersion();
   }
 
-  /** Some events come in any order. */
+  /** Prints n events sorted, because their order varies. */
   private static void several(Steps s, BlockingQueue<String> q, int n) throws Exception {
     List<String> batch = new ArrayList<>();
     for (int i = 0; i < n; i++) {
@@ -138,7 +138,7 @@ final class Caches {
       for (WatchedEvent e; (e = q.poll()) != null; ) {
         rest.add(e.getType().toString());
       }
-      rest.remove("PersistentWatchRemoved"); // may come in time, or not
+      rest.remove("PersistentWatchRemoved"); // may arrive later
       s.say("rest", rest);
     }
   }

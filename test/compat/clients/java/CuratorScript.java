@@ -1,4 +1,4 @@
-/** Goes through Curator's framework and recipes on the server at args[0]. */
+/** Calls Curator's framework and recipes on the server at args[0]. */
 final class CuratorScript {
   private CuratorScript() {}
 
@@ -38,7 +38,7 @@ final class CuratorScript {
     s.say("left", Steps.sorted(s.a.getChildren().forPath("/")));
     s.close();
     System.out.println("end of script");
-    System.exit(0); // recipes leave threads behind
+    System.exit(0); // some recipes leave threads
   }
 
   private static void part(Steps s, String name, Part part) throws Exception {

@@ -17,7 +17,7 @@ import org.apache.zookeeper.data.ACL;
 import org.apache.zookeeper.data.Id;
 import org.apache.zookeeper.data.Stat;
 
-/** The operations as Curator's builders send them. */
+/** The operations of Curator's builders. */
 final class Framework {
   private Framework() {}
 
@@ -119,8 +119,8 @@ final class Framework {
     s.note("bad address", () -> s.a.create().withACL(Collections.singletonList(new ACL(31, new Id("ip", "1.2.3")))).forPath("/acl2"));
     s.note("read for all", () -> Steps.stat(owner.setACL().withVersion(0).withACL(ZooDefs.Ids.READ_ACL_UNSAFE).forPath("/acl")));
     s.note("a stranger reads now", () -> Steps.text(s.a.getData().forPath("/acl")));
-    s.note("the owner shut himself out", () -> owner.setData().forPath("/acl"));
-    s.note("super does not care", () -> Steps.stat(admin.setData().forPath("/acl", Steps.bytes("super"))));
+    s.note("the owner without permission", () -> owner.setData().forPath("/acl"));
+    s.note("super sets", () -> Steps.stat(admin.setData().forPath("/acl", Steps.bytes("super"))));
     CuratorFramework provided = s.started(s.builder().aclProvider(new Provider()).build());
     s.note("provider", () -> provided.create().creatingParentsIfNeeded().forPath("/prov/x"));
     s.note("its acl", () -> provided.getACL().forPath("/prov/x"));
@@ -130,7 +130,7 @@ final class Framework {
     s.note("super deletes", () -> admin.delete().forPath("/acl"));
   }
 
-  /** Makes parents that cannot be changed. */
+  /** Creates parents without the permission to write. */
   private static final class Provider implements ACLProvider {
     @Override
     public List<ACL> getDefaultAcl() {

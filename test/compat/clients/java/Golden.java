@@ -21,9 +21,9 @@ import org.apache.zookeeper.data.Id;
 import org.apache.zookeeper.data.Stat;
 
 /**
- * Does every operation of the Java client once, through a recording proxy. It says on standard
- * output what it does next and waits for a line on standard input, so that the recorder knows which
- * step a frame belongs to.
+ * Sends every operation of the Java client once, through a recording proxy. Before each step, it
+ * prints the step's name and waits for a line on standard input, so the recorder knows the step
+ * of each frame.
  */
 public final class Golden {
   private static final int TIMEOUT_MS = 6000;
@@ -51,7 +51,7 @@ public final class Golden {
     golden.multiRead();
     golden.watch();
     golden.removeWatches();
-    golden.session(); // a cut is for all connections, so those of below are alone
+    golden.session(); // before the cuts below, which affect all connections
     golden.setWatches();
     golden.setWatches2();
     golden.say("end", "");
@@ -85,7 +85,7 @@ public final class Golden {
 
     Client await(Watcher.Event.KeeperState state) throws InterruptedException {
       while (next().getState() != state) {
-        // Disconnected may come before what is waited for.
+        // Disconnected may come first.
       }
       return this;
     }
@@ -125,7 +125,7 @@ public final class Golden {
     }
   }
 
-  /** A step whose action must fail with the code. */
+  /** A step whose action must fail with a code. */
   private void fails(String name, KeeperException.Code code, Action action) throws Exception {
     step(
         name,

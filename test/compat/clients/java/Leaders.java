@@ -43,7 +43,7 @@ final class Leaders {
     s.say("participants", names(two.getParticipants()));
     s.say("leader", two.getLeader().getId() + " " + one.hasLeadership() + " " + two.hasLeadership());
     s.say("does not lead in time", two.await(Steps.SHORT, TimeUnit.MILLISECONDS));
-    // The session ends: the other leads, and the first stands in line again.
+    // After the session ends, the other one leads, and the first one enqueues again.
     s.expire(s.a);
     s.say("changes", Steps.sorted(List.of(s.take(changes), s.take(changes))));
     s.until("both again", () -> two.getParticipants().size() == 2);
@@ -122,7 +122,7 @@ final class Leaders {
     barrier.removeBarrier();
     s.say("removed", waits.get());
     List<Future<String>> members = new ArrayList<>();
-    // Curator's barrier never lets in a member that looks only once others have left again.
+    // Curator's barrier blocks a member that checks it only after others have left.
     CyclicBarrier inside = new CyclicBarrier(3);
     for (CuratorFramework c : List.of(s.a, s.b, s.client())) {
       members.add(

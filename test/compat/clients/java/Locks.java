@@ -19,7 +19,7 @@ import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.framework.recipes.shared.SharedCount;
 
-/** The locks, of two clients each, as a mutex knows its thread. */
+/** The locks, with two clients each, because a mutex is reentrant in its thread. */
 final class Locks {
   private Locks() {}
 
@@ -27,7 +27,7 @@ final class Locks {
     return lock.acquire(Steps.SHORT, TimeUnit.MILLISECONDS);
   }
 
-  /** Acquires in another thread, as soon as it may, and releases at once. */
+  /** Acquires in another thread, and releases at once. */
   private static Future<Boolean> waiting(ExecutorService pool, InterProcessLock lock) {
     return pool.submit(
         () -> {

@@ -10,7 +10,7 @@ import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.WatchedEvent;
 import org.apache.zookeeper.data.Stat;
 
-/** Nodes that are kept, sessions that end, and what the server collects. */
+/** Persistent nodes, expired sessions, and nodes that the server collects. */
 final class Nodes {
   private Nodes() {}
 
@@ -70,8 +70,8 @@ final class Nodes {
     c.create().withMode(CreateMode.EPHEMERAL).forPath("/mine");
     c.checkExists().usingWatcher((org.apache.zookeeper.Watcher) q::add).forPath("/later");
     s.expire(c);
-    // What comes before is a matter of threads: whether this listener still hears of the first
-    // connection, and how often the client took its session back before it was closed.
+    // Earlier states vary: the listener may receive the first connection, and the client may
+    // reconnect to its session several times before it is closed.
     ConnectionState state = s.take(states);
     while (state != null && state != ConnectionState.LOST) {
       state = s.take(states);
@@ -83,7 +83,7 @@ final class Nodes {
     s.note("tidy", () -> c.delete().forPath("/later"));
   }
 
-  /** Containers and nodes past their time to live go when they are empty, and only then. */
+  /** The server deletes containers and expired nodes only if they are empty. */
   static void collection(Steps s) throws Exception {
     CuratorFramework c = s.a;
     BlockingQueue<WatchedEvent> q = new LinkedBlockingQueue<>();
@@ -93,7 +93,7 @@ final class Nodes {
     s.note("to be kept", () -> c.create().creatingParentContainersIfNeeded().forPath("/kept/child"));
     s.note("nested", () -> c.create().creatingParentContainersIfNeeded().forPath("/outer/inner/x"));
     s.note("short", () -> c.create().withTtl(10).withMode(CreateMode.PERSISTENT_WITH_TTL).forPath("/short"));
-    // At once, for a server that sweeps in between takes the parent away.
+    // In one transaction, because the server could delete the parent first.
     s.note(
         "short with child",
         () ->

@@ -14,7 +14,7 @@ import org.apache.curator.framework.recipes.queue.QueueSerializer;
 import org.apache.curator.framework.recipes.queue.SimpleDistributedQueue;
 import org.apache.curator.framework.state.ConnectionState;
 
-/** The queues: producers only on one client, consumers on the other. */
+/** The queues: one client produces, and the other consumes. */
 final class Queues {
   private Queues() {}
 
@@ -71,7 +71,7 @@ final class Queues {
       for (int i = 0; i < 7; i++) {
         s.say("item", s.take(consumer.items));
       }
-      // Before it closes: that would interrupt the removal of the last item.
+      // Closing earlier would interrupt the removal of the last item.
       s.until("empty", () -> s.a.getChildren().forPath(path).isEmpty());
       queue.close();
       in.close();
@@ -99,7 +99,7 @@ final class Queues {
     delayed.put("later", now + 1500);
     delayed.put("sooner", now + 500);
     delayed.flushPuts(Steps.WAIT, TimeUnit.SECONDS);
-    // Both are there when it begins: else the later could be due before the sooner is.
+    // Both items must exist before the consumer starts, which otherwise could take the later first.
     Consumer late = new Consumer();
     DistributedDelayQueue<String> delay = builder(s.b, late, "/q-delay").buildDelayQueue();
     delay.start();

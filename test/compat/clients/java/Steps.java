@@ -12,15 +12,15 @@ import org.apache.zookeeper.WatchedEvent;
 import org.apache.zookeeper.ZooKeeper;
 import org.apache.zookeeper.data.Stat;
 
-/** What the parts of the script share: clients, and printing without what differs from run to run. */
+/** Clients, and functions that print values without parts that differ between runs. */
 final class Steps {
-  /** In seconds, for what must come; a busy machine may need them. */
+  /** In seconds, for an expected event. */
   static final int WAIT = 60;
 
-  /** In milliseconds, for what must not come. */
+  /** In milliseconds, for an event that must not occur. */
   static final int SHORT = 300;
 
-  /** In milliseconds. Sessions must live through a machine that stands still for a while. */
+  /** In milliseconds. Sessions must survive a stall of the machine. */
   static final int SESSION = 30000;
 
   private final String addr;
@@ -87,7 +87,7 @@ final class Steps {
     say("event", e == null ? "none" : e.getType() + " " + e.getState() + " " + e.getPath());
   }
 
-  /** Waits for what another client's change brings about. */
+  /** Waits for a condition that depends on another client. */
   void until(String what, Callable<Boolean> condition) throws Exception {
     for (int i = 0; i < WAIT * 100; i++) {
       if (condition.call()) {
@@ -99,19 +99,18 @@ final class Steps {
   }
 
   /**
-   * Ends a client's session as a server does that has not heard of it: another handle takes it
-   * over and closes it. The client may take it back first, which leaves the close without effect,
-   * so this goes on until the server does not know the session.
+   * Ends a client's session: a second handle connects to it and closes it. If the client reconnects
+   * first, the close has no effect, so this repeats until the server does not know the session.
    */
   void expire(CuratorFramework client) throws Exception {
     ZooKeeper zk = client.getZookeeperClient().getZooKeeper();
     long id = zk.getSessionId();
     byte[] password = zk.getSessionPasswd();
     for (boolean over = false; !over; ) {
-      ZooKeeper heir = new ZooKeeper(addr, SESSION, event -> {}, id, password);
-      until("the take-over", () -> heir.getState().isConnected() || !heir.getState().isAlive());
-      over = !heir.getState().isAlive();
-      heir.close();
+      ZooKeeper second = new ZooKeeper(addr, SESSION, event -> {}, id, password);
+      until("the take-over", () -> second.getState().isConnected() || !second.getState().isAlive());
+      over = !second.getState().isAlive();
+      second.close();
     }
   }
 

@@ -16,7 +16,7 @@ import org.apache.zookeeper.client.ZKClientConfig;
 import org.apache.zookeeper.data.ACL;
 import org.apache.zookeeper.data.Id;
 
-/** What Java does with certificates: "names", or "client ADDRESS KEYSTORE TRUSTSTORE NODE". */
+/** Prints names of certificates ("names"), or connects ("client ADDRESS KEYSTORE TRUSTSTORE NODE"). */
 final class TlsPeer {
   private TlsPeer() {}
 
@@ -28,7 +28,7 @@ final class TlsPeer {
     client(args[1], args[2], args[3], args[4]);
   }
 
-  /** Reads names in DER, one a line in hexadecimal, and writes them as text, in hexadecimal too. */
+  /** Converts names in DER to text. Each is one line in hexadecimal. */
   private static void names() throws Exception {
     BufferedReader in =
         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
@@ -43,7 +43,7 @@ final class TlsPeer {
     }
   }
 
-  /** Makes a node for this client's own certificate, and tries to read one of another's. */
+  /** Creates a node for this client's certificate, and tries to read a node for another one. */
   private static void client(String address, String key, String trust, String other)
       throws Exception {
     ZKClientConfig config = new ZKClientConfig();

@@ -1,7 +1,7 @@
-"""Goes through kazoo's interface and recipes on the server at argv[1].
+"""Calls kazoo's client and recipes on the server at argv[1].
 
-Prints one line a step, without what differs from run to run, and "end of script"
-last. Where threads take turns, only what must hold in any order is printed.
+Prints one line for each step, without values that differ between runs, and then
+"end of script".
 """
 import queue
 import sys
@@ -17,8 +17,8 @@ from kazoo.retry import KazooRetry
 from kazoo.security import (
     ACL, CREATOR_ALL_ACL, Id, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, make_acl, make_digest_acl)
 
-WAIT = 60  # seconds, for what must come; a busy machine may need them
-SESSION = 30  # seconds; sessions must live through a machine that stands still for a while
+WAIT = 60  # seconds, for an expected event
+SESSION = 30  # seconds; sessions must survive a stall of the machine
 ADDR = sys.argv[1]
 CLIENTS = []
 
@@ -39,7 +39,7 @@ def note(what, call):
 def client(**options):
     zk = KazooClient(hosts=ADDR, timeout=SESSION, **options)
     zk.start(timeout=WAIT)
-    # kazoo lets callers go on before it tells of the state that it came to.
+    # start may return before kazoo sets the state.
     until("connected", lambda: zk.state == KazooState.CONNECTED)
     CLIENTS.append(zk)
     return zk
@@ -59,7 +59,7 @@ def join(*threads):
 
 
 def until(what, condition):
-    """Waits for a condition that another client's change brings about."""
+    """Waits for a condition that depends on another client."""
     pause = threading.Event()
     for _ in range(WAIT * 100):
         if condition():
@@ -344,7 +344,7 @@ def barriers(zk, other):
     def both(c, name):
         d = c.DoubleBarrier("/double", 3, identifier=name)
         d.enter()
-        # kazoo's barrier never lets in a member that looks only once others have left again.
+        # kazoo's barrier blocks a member that checks it only after others have left.
         entered.wait(WAIT)
         inside.put(d.participating)
         d.leave()
@@ -483,7 +483,7 @@ def partitioners(zk, other):
                 p.release_set()
             elif p.acquired:
                 shares[name] = list(p)
-                # Both at once only when each has seen the other.
+                # Both continue only after each has seen the other.
                 if len(p) < 7:
                     break
                 p.wait_for_acquire(0.1)
@@ -515,12 +515,12 @@ def sessions(zk):
     states = queue.Queue()
     c = client()
     c.create("/session", b"", ephemeral=True)
-    told = []
+    seen_states = []
 
     def listen(state):
-        # Whether it still hears of the first connection is a matter of threads.
-        if state != KazooState.CONNECTED or told:
-            told.append(state)
+        # The listener may receive the state of the first connection.
+        if state != KazooState.CONNECTED or seen_states:
+            seen_states.append(state)
             states.put(state)
     c.add_listener(listen)
     seen = queue.Queue()
@@ -532,15 +532,15 @@ def sessions(zk):
     e = seen.get(timeout=WAIT)
     say("its watch ends", (e.type, e.state))  # kazoo does not set it again
     c.exists("/session3", watch=seen.put)
-    # Two clients with one session: the newer takes over.
+    # A second client connects to the session.
     session = c.client_id
-    heir = client(client_id=session)
-    say("taken over", (heir.client_id[0] == before, stat(heir.retry(heir.exists, "/session"))))
-    # The first may take it back before the newer closes it, which leaves that without effect.
-    while heir.client_id[0] == before:
-        heir.stop()
-        heir.close()
-        heir = client(client_id=session)
+    second = client(client_id=session)
+    say("taken over", (second.client_id[0] == before, stat(second.retry(second.exists, "/session"))))
+    # If the first client reconnects before the second one closes the session, the close has no effect.
+    while second.client_id[0] == before:
+        second.stop()
+        second.close()
+        second = client(client_id=session)
     until("expiry", lambda: c.client_id and c.client_id[0] != before)
     until("connected", lambda: c.connected)
     say("expired", (KazooState.LOST in list(states.queue), zk.exists("/session")))

@@ -9,7 +9,7 @@ address, cert, key, ca, other = sys.argv[1:]
 zk = KazooClient(hosts=address, use_ssl=True, certfile=cert or None, keyfile=key or None, ca=ca, verify_certs=True, timeout=20)
 try:
     zk.start(timeout=float(60))
-except Exception as error:  # kazoo tells of timeouts and of refusals in several ways
+except Exception as error:  # kazoo has several exceptions for timeouts and refusals
     print("not connected", type(error).__name__)
     sys.exit(0)
 zk.create("/kazoo", b"", acl=CREATOR_ALL_ACL)

@@ -6,7 +6,7 @@ import org.apache.zookeeper.Watcher.Event.KeeperState;
 import org.apache.zookeeper.ZooDefs;
 import org.apache.zookeeper.ZooKeeper;
 
-/** Authenticates as the user of the JAAS file's Client section, and says what came of it. */
+/** Authenticates as the user of the JAAS file's Client section, and prints the result. */
 public class SaslClient {
 	public static void main(String[] args) throws Exception {
 		CountDownLatch decided = new CountDownLatch(1);

@@ -1,4 +1,4 @@
-"""Authenticates by kazoo as a user, and says what came of it."""
+"""Authenticates by kazoo as a user, and prints the result."""
 
 import sys
 
@@ -13,8 +13,7 @@ client = KazooClient(
     sasl_options={"mechanism": "DIGEST-MD5", "username": user, "password": password},
 )
 try:
-    # A refusal comes out of start or, as it has set the client going by then, of
-    # the first request.
+    # start or the first request raises the refusal.
     client.start(timeout=30)
     client.create("/kazoo", b"x", acl=[ACL(Permissions.ALL, Id("auth", ""))], ephemeral=True)
 except (AuthFailedError, KazooTimeoutError):

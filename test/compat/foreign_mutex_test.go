@@ -9,9 +9,8 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// TestReaderFailsOnPathOfForeignMutex: Curator's mutex and kazoo's Lock do not see
-// readers. So a reader on their path fails instead of holding at the same time as they
-// do, unless an option allows it.
+// TestReaderFailsOnPathOfForeignMutex: Curator's mutex and kazoo's Lock do not wait for readers.
+// So a reader on their path fails, unless an option allows it.
 func TestReaderFailsOnPathOfForeignMutex(t *testing.T) {
 	onEach(t, func(t *testing.T, s harness.SharedServer) {
 		for name, c := range map[string]struct {
@@ -39,7 +38,7 @@ func TestReaderFailsOnPathOfForeignMutex(t *testing.T) {
 				reader := dialWith(t, s, opts).RWMutex(path).Reader()
 				short, stop := context.WithTimeout(ctx, refusal)
 				if _, err := reader.Acquire(short); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("a reader that may = %v, want that it waits for the holder", err)
+					t.Errorf("a reader with AllowForeignMutex = %v, want that it waits for the holder", err)
 				}
 				stop()
 				if err := c.holder.Release(ctx); err != nil {
@@ -50,7 +49,7 @@ func TestReaderFailsOnPathOfForeignMutex(t *testing.T) {
 					t.Fatal(err)
 				}
 				if _, err := c.holder.Acquire(ctx, c.kind, path, patience); err != nil {
-					t.Errorf("%s beside a reader: %v; it has become better, so say so in the documentation", name, err)
+					t.Errorf("%s does not hold together with a reader: %v; update the documentation", name, err)
 				} else if err := c.holder.Release(ctx); err != nil {
 					t.Error(err)
 				}

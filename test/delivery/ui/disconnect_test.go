@@ -4,10 +4,10 @@ import (
 	"testing"
 )
 
-// TestServersAway: the page says that what it shows is old, and then that it is not.
-func TestServersAway(t *testing.T) {
+// TestPageReportsLostServers checks that the page keeps its list, and reports that it is old.
+func TestPageReportsLostServers(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
-	threeLocks(t, s)
+	createThreeLocks(t, s)
 	b.Open(s.URL)
 	b.Shows("#live", "live")
 	s.Server.Stop()
@@ -16,9 +16,9 @@ func TestServersAway(t *testing.T) {
 	if text := b.Text(".locks"); text == "" {
 		t.Error("the list is empty while the servers are away")
 	}
-	s.Stop() // as the page's server sets the page's clock
+	s.Stop() // the page's server sets the page's clock
 	b.Shows("#live", "connection lost")
-	timesStand(t, b)
+	timesFreeze(t, b)
 	s.Restart()
 	b.Shows("#live", "servers away")
 	s.Server.Restart(t)
@@ -26,17 +26,15 @@ func TestServersAway(t *testing.T) {
 	b.Until(`document.querySelector(".notice") === null`)
 }
 
-// TestPageServerAway: a page that lost its own server says so, and goes on by
-// itself when it is there again.
-func TestPageServerAway(t *testing.T) {
+func TestPageReconnectsToItsServer(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
-	threeLocks(t, s)
+	createThreeLocks(t, s)
 	b.Open(s.URL)
 	b.Shows("#live", "live")
 	s.Stop()
 	b.Shows("#live", "connection lost")
 	b.Shows(".notice", "lost its server")
-	timesStand(t, b)
+	timesFreeze(t, b)
 	p := NewPeer(t, s.Server, named("meanwhile", 1, "run"))
 	p.Hold(p.Mutex("meanwhile"))
 	s.Restart()
@@ -44,9 +42,9 @@ func TestPageServerAway(t *testing.T) {
 	b.Until(names + `.includes("/zklock/meanwhile")`)
 }
 
-// timesStand lets an hour pass on the clock of a page that lost its server. The page says
-// so, but times in the list are those of the state that it shows.
-func timesStand(t *testing.T, b *Browser) {
+// timesFreeze advances the clock of a page that lost its server by an hour. The page reports
+// the age of its state, but the times in the list must not advance.
+func timesFreeze(t *testing.T, b *Browser) {
 	t.Helper()
 	const shown = `[...document.querySelectorAll(".locks .row")].map((r) => r.innerText).join("\n")`
 	before := Eval[string](b, shown)
@@ -58,8 +56,8 @@ func timesStand(t *testing.T, b *Browser) {
 	Eval[any](b, `globalThis.restore()`)
 }
 
-// TestChartLinesStayInsidePlot draws times of every length, in buckets that begin before
-// the chart and end after it.
+// TestChartLinesStayInsidePlot draws short and long times, in buckets that begin before the
+// chart and end after it.
 func TestChartLinesStayInsidePlot(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	b.Open(s.URL)

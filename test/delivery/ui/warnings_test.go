@@ -7,8 +7,8 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// cross makes two peers wait for each other's locks.
-func cross(t *testing.T, s *Site) {
+// createDeadlock creates two clients that wait for each other's locks.
+func createDeadlock(t *testing.T, s *Site) {
 	t.Helper()
 	one := NewPeer(t, s.Server, named("one", 1, "batch"))
 	two := NewPeer(t, s.Server, named("two", 2, "batch"))
@@ -18,32 +18,32 @@ func cross(t *testing.T, s *Site) {
 	two.Wait(two.Mutex("x/a"))
 }
 
-// drawnCycle waits until a deadlock of two sessions is drawn as a ring with its locks.
-func drawnCycle(b *Browser) {
+// waitForRing waits until the page draws the deadlock as a ring of two sessions and two locks.
+func waitForRing(b *Browser) {
 	b.t.Helper()
 	b.Until(`document.querySelectorAll(".deadlock .ring-session").length === 2 && document.querySelectorAll(".deadlock .ring-lock").length === 2`)
 	b.Shows(".deadlock", "two:2 waits for /zklock/x/a, held by one:1")
 }
 
-func TestDeadlockIsDrawnWhereItMatters(t *testing.T) {
+func TestDeadlockIsDrawnOnAffectedPages(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
-	threeLocks(t, s)
-	cross(t, s)
+	createThreeLocks(t, s)
+	createDeadlock(t, s)
 	b.Open(s.URL)
-	listed(t, b, "/zklock/x/a", "/zklock/x/b", "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
+	waitForList(t, b, "/zklock/x/a", "/zklock/x/b", "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
 	b.Until(`document.title.startsWith("(2) ")`)
-	drawnCycle(b)
+	waitForRing(b)
 	b.Shows(".locks .row .reason", "deadlock of 2 sessions")
 	b.Click(`[data-only="warned"]`)
-	listed(t, b, "/zklock/x/a", "/zklock/x/b")
+	waitForList(t, b, "/zklock/x/a", "/zklock/x/b")
 	b.Click(".locks .row .reason")
 	b.Shows("h1", "/zklock/x/a")
 	b.Shows("#deadlock", "wait for each other")
-	drawnCycle(b)
+	waitForRing(b)
 	b.Open(s.URL + "lock?path=/zklock/x/b")
-	drawnCycle(b)
+	waitForRing(b)
 	b.Open(s.URL + "sessions")
-	drawnCycle(b)
+	waitForRing(b)
 	b.Open(s.URL + "lock?path=/zklock/catalog")
 	b.Shows(".holder", "2 hold it together")
 	if n := Eval[int](b, `document.querySelectorAll(".deadlock").length`); n != 0 {
@@ -52,7 +52,7 @@ func TestDeadlockIsDrawnWhereItMatters(t *testing.T) {
 	b.Until(`document.title.startsWith("(2) ")`)
 }
 
-// A lock can be part of several deadlocks.
+// TestDeadlocksShareOneNotice checks a lock in several deadlocks.
 func TestDeadlocksShareOneNotice(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	b.Open(s.URL)
@@ -72,9 +72,9 @@ func TestDeadlocksShareOneNotice(t *testing.T) {
 	}
 }
 
-func TestTroubleIsFirstWithReason(t *testing.T) {
+func TestLocksWithWarningsAreListedFirst(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
-	threeLocks(t, s)
+	createThreeLocks(t, s)
 	z := s.Server.Dial(t)
 	create(t, z, "/zklock/mixed", nil, zk.ModePersistent)
 	for _, name := range []string{"_c_00000000-0000-0000-0000-000000000000-lock-", "00000000000000000000000000000001__lock__"} {
@@ -83,12 +83,12 @@ func TestTroubleIsFirstWithReason(t *testing.T) {
 	p := NewPeer(t, s.Server, named("own", 1, "serve"))
 	hold := p.Hold(p.Mutex("z"))
 	b.Open(s.URL)
-	listed(t, b, "/zklock/mixed", "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum", "/zklock/z")
+	waitForList(t, b, "/zklock/mixed", "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum", "/zklock/z")
 	b.Shows(".locks .row .reason", "kazoo does not wait")
 	if _, err := p.Mutex("z").Revoke(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	listed(t, b, "/zklock/z", "/zklock/mixed", "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
+	waitForList(t, b, "/zklock/z", "/zklock/mixed", "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
 	b.Shows(".locks .row .reason", "release requested")
 	t.Cleanup(s.Page.Follow(p.locks))
 	s.Server.Blackhole(true)
@@ -96,12 +96,12 @@ func TestTroubleIsFirstWithReason(t *testing.T) {
 	s.Server.Blackhole(false)
 	b.Until(`document.querySelector(".locks .row.grave") === null`)
 	release(t, hold)
-	listed(t, b, "/zklock/mixed", "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
+	waitForList(t, b, "/zklock/mixed", "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
 
-	// A chosen order is kept, and is the same in JSON.
+	// JSON has the same order.
 	for _, query := range []string{"sort=path", "sort=trouble&desc=1", "only=warned"} {
 		paths := Eval[[]string](b, fmt.Sprintf(`fetch("./?%s&format=json").then((r) => r.json()).then((l) => l.locks.map((l) => l.path))`, query))
 		b.Open(s.URL + "?" + query)
-		listed(t, b, paths...)
+		waitForList(t, b, paths...)
 	}
 }

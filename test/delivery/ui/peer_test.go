@@ -10,21 +10,21 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// A Peer is a process that takes locks, with a session of its own.
+// A Peer is a client that acquires locks.
 type Peer struct {
-	t     testing.TB
-	locks *zklock.Client
-	lined chan struct{} // one for each place in line that it took
+	t        testing.TB
+	locks    *zklock.Client
+	enqueued chan struct{} // a value for each wait
 }
 
-// NewPeer starts one that says this of itself.
+// NewPeer connects a client with an owner.
 func NewPeer(t testing.TB, srv *zktest.Server, owner zklock.Owner) *Peer {
 	t.Helper()
-	p := &Peer{t: t, lined: make(chan struct{}, 1)}
+	p := &Peer{t: t, enqueued: make(chan struct{}, 1)}
 	c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{
 		DialContext: srv.DialContext,
 		Owner:       &owner,
-		OnWait:      func(zklock.Event) { p.lined <- struct{}{} },
+		OnWait:      func(zklock.Event) { p.enqueued <- struct{}{} },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func NewPeer(t testing.TB, srv *zktest.Server, owner zklock.Owner) *Peer {
 	return p
 }
 
-// Hold takes a lock that is free.
+// Hold acquires a free lock.
 func (p *Peer) Hold(l *zklock.Lock) *zklock.Hold {
 	p.t.Helper()
 	h, err := l.TryAcquire(p.t.Context())
@@ -48,8 +48,8 @@ func (p *Peer) Hold(l *zklock.Lock) *zklock.Hold {
 	return h
 }
 
-// Wait takes a place in line for a lock that is taken, and returns when it has it.
-// The hold comes later. The goroutine ends with the test at the latest.
+// Wait enqueues for a held lock, and returns when the entry exists. The channel receives the
+// hold. The goroutine ends with the test at the latest.
 func (p *Peer) Wait(l *zklock.Lock) <-chan *zklock.Hold {
 	p.t.Helper()
 	held := make(chan *zklock.Hold, 1)
@@ -64,16 +64,14 @@ func (p *Peer) Wait(l *zklock.Lock) <-chan *zklock.Hold {
 		}
 	}()
 	select {
-	case <-p.lined:
+	case <-p.enqueued:
 	case <-ctx.Done():
 	}
 	return held
 }
 
-// Mutex is a peer's name of a mutex.
 func (p *Peer) Mutex(name string) *zklock.Lock { return p.locks.Mutex(name) }
 
-// create creates a znode.
 func create(t *testing.T, z *zk.Client, path string, data []byte, mode zk.CreateMode) {
 	t.Helper()
 	if _, _, err := z.Create(t.Context(), path, data, nil, mode); err != nil {
@@ -81,7 +79,6 @@ func create(t *testing.T, z *zk.Client, path string, data []byte, mode zk.Create
 	}
 }
 
-// release gives a hold back.
 func release(t testing.TB, h *zklock.Hold) {
 	t.Helper()
 	if err := h.Release(context.WithoutCancel(t.Context())); err != nil {
@@ -89,7 +86,7 @@ func release(t testing.TB, h *zklock.Hold) {
 	}
 }
 
-// await is the hold that comes.
+// await waits for the hold of a waiter.
 func await(t testing.TB, held <-chan *zklock.Hold) *zklock.Hold {
 	t.Helper()
 	h := <-held
@@ -99,7 +96,7 @@ func await(t testing.TB, held <-chan *zklock.Hold) *zklock.Hold {
 	return h
 }
 
-// named is an owner as zklock writes it.
+// named returns an owner.
 func named(host string, pid int, command string) zklock.Owner {
 	return zklock.Owner{Host: host, PID: pid, User: "deploy", Command: command, Version: "zklock " + zklock.Version}
 }

@@ -11,35 +11,34 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// TestLocksExcludeWhileParentsAreDeleted: the parents of the locks are deleted whenever
-// nobody is below them, as the servers do with containers. The numbers begin anew
-// each time; tokens do not.
+// TestLocksExcludeWhileParentsAreDeleted deletes the parents of the locks whenever they are
+// empty, as servers do with containers. Then sequence numbers start again, and tokens do not.
 func TestLocksExcludeWhileParentsAreDeleted(t *testing.T) {
-	const pause = 50 * time.Millisecond // in which there may be nobody
-	beside := func(choices ...string) map[string][]string {
+	const pause = 50 * time.Millisecond // in which a parent may be empty
+	sides := func(choices ...string) map[string][]string {
 		return map[string][]string{"zklock:containers": choices, "curator": choices}
 	}
 	onEach(t, func(t *testing.T, s harness.SharedServer) {
-		f := newFleet(t, s)
+		clients := newPool(t, s)
 		for _, c := range []struct {
 			contest
-			below []string // directories to delete, the lock's own last
+			below []string // directories to delete, the lock's znode last
 		}{
-			{contest{name: "mutex", sides: beside("mutex=a:x")}, []string{""}},
-			{contest{name: "read-write", sides: beside("read=a:s", "write=a:x")}, []string{""}},
-			{contest{name: "semaphore", sides: beside("semaphore:2=a:p1/2")}, []string{"/leases", "/locks", ""}},
+			{contest{name: "mutex", sides: sides("mutex=a:x")}, []string{""}},
+			{contest{name: "read-write", sides: sides("read=a:s", "write=a:x")}, []string{""}},
+			{contest{name: "semaphore", sides: sides("semaphore:2=a:p1/2")}, []string{"/leases", "/locks", ""}},
 			{contest{name: "semaphore's permits", sides: map[string][]string{
 				"zklock:containers": {"semaphore:3:2=a:p2/3", "semaphore:3=a:p1/3"}, "curator": {"semaphore:3=a:p1/3"},
 			}}, []string{"/leases", "/locks"}},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				c.pause, c.limit, c.limited = pause, patience, "curator" // which makes a parent once
+				c.pause, c.limit, c.limited = pause, patience, "curator" // creates a parent only once
 				var dirs []string
 				for _, dir := range c.below {
-					dirs = append(dirs, c.nodes(f)[0]+dir)
+					dirs = append(dirs, c.nodes(clients)[0]+dir)
 				}
 				collector := collect(t, newObserver(t, s), dirs)
-				c.excludes(t, f)
+				c.excludes(t, clients)
 				if n := collector(); n == 0 {
 					t.Error("no parent was ever empty")
 				} else {
@@ -50,8 +49,8 @@ func TestLocksExcludeWhileParentsAreDeleted(t *testing.T) {
 	})
 }
 
-// collect deletes the directories whenever they are empty, until the returned
-// function is called, which tells how often it did.
+// collect deletes the directories whenever they are empty. The returned function ends this and
+// returns the number of deletions.
 func collect(t *testing.T, o observer, dirs []string) (stop func() int) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup

@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// A Recording is what a handler answered, to be answered again: what was seen of an
-// hour of virtual time is then looked at in a browser, whose time is ours.
+// A Recording replays the responses of a handler. It shows a state after an hour of virtual
+// time to a browser, which needs real time.
 type Recording struct {
 	answers map[string]*httptest.ResponseRecorder
 	streams map[string]string
 }
 
-// NewRecording is an empty one.
+// NewRecording returns an empty recording.
 func NewRecording() *Recording {
 	return &Recording{answers: map[string]*httptest.ResponseRecorder{}, streams: map[string]string{}}
 }
 
-// key is what a request asks for, whatever else is in its query.
+// key returns the parts of a request that select a response.
 func key(r *http.Request) string {
 	q := r.URL.Query()
 	return r.URL.Path + " " + q.Get("path") + q.Get("id") + " " + q.Get("format")
 }
 
-// Take asks the handler for an address and keeps the answer.
-func (rec *Recording) Take(t testing.TB, h http.Handler, address string) *httptest.ResponseRecorder {
+// Record sends a request to the handler and records the response.
+func (rec *Recording) Record(t testing.TB, h http.Handler, address string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/"+address, nil)
 	w := httptest.NewRecorder()
@@ -42,9 +42,8 @@ func (rec *Recording) Take(t testing.TB, h http.Handler, address string) *httpte
 	return w
 }
 
-// TakeStream keeps what comes of a stream in the first moments, which in a bubble of
-// virtual time take none.
-func (rec *Recording) TakeStream(t testing.TB, h http.Handler, address string) {
+// RecordStream records the first second of an event stream.
+func (rec *Recording) RecordStream(t testing.TB, h http.Handler, address string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -58,12 +57,12 @@ func (rec *Recording) TakeStream(t testing.TB, h http.Handler, address string) {
 	rec.streams[key(r)] = w.Body.String()
 }
 
-// ServeHTTP answers as the handler did. A stream stays open.
+// ServeHTTP replays the recorded response. A stream stays open.
 func (rec *Recording) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/events" {
 		w.Header().Set("Content-Type", "text/event-stream")
 		if _, err := w.Write([]byte(rec.streams[key(r)])); err != nil {
-			return // the browser went away
+			return // the browser disconnected
 		}
 		if err := http.NewResponseController(w).Flush(); err != nil {
 			return
@@ -81,6 +80,6 @@ func (rec *Recording) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)
 	if _, err := bytes.NewReader(answer.Body.Bytes()).WriteTo(w); err != nil {
-		return // the browser went away
+		return // the browser disconnected
 	}
 }

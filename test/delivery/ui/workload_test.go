@@ -13,16 +13,15 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// A job is a lock of the hour that the pictures show: how many processes want it,
-// of which hosts, how long they hold it, and how long they then leave it alone.
+// A job is a lock in the screenshots, with the processes that acquire it.
 type job struct {
 	lock      string
 	host      string
 	command   string
 	processes int
-	hold      time.Duration
-	rest      time.Duration
-	how       func(c *zklock.Client, lock string) *zklock.Lock
+	hold      time.Duration // mean time of a hold
+	pause     time.Duration // mean time between two holds
+	lockOf    func(c *zklock.Client, lock string) *zklock.Lock
 }
 
 func mutex(c *zklock.Client, lock string) *zklock.Lock  { return c.Mutex(lock) }
@@ -30,7 +29,6 @@ func reader(c *zklock.Client, lock string) *zklock.Lock { return c.RWMutex(lock)
 func writer(c *zklock.Client, lock string) *zklock.Lock { return c.RWMutex(lock).Writer() }
 func slot(c *zklock.Client, lock string) *zklock.Lock   { return c.Semaphore(lock, 4) }
 
-// jobs are a fleet such as people have.
 var jobs = []job{
 	{"billing/invoices", "billing", "invoice-run", 3, 40 * time.Second, 5 * time.Minute, mutex},
 	{"billing/ledger", "billing", "ledger-close", 5, 25 * time.Second, 40 * time.Second, mutex},
@@ -51,16 +49,15 @@ var jobs = []job{
 	{"tls/renew", "edge", "renew-certs", 8, 5 * time.Second, 4 * time.Minute, mutex},
 }
 
-// A fleet is what works through an hour, within a bubble of virtual time.
-type fleet struct {
-	srv *zktest.Server
-	all sync.WaitGroup
+// A workload runs the processes of the jobs on a server, in a bubble of virtual time.
+type workload struct {
+	srv       *zktest.Server
+	processes sync.WaitGroup
 }
 
-// live starts the fleet's processes. They end with ctx, each in a goroutine of its
-// own. A seed of the process's number makes every hour the same, as far as the
-// order of goroutines goes.
-func (f *fleet) live(ctx context.Context, t testing.TB) {
+// start starts a goroutine for each process. They end with ctx. Seeds make runs similar, but
+// the order of goroutines varies.
+func (w *workload) start(ctx context.Context, t testing.TB) {
 	number := uint64(0)
 	for _, j := range jobs {
 		for i := range j.processes {
@@ -70,20 +67,19 @@ func (f *fleet) live(ctx context.Context, t testing.TB) {
 				Host: j.host + "-" + strconv.Itoa(i+1), PID: 1000 + r.IntN(30000),
 				User: []string{"deploy", "app", "root"}[r.IntN(3)], Command: j.command, Version: "zklock " + zklock.Version,
 			}
-			f.all.Go(func() { f.process(ctx, t, j, owner, r) })
+			w.processes.Go(func() { w.process(ctx, t, j, owner, r) })
 		}
 	}
 }
 
-// cross starts two processes that take two locks each, in another order, and so wait
-// for each other: one of them from now on, and the other too as soon as it can. They
-// end with ctx.
-func (f *fleet) cross(ctx context.Context, t testing.TB) {
+// startDeadlock starts two processes that acquire two locks in opposite order. They end with
+// ctx.
+func (w *workload) startDeadlock(ctx context.Context, t testing.TB) {
 	locks := []string{"reports/customers", "reports/invoices"}
 	for i, first := range locks {
 		owner := zklock.Owner{Host: "report-" + strconv.Itoa(i+1), PID: 4242 + i, User: "app", Command: "report", Version: "zklock " + zklock.Version}
-		f.all.Go(func() {
-			c, err := zklock.Dial(ctx, f.srv.Servers(), &zklock.Options{DialContext: f.srv.DialContext, Owner: &owner})
+		w.processes.Go(func() {
+			c, err := zklock.Dial(ctx, w.srv.Servers(), &zklock.Options{DialContext: w.srv.DialContext, Owner: &owner})
 			if err != nil {
 				t.Error(err)
 				return
@@ -95,7 +91,7 @@ func (f *fleet) cross(ctx context.Context, t testing.TB) {
 					l = c.RWMutex(lock).Reader()
 				}
 				if _, err := l.Acquire(ctx); err != nil {
-					return // the hour is over
+					return // ctx is done
 				}
 				if !harness.Sleep(ctx, time.Second) {
 					return
@@ -105,27 +101,27 @@ func (f *fleet) cross(ctx context.Context, t testing.TB) {
 	}
 }
 
-// process takes its job's lock again and again. Now and then it dies with it.
-func (f *fleet) process(ctx context.Context, t testing.TB, j job, owner zklock.Owner, r *rand.Rand) {
+// process acquires the job's lock repeatedly. Sometimes its session expires.
+func (w *workload) process(ctx context.Context, t testing.TB, j job, owner zklock.Owner, r *rand.Rand) {
 	for ctx.Err() == nil {
-		c, err := zklock.Dial(ctx, f.srv.Servers(), &zklock.Options{
-			DialContext: f.srv.DialContext, Owner: &owner,
-			LockDelay: time.Second, // tells a death from a release
+		c, err := zklock.Dial(ctx, w.srv.Servers(), &zklock.Options{
+			DialContext: w.srv.DialContext, Owner: &owner,
+			LockDelay: time.Second, // distinguishes a crash from a release
 		})
 		if err != nil {
-			return // the hour is over
+			return // ctx is done
 		}
-		f.work(ctx, t, j, c, r)
+		w.session(ctx, t, j, c, r)
 		if err := c.Close(); err != nil && ctx.Err() == nil {
-			t.Logf("%s: %v", j.lock, err) // its session had ended before that
+			t.Logf("%s: %v", j.lock, err) // the session had expired
 		}
 	}
 }
 
-// work is a process's life.
-func (f *fleet) work(ctx context.Context, t testing.TB, j job, c *zklock.Client, r *rand.Rand) {
-	for harness.Sleep(ctx, vary(r, j.rest)) {
-		h, err := j.how(c, j.lock).Acquire(ctx)
+// session acquires and releases the lock until the session expires or ctx ends.
+func (w *workload) session(ctx context.Context, t testing.TB, j job, c *zklock.Client, r *rand.Rand) {
+	for harness.Sleep(ctx, vary(r, j.pause)) {
+		h, err := j.lockOf(c, j.lock).Acquire(ctx)
 		if err != nil {
 			return
 		}
@@ -133,7 +129,7 @@ func (f *fleet) work(ctx context.Context, t testing.TB, j job, c *zklock.Client,
 			return
 		}
 		if r.IntN(150) == 0 {
-			if err := f.srv.ExpireSession(h.Session()); err != nil {
+			if err := w.srv.ExpireSession(h.Session()); err != nil {
 				t.Error(err)
 			}
 			return
@@ -144,7 +140,7 @@ func (f *fleet) work(ctx context.Context, t testing.TB, j job, c *zklock.Client,
 	}
 }
 
-// vary is a time of about this length.
+// vary returns a random time with about this mean.
 func vary(r *rand.Rand, d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.2 + r.ExpFloat64()*0.8))
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// strange returns a request whose body is not what it should be. What is strictly
-// no message, but Java makes something of it, is in the list of differences.
-func (w *writer) strange() Step {
+// malformed returns a request with a malformed body. It avoids bodies that only Java accepts, which
+// are in the list of differences.
+func (w *writer) malformed() Step {
 	st := w.step(w.harmless())
 	body := st.Body
 	several := st.Op == wire.OpMulti || st.Op == wire.OpMultiRead
@@ -21,7 +21,7 @@ func (w *writer) strange() Step {
 	case 2:
 		st.Body = []byte{0, 0, 0, 9, 'x'}
 	case 3, 4:
-		// A length that is none: of the path, or of what is behind it.
+		// An invalid length of the path, or of the next field.
 		at := one(w, 0, 4+int(binary.BigEndian.Uint32(body)))
 		if several {
 			at = one(w, 0, 9)
@@ -35,7 +35,7 @@ func (w *writer) strange() Step {
 	return st
 }
 
-// wrongLength is a length that no text, bytes or list can have, to either server.
+// wrongLength returns a length that both servers reject.
 func (w *writer) wrongLength(op wire.OpCode) uint32 {
 	switch op {
 	case wire.OpDelete, wire.OpGetEphemerals, wire.OpSync, wire.OpMultiRead, wire.OpMulti:
@@ -46,8 +46,8 @@ func (w *writer) wrongLength(op wire.OpCode) uint32 {
 	return one[uint32](w, 0xffffffff, 0xfffffffe, 0x7fffffff, 0x80000000, 1<<20)
 }
 
-// harmless is an operation of which no distortion takes Java's server down, as one with
-// a time to live or a quota could.
+// harmless returns an operation that ends Java's server in no malformed form, unlike one with a TTL
+// or a quota.
 func (w *writer) harmless() wire.MultiOp {
 	open := []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
 	path := below(one(w, "/a", "/b", "/c", "/a/x"))
@@ -77,13 +77,13 @@ func (w *writer) harmless() wire.MultiOp {
 	)
 }
 
-// unknown is a request of a kind that does not exist.
+// unknown returns a request with an unknown operation.
 func (w *writer) unknown() Step {
 	op := one[wire.OpCode](w, 0, 10, 23, 50, 99, 108, 1000, -1, -2, -9, -12, 1<<31-1, -1<<31)
 	return Step{Kind: KindRequest, Slot: w.r.IntN(slots), Op: op, Xid: 7, Body: []byte{0, 0, 0, 0}}
 }
 
-// rawHandshake is a first message that is none, or is odd.
+// rawHandshake returns a malformed or unusual connect request.
 func (w *writer) rawHandshake() Step {
 	full := make([]byte, 44)
 	binary.BigEndian.PutUint32(full[12:], 30000)

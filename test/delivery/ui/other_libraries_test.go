@@ -11,12 +11,12 @@ import (
 	"github.com/zklock/zklock/zkui"
 )
 
-// turn is how long a client of another library has for what it does.
-const turn = 5 * time.Minute
+// acquireTimeout limits an acquire by another library.
+const acquireTimeout = 5 * time.Minute
 
-// TestForeignLocks: the page knows the holders and the queues of Curator's and
-// kazoo's locks on an ensemble of Apache ZooKeeper, and shows their hand-overs.
-func TestForeignLocks(t *testing.T) {
+// TestPageShowsLocksOfCuratorAndKazoo checks holders, queues, and hand-overs on a ZooKeeper
+// ensemble.
+func TestPageShowsLocksOfCuratorAndKazoo(t *testing.T) {
 	b := StartBrowser(t)
 	cluster := harness.StartEnsemble(t, 3, harness.ServerConfig{})
 	addr := cluster.ConnectString()
@@ -38,20 +38,20 @@ func TestForeignLocks(t *testing.T) {
 		{"kazoo", "lock", "kazoo lock", harness.Kazoo},
 	} {
 		t.Run(library.name, func(t *testing.T) {
-			path := "/fleet/" + library.name
+			path := "/apps/" + library.name
 			holder, waiter := library.start(t, addr), library.start(t, addr)
-			ctx, cancel := context.WithTimeout(t.Context(), 2*turn)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*acquireTimeout)
 			defer cancel()
-			first, err := holder.Acquire(ctx, library.kind, path, turn)
+			first, err := holder.Acquire(ctx, library.kind, path, acquireTimeout)
 			if err != nil {
 				t.Fatal(err)
 			}
 			b.Open(s.URL + "?q=" + library.name)
-			listed(t, b, path)
+			waitForList(t, b, path)
 			b.Open(s.URL + "lock?path=" + path)
 			b.Shows(".badges", library.recipe)
 			if got := nodeOf(b, ".holder [data-details]"); got != first {
-				t.Errorf("the page has %s for the holder, %s says %s", got, library.name, first)
+				t.Errorf("the page shows the holder %s, want %s", got, first)
 			}
 
 			type acquired struct {
@@ -60,7 +60,7 @@ func TestForeignLocks(t *testing.T) {
 			}
 			got := make(chan acquired, 1)
 			go func() { // ends with ctx at the latest
-				node, err := waiter.Acquire(ctx, library.kind, path, turn)
+				node, err := waiter.Acquire(ctx, library.kind, path, acquireTimeout)
 				got <- acquired{node, err}
 			}()
 			b.Shows(".badges", "1 waiting")
@@ -74,17 +74,17 @@ func TestForeignLocks(t *testing.T) {
 				t.Fatal(second.err)
 			}
 			if next != second.node {
-				t.Errorf("the page had %s for the next in line, %s says %s", next, library.name, second.node)
+				t.Errorf("the page showed the waiter %s, want %s", next, second.node)
 			}
 			b.Until(`document.querySelectorAll(".stop").length === 0`)
 			if got := nodeOf(b, ".holder [data-details]"); got != second.node {
-				t.Errorf("after the hand-over the page has %s for the holder, %s says %s", got, library.name, second.node)
+				t.Errorf("after the hand-over, the page shows the holder %s, want %s", got, second.node)
 			}
 		})
 	}
 }
 
-// nodeOf is the znode of an entry, as its details say, which an element opens.
+// nodeOf opens the details of an entry and returns its znode.
 func nodeOf(b *Browser, opener string) string {
 	b.t.Helper()
 	b.Click(opener)
