@@ -52,7 +52,7 @@ func claims(kind Kind) []model.Claim {
 
 // meddle records that the operator changes a kind's znodes, and changes them.
 func (s *round) meddle(kind Kind, do func() error) error {
-	done := s.logs[kind.Name].rec.Meddle(claims(kind)...)
+	done := s.logs[kind.Name].rec.Tamper(claims(kind)...)
 	err := do()
 	done(err)
 	return err

@@ -36,7 +36,7 @@ func judge(kind Kind, h *model.History, timeout, late time.Duration) *Verdict {
 	v := &Verdict{Violations: surprises(h)}
 	for _, m := range kind.Models {
 		r := model.Check(h, model.Rules{
-			Model: m, Limit: searchLimit, Linger: 5 * timeout, Kept: true, Patience: 2*timeout + late,
+			Model: m, Limit: searchLimit, Linger: 5 * timeout, NoEarlyLoss: true, Patience: 2*timeout + late,
 		})
 		for _, text := range r.Violations {
 			if !slices.Contains(v.Violations, text) {
@@ -100,7 +100,7 @@ func readHistory(name string) (*model.History, error) {
 func surprises(h *model.History) []string {
 	var all []string
 	inner := map[int]bool{}
-	denied := slices.ContainsFunc(h.Events, func(e model.Event) bool { return e.Op == model.Meddle })
+	denied := slices.ContainsFunc(h.Events, func(e model.Event) bool { return e.Op == model.Tamper })
 	for _, e := range h.Events {
 		if e.Op == model.Acquire && e.Outer != 0 {
 			inner[e.ID] = true
@@ -201,7 +201,7 @@ func TestUnexpectedFailureIsAViolation(t *testing.T) {
 		{"out of time", []model.Event{invoke, failed(os.ErrDeadlineExceeded), failed(&zklock.Error{Op: "acquire", Err: errDeadline{}})}, true},
 		{"its own time", []model.Event{invoke, failed(errDeadline{})}, false},
 		{"refused without a denial by an operator", []model.Event{invoke, failed(refused)}, true},
-		{"refused by an operator", []model.Event{{Kind: model.Invoke, Op: model.Meddle, ID: 1}, invoke, failed(refused)}, false},
+		{"refused by an operator", []model.Event{{Kind: model.Invoke, Op: model.Tamper, ID: 1}, invoke, failed(refused)}, false},
 		{"entering what is lost", []model.Event{inner, failed(lost)}, false},
 		{"lost before it was held", []model.Event{invoke, failed(lost)}, true},
 		{"closed", []model.Event{invoke, failed(zklock.ErrClosed)}, true},

@@ -92,7 +92,7 @@ func (r *Run) Lacks() (lacks []string) {
 		{"guarded writes", r.Totals.Guarded, rounds},
 	}
 	if r.server.Rounds.all {
-		sums = append(sums, sum{"acquires cancelled", d.Cancelled, 1}, sum{"holds entered again", d.Reentered, 1}, sum{"holds downgraded", d.Lowered, 1},
+		sums = append(sums, sum{"acquires cancelled", d.Cancelled, 1}, sum{"holds entered again", d.Reentered, 1}, sum{"holds downgraded", d.Downgraded, 1},
 			sum{"stale writes, which a resource without a fence applies", d.Stale, 1}, sum{"waiting when all faults had ended", d.Waiting, 1})
 	}
 	for _, f := range r.faults {

@@ -191,7 +191,7 @@ func (s *sequence) again(ctx context.Context, p *attempt, l level, way int) erro
 	}
 	// Under its own hold, an acquire never waits, even if other clients do: it is granted
 	// or refused at once. That it returns at all is part of the test.
-	log := l.log.Again(false, recorded(claims)...)
+	log := l.log.Reenter(false, recorded(claims)...)
 	h, err := lock.Acquire(inner)
 	granted(log, h, err)
 	switch {

@@ -336,7 +336,7 @@ func TestSequential(t *testing.T) {
 					rt.Fatal(err)
 				}
 				for _, m := range kind.Models {
-					r := model.Check(h, model.Rules{Model: m, Linger: time.Second, Kept: true})
+					r := model.Check(h, model.Rules{Model: m, Linger: time.Second, NoEarlyLoss: true})
 					if len(r.Violations) > 0 {
 						rt.Fatalf("%s: %v", m.Name, r.Violations)
 					}
@@ -345,7 +345,7 @@ func TestSequential(t *testing.T) {
 			})
 			t.Logf("%+v", sum)
 			if sum.Acquired < 100 || sum.Waited < 50 || sum.Refused < 30 || sum.Lost < 5 ||
-				kind.Again != nil && kind.Name != "mutex" && sum.Reentered < 10 || kind.Writer != nil && sum.Lowered < 5 {
+				kind.Again != nil && kind.Name != "mutex" && sum.Reentered < 10 || kind.Writer != nil && sum.Downgraded < 5 {
 				t.Error("too little happened")
 			}
 		})

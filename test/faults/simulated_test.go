@@ -311,7 +311,7 @@ func TestSimulatedNetwork(t *testing.T) {
 				if len(v.Violations) > 0 {
 					keep(t, h)
 				}
-				floor := model.Floor{Acquired: 200, Waited: 100, Refused: 40, Cancelled: 40, Lost: 5, Expired: 5, Meddled: 10}
+				floor := model.Floor{Acquired: 200, Waited: 100, Refused: 40, Cancelled: 40, Lost: 5, Expired: 5, Tampered: 10}
 				if kind.Again != nil && kind.Ways != 1 {
 					floor.Reentered = 30
 				}
@@ -319,7 +319,7 @@ func TestSimulatedNetwork(t *testing.T) {
 					floor.Lost, floor.Expired = 2, 2 // an operator finds fewer sessions
 				}
 				if kind.Writer != nil {
-					floor.Lowered = 10
+					floor.Downgraded = 10
 				}
 				if lack := v.Done.Below(floor); len(lack) > 0 {
 					t.Errorf("seed %d: too little happened: %q", seed, lack)

@@ -293,7 +293,7 @@ func (w *workload) again(ctx context.Context, outer level, claims []model.Claim)
 	inner, cancel := outer.hold.Context(context.WithoutCancel(ctx))
 	defer cancel()
 	l, inside := w.lock(way)
-	log := outer.log.Again(false, inside...)
+	log := outer.log.Reenter(false, inside...)
 	h, err := l.Acquire(inner)
 	w.granted(log, h, err)
 	if err != nil {
