@@ -175,7 +175,7 @@ func deadlineMutants() []Mutant {
 					After: `	d.raise(sent)
 	d.Continue(sent, received)`},
 			},
-			Suite: ensemble, Test: "TestCutOff/usual/follower",
+			Suite: ensemble, Test: "TestPartitionEndsHoldBeforeGrant/usual/follower",
 			Says: `two hold: granted .* after the fault`,
 		},
 		{
@@ -296,7 +296,7 @@ func partitionMutants(rules []Mutant) []Mutant {
 	} {
 		all = append(all, Mutant{
 			Name: m.rule + "InPartition", Reason: m.reason, Edits: edits[m.rule],
-			Suite: ensemble, Test: "TestCutOff/" + m.test, Args: []string{m.size}, Says: afterTimeout, Full: m.full,
+			Suite: ensemble, Test: "TestPartitionEndsHoldBeforeGrant/" + m.test, Args: []string{m.size}, Says: afterTimeout, Full: m.full,
 		})
 	}
 	return all
