@@ -15,18 +15,14 @@ import (
 //	3 again 1              attempt 3 enters the hold of 1 again
 //	1 got 7 until 90       granted with token 7 and a deadline; in session 1
 //	1 fail | locked | info the other outcomes of an acquire
-//
-// 1 held until 90        a check of the hold says that it is held
-// 1 lost                 a check of the hold says that it is lost
-//
+//	1 held until 90        a check of the hold says that it is held
+//	1 lost                 a check of the hold says that it is lost
 //	1 release, released | unconfirmed | too-late
 //	1 downgrade, downgraded | downgraded? | refused
 //	9 expire 1, expired | expired?   the end of session 1
 //	1 killed               client c1 was killed
-//
-// 1 write 7, wrote 7 | denied 7 | wrote? 7   a write to the resource; with its place: wrote 7 2
-// 9 tamper, tampered | tampered?     an operator changes /x; paths after "on"
-//
+//	1 write 7, wrote 7 | denied 7 | wrote? 7   a write to the resource; with its place: wrote 7 2
+//	9 tamper, tampered | tampered?     an operator changes /x; paths after "on"
 //	1 heal                 the last fault is over
 func parseHistory(t testing.TB, text string) *History {
 	t.Helper()

@@ -164,7 +164,7 @@ func mutations() []mutation {
 	}
 }
 
-// delayRelease moves the release of an attempt behind the event at the time after.
+// delayRelease moves the release of an attempt after the event at a time.
 func delayRelease(h *History, id int, after int64) *History {
 	var moved []Event
 	m := h.Clone()
@@ -178,7 +178,7 @@ func delayRelease(h *History, id int, after int64) *History {
 	return insert(m, after, moved...)
 }
 
-// delayLoss moves the deadline and the loss of an attempt behind the event at the time after.
+// delayLoss moves the deadline and the loss of an attempt after the event at a time.
 func delayLoss(h *History, id int, after int64) *History {
 	var moved []Event
 	m := h.Clone()
