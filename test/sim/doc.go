@@ -36,40 +36,29 @@
 //
 //	fault                                     injected by
 //	client, machine or server dies            kill, server kill, power loss, outage (all at once)
-//
-// process stopped, 0 to 3 timeouts          pause, pause amid news (between two notices), server pause
-//
+//	process stopped, 0 to 3 timeouts          pause, pause amid news (between two notices), server pause
 //	machine suspended                         suspend: timers late, clock not
 //	clocks                                    each client's rate within 1 % or 5 %; clock rate (changes), wall clock (server's, +-1 h)
-//
-// client's wall clock                       no core reads it
-// answer to an applied request lost         lose answer (create, delete, multi, get, list, set, ping, setWatches, closeSession), lose handshake
-//
+//	client's wall clock                       no core reads it
+//	answer to an applied request lost         lose answer (create, delete, multi, get, list, set, ping, setWatches, closeSession), lose handshake
 //	request lost                              lose request, lose handshake
 //	connection cut, half-open                 cut (either side may not know), block (one way or both), refuse
 //	link down and up, slow, trickling         flap, slow, trickle (1 to 1000 pieces of a few bytes a second)
-//
-// follower without its leader               follower cut off, with its clients kept or dropped; isolation of a holder
-//
+//	follower without its leader               follower cut off, with its clients kept or dropped; isolation of a holder
 //	session moved back, then old requests     follower cut off, with a detour of its client
 //	stale reads of a lagging follower         spec/queue.pml, spec/recovery.pml; test/faults
 //	minority leader                           spec/deposed.pml; test/faults
 //	disk: EIO, short write, torn record       disk error, power loss amid a write
-//
-// disk: unsynced writes lost                power loss, outage; a kill amid recovery
-//
+//	disk: unsynced writes lost                power loss, outage; a kill amid recovery
 //	disk: full, slow                          disk full (over restarts), disk stall
-//
-// disk: flipped bits                        bit flip; internal/wal TestFlippedBitsAreDetected flips every bit
-//
+//	disk: flipped bits                        bit flip; internal/wal TestFlippedBitsAreDetected flips every bit
 //	restart: one by one, all at once          rolling restart, outage; of an ensemble: test/faults
 //	operators                                 delete, sweep (a lock and its parents), expire, touch, acl, stray, foreign entry
 //	sequence near 2^31                        sequence jump
 //	zxid's low word near its end              a quarter of the worlds begin there
 //	hostile server                            garbage; internal/session's fuzz targets
 //	hostile client                            hostile frames; zkserver's tests of slow, many and greedy clients
-//
-// starved processor, no file descriptors    for a core, the same as a delay or refuse
+//	starved processor, no file descriptors    for a core, the same as a delay or refuse
 //
 // # What is checked
 //
