@@ -138,7 +138,7 @@ simulate-race:
 ## test/sim/testdata/totals.tsv, and print the sum of all lines.
 simulate-more:
 	$(GO) test $(SIMULATE) -seeds=$(SEEDS) -from=0 -record=$(CURDIR)/test/sim/testdata/totals.tsv
-	$(GO) test ./test/sim -run 'TestRecorded$$' -count=1 -v
+	$(GO) test ./test/sim -run 'TestRecordedTotals$$' -count=1 -v
 
 ## packages: build deb and rpm packages of the command for amd64 and arm64 into dist/.
 packages:

@@ -35,13 +35,13 @@
 #define QUEUES (BIT(LOCKS) - 1)
 #define SEMAPHORES ((BIT(THINGS) - 1) & ~QUEUES)
 
-/* A queue, or a semaphore's gate, which is one as well: the first in it has it. */
+/* A queue, or a semaphore's gate, which is a queue too. The first client has it. */
 chan queue[THINGS] = [N] of { byte };
-byte inside; /* what is held by those who hold all they want */
+byte inside; /* the locks of the clients that hold all their locks */
 
 hidden byte each;
 
-/* FIRST says that c is the first wherever it has joined. */
+/* FIRST: c is the first in each queue in which it has an entry. */
 #define CLEAR(q) (!(joined & BIT(q)) || queue[q]?[eval(c)])
 #ifdef THREE_LOCKS
 #define FIRST (CLEAR(0) && CLEAR(1) && CLEAR(2))
@@ -58,7 +58,7 @@ inline joinAll(set) {
 	joined = joined | (set)
 }
 
-/* Joins the first, the last or any of a set that it has not joined, to wait there. */
+/* Enqueues in the first, the last, or any queue of a set, and waits there. */
 inline joinNext(set) {
 	each = 0;
 	do
@@ -79,8 +79,8 @@ inline joinAny(set) {
 
 proctype Client(byte c; byte wanted) {
 	byte joined;
-	bool patient; /* it will not give up: it must be granted */
-	bool odd;     /* it does otherwise than others */
+	bool patient; /* it does not cancel: it must be granted */
+	bool odd;     /* it uses another order than the other clients */
 
 	atomic {
 #if defined(MIXED) || defined(IN_TURN)
@@ -91,7 +91,7 @@ proctype Client(byte c; byte wanted) {
 #endif
 		if :: patient = true :: true fi };
 	do
-	/* What comes first is the locks, all at once, unless it is odd. */
+	/* It enqueues for all its locks at once before the semaphores, unless it is odd. */
 #ifdef IN_TURN
 	:: atomic { odd && FIRST && (wanted & QUEUES & ~joined) -> joinAny(wanted & QUEUES) }
 	:: atomic { !odd && joined == 0 && (wanted & QUEUES) -> joinAll(wanted & QUEUES) }
@@ -123,7 +123,7 @@ proctype Client(byte c; byte wanted) {
 	:: atomic { !patient -> goto leave }
 	od;
 	inside = inside & ~wanted;
-	/* It leaves its places one after another. */
+	/* It deletes its entries one after another. */
 leave:	do
 	:: atomic { joined != 0 ->
 		each = 0;
@@ -137,7 +137,7 @@ leave:	do
 	od
 }
 
-/* Clients are alike, so they are numbered by what they want. */
+/* Clients are interchangeable, so they are numbered by their locks. */
 init {
 	byte c, wanted = 1;
 	atomic {

@@ -30,27 +30,27 @@
 #define BIT(c) (1 << (c))
 #define OFF 15 /* no entry */
 
-/* What the server has. */
+/* The state of the server. */
 byte seq[CLAIMS];    /* the number of a claim's entry */
-byte token[CLAIMS];  /* the transaction that made it */
+byte token[CLAIMS];  /* the transaction that created it */
 byte next[2];        /* a lock's next number */
-bool parent[2];      /* its znode is there */
+bool parent[2];      /* its znode exists */
 byte zxid;
 
-byte lock[CLAIMS];   /* which lock a claim is of */
+byte lock[CLAIMS];   /* the lock of a claim */
 byte last[2];        /* the token of a lock's last grant */
 byte holders;        /* claims that hold */
 
 mtype = { want, asked, undone, made, waits, held, leaves, parting, gone };
 mtype st[2];         /* of the client's claims */
-bool apart[2];       /* not to be joined */
-bool listed[2];      /* the listing behind the create was answered */
-byte children[2];    /* what it showed */
+bool apart[2];       /* not to be batched */
+bool listed[2];      /* the listing after the create was answered */
+byte children[2];    /* the listed entries */
 bool was[2];         /* undone once */
 
 mtype = { write, read };
 chan wire = [6] of { mtype, byte };          /* kind, claims */
-chan back = [6] of { mtype, byte, byte, byte }; /* kind, claims, which failed or OFF, what was read: 3 bits a claim */
+chan back = [6] of { mtype, byte, byte, byte }; /* kind, claims, the failed claim or OFF, the listed entries: 3 bits a claim */
 
 #define there(c) (seq[c] != OFF)
 #define asks(c) (st[c] == want || st[c] == leaves)
@@ -77,8 +77,8 @@ inline grant(c) {
 	holders = holders | BIT(c)
 }
 
-/* The server carries requests out in order, each as a whole. */
-bool deletes[2]; /* what the client asks for: set when it is sent */
+/* The server applies requests in order, each completely or not at all. */
+bool deletes[2]; /* the request of the client: set when it is sent */
 active proctype Server() {
 	mtype kind;
 	byte who, bad;
@@ -128,7 +128,7 @@ inline ask(c) {
 	fi
 }
 
-/* What a create's claim does when nothing was made. */
+/* What a claim does if its create created nothing. */
 inline again(c) {
 #ifdef OLD_LISTING
 	st[c] = want
@@ -137,8 +137,7 @@ inline again(c) {
 #endif
 }
 
-/* An operation of a claim failed by its own fault: the parent was missing, or the
- * entry was gone. */
+/* An operation of a claim failed because the parent was missing or the entry was gone. */
 inline failed(c) {
 	if
 	:: st[c] == asked -> parent[lock[c]] = true; again(c)
@@ -146,7 +145,7 @@ inline failed(c) {
 	fi
 }
 
-/* It was not done through the other's fault. */
+/* It was not applied because the other operation failed. */
 inline spoiled(c) {
 #ifdef SHARED_FAILURE
 	failed(c)
@@ -170,7 +169,7 @@ inline done(c) {
 	fi
 }
 
-/* A listing is the create's that is answered right before it. */
+/* A listing belongs to the create that is answered right before it. */
 inline heard(c, what) {
 	if
 	:: st[c] == undone -> st[c] = want
@@ -184,7 +183,7 @@ active proctype Client() {
 	byte who, bad, one, two;
 
 	do
-	/* One of the two, or both. */
+	/* One of the two claims, or both. */
 	:: atomic { asks(0) ->
 		who = BIT(0) | ((st[0] == want) << 4); ask(0); wire!write,BIT(0);
 		if :: who & 16 -> listed[0] = false; wire!read,BIT(0) :: else fi; who = 0 }
@@ -236,14 +235,14 @@ active proctype Client() {
 	od
 }
 
-/* Somebody else's claim of the first lock. It reads the queue as it is. */
+/* Another client's claim of the first lock. It reads the committed queue. */
 active proctype Other() {
 	atomic { parent[0] -> zxid++; make(2) };
 	atomic { !(there(0) && lock[0] == 0 && seq[0] < seq[2]) && !(there(1) && lock[1] == 0 && seq[1] < seq[2]) -> grant(2) };
 	atomic { holders = holders & ~BIT(2); seq[2] = OFF }
 }
 
-/* Somebody removes an entry that its claim is about to delete. */
+/* An operator deletes an entry that its claim is about to delete. */
 active proctype Operator() {
 	do
 	:: atomic { (st[0] == leaves || st[0] == parting) && there(0) -> seq[0] = OFF }

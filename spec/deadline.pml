@@ -37,20 +37,20 @@
  *
  * broken SENT_APART, assertion: counts from a when b, sent more than PING after a was sent, is answered: both can arrive together
  * broken PINGS, assertion: counts from plain pings, which a follower that is cut off answers without the leader
- * broken REPLY, assertion: counts from the answer to a instead of from the sending of a
+ * broken REPLY, assertion: counts from the answer to a instead of the time when a was sent
  * broken ONE_REPLY, assertion: counts from the time when any quorum write was answered
- * broken TWO, assertion: does without c: the answer to b is faster than the news from the follower to the leader
+ * broken TWO, assertion: omits c: the answer to b is faster than the touch table from the follower to the leader
  * broken NO_GAP, assertion: does not wait between the answer to a and the sending of b
  * broken NO_SLACK, assertion: waits exactly PING between the answer to a and the sending of b
- * broken REQUEST, assertion: assumes that the leader notes the client's life by its requests
+ * broken REQUEST, assertion: assumes that the client's requests extend its session at the leader
  * broken C_AT_ONCE, assertion: sends c at the answer to b: after a pause, the leader's ping can come later than both
  * broken NO_PING, assertion: sends no ping after a, whose touch the follower can lose
- * broken PING_UNANSWERED, assertion: counts the gap from the answer to a alone, although the ping after it is still under way
- * broken SMALL_TICK, assertion: takes a bound of half a tick that is smaller than this leader's
- * broken KEPT_TICK, assertion: keeps the bound of an earlier connection, to servers with a shorter tick, until this connection tells one
- * broken OTHER_CONNECTION, assertion: takes an a that was answered on an earlier connection, through another follower
- * broken OTHER_PAIR, assertion: takes an a and a b that were answered on an earlier connection, through another follower
- * broken ERROR_AS_C, assertion: takes an error for the answer to c, which a follower can send by itself
+ * broken PING_UNANSWERED, assertion: counts the gap from the answer to a alone, although the ping after it is still in flight
+ * broken SMALL_TICK, assertion: uses a bound of half a tick that is smaller than this leader's
+ * broken KEPT_TICK, assertion: keeps the bound of an earlier connection, to servers with a shorter tick, until the tick of this connection is known
+ * broken OTHER_CONNECTION, assertion: accepts an a that was answered on an earlier connection, through another follower
+ * broken OTHER_PAIR, assertion: accepts an a and a b that were answered on an earlier connection, through another follower
+ * broken ERROR_AS_C, assertion: accepts an error as the answer to c, which a follower can send without the leader
  * reach PROVEN: three requests prove something
  * reach LOST: they do although a touch was lost
  * reach PAUSED: they do although the leader was paused for longer than PING and the first slack
@@ -63,34 +63,34 @@
 #endif
 
 byte tick;
-byte noted;          /* when the leader last noted the client's life; the handshake at first */
+byte noted;          /* when the leader last recorded the client as alive; the handshake at first */
 byte pinged;         /* when the leader last pinged */
 byte unanswered;     /* how many pings the follower has not answered yet */
 bool touched;        /* in the follower's touch table */
 bool lost;           /* a touch was lost */
 byte arrived;        /* how many of the requests arrived at the follower */
 byte answered;       /* how many of them were answered */
-byte sent[4], received[4]; /* of a, b, and c, by the client's clock */
+byte sent[4], received[4]; /* times of a, b, and c, by the client's clock */
 bool followed;       /* the ping after a arrived at the follower, and was answered */
 byte followedAt;
 #ifdef KEPT_TICK
 byte kept;           /* half a tick of the servers behind an earlier connection */
-bool told;           /* this connection has told half of its tick, PING */
+bool told;           /* the client knows half of this connection's tick, PING */
 #endif
 
 mtype = { running, paused, late, catching };
-mtype leader = running; /* late: continues, but has not pinged yet; catching: that ping is under way */
+mtype leader = running; /* late: continues, but has not pinged yet; catching: that ping is in flight */
 bool wasPaused;
 #ifdef PAUSED
 bool longPause;
 #endif
 
-/* Between leader and follower a 0 is a ping or its answer, else it is a
- * request's number; the second field says that the answer carries a touch. */
+/* Between leader and follower, 0 is a ping or its answer; other values are the number of a
+ * request. The second field is set if the answer has a touch. */
 chan toLeader = [6] of { byte, byte };
 chan fromLeader = [6] of { byte };
 
-/* Scratch of one atomic step, no part of the state. */
+/* Temporary variables of one atomic step, not part of the state. */
 hidden byte number, touch;
 
 #define LATER(x, y) ((x) > (y) -> (x) : (y))
@@ -124,7 +124,7 @@ hidden byte number, touch;
 #define MAY_ARRIVE (arrived == 0 || arrived == 1 && followed && answered == 1 && tick >= FROM_B || arrived == 2 && answered == 2 && tick >= FROM_C)
 #endif
 
-/* prove: the client takes it that the leader noted its life at that moment. */
+/* prove: the client assumes that the leader recorded it as alive at that moment or later. */
 inline prove(moment) {
 	assert((moment) <= noted);
 #ifdef PROVEN
@@ -155,7 +155,8 @@ inline read() {
 #endif
 }
 
-/* touchIt: the follower records the client's life, unless the copy takes place in that moment. */
+/* touchIt: the follower records the client as alive, unless it copies the table at that
+ * moment. */
 inline touchIt() {
 	if
 	:: touched = true
@@ -164,7 +165,7 @@ inline touchIt() {
 }
 
 active proctype Clock() {
-	/* The leader is late with no ping, unless it is paused. */
+	/* The leader sends each ping in time, unless it is paused. */
 end:	do
 	:: atomic { answered < 3 && tick < TIME && (leader == running && tick < pinged + PING || leader == paused) ->
 #ifdef PAUSED
@@ -182,7 +183,7 @@ end:	do
 #ifdef KEPT_TICK
 	:: atomic { !told && answered < 3 -> told = true }
 #endif
-	/* A request arrives that was sent now or earlier, after the one before. */
+	/* A request arrives that was sent now or earlier, after the previous one. */
 	:: atomic { MAY_ARRIVE ->
 		arrived++;
 		sent[arrived] = tick;
@@ -235,7 +236,7 @@ end:	do
 			if :: leader == catching && unanswered == 0 -> leader = running :: else fi
 		:: else -> fromLeader!number
 		fi }
-	/* It pings when it must, or earlier. */
+	/* The leader pings in time or earlier. */
 	:: atomic { leader == running && pinged < tick && answered < 3 && len(fromLeader) + len(toLeader) < 4 -> pinged = tick; unanswered++; fromLeader!0 }
 	:: atomic { leader == running && !wasPaused && answered < 3 -> leader = paused; wasPaused = true }
 	:: atomic { leader == paused -> leader = late }

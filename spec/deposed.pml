@@ -31,12 +31,12 @@
 #define TIME 5
 
 byte tick;
-byte noted;       /* when the old leader last noted the client's life */
+byte noted;       /* when the old leader last recorded the client as alive */
 bool elected;     /* there is another leader */
-byte fresh;       /* since when it counts */
-byte asked, answered; /* how many requests: 1 is the resumption, 2 the sync, 3 what is sent after it */
+byte fresh;       /* when it was elected */
+byte asked, answered; /* number of requests: 1 is the resumption, 2 the sync, 3 the request after it */
 byte sent[4], received[4];
-bool overtaken;   /* the election came when the write was under way */
+bool overtaken;   /* the election happened while the write was in flight */
 
 chan toLeader = [2] of { byte };
 chan toVoter = [1] of { byte };
@@ -45,7 +45,7 @@ chan fromLeader = [2] of { byte };
 
 hidden byte number;
 
-/* prove: the client takes it that its session is counted from that moment, or later. */
+/* prove: the client assumes that the timeout of its session began at that moment or later. */
 inline prove(moment) {
 	assert((moment) <= (elected -> fresh : noted));
 #ifdef PROVEN

@@ -39,7 +39,7 @@ byte counter;
 byte first = OFF, second = OFF, third = OFF; /* the client's entries */
 byte others[2] = OFF;
 byte joins = 3;
-bool deleted;                    /* the operator deleted the client's first */
+bool deleted;                    /* the operator deleted the client's first entry */
 bool renumbered;
 
 #define empty (first == OFF && second == OFF && third == OFF && others[0] == OFF && others[1] == OFF)
@@ -69,13 +69,13 @@ end:	do
 
 proctype Client() {
 	byte was, mine;
-	byte ahead0 = OFF, ahead1 = OFF; /* who was ahead of the first, by the other's number */
+	byte ahead0 = OFF, ahead1 = OFF; /* the predecessors of the first entry, by client number */
 	bool seen;
 
-	/* The first is made and the queue listed, in one go. */
+	/* The first entry is created and the queue is listed in one step. */
 	atomic { join(first); was = first; ahead0 = others[0]; ahead1 = others[1] };
-	/* A watch is left on it, or not. A watch that stands tells in the order of
-	 * what happened, so whoever reads the second's answer knows. */
+	/* The client sets a watch on it, or not. Events of a watch arrive in order, so the client
+	 * has read them before the answer to the second create. */
 	bool watch;
 	atomic { if :: first == was && !deleted -> watch = true :: true fi };
 #ifdef LOOKED_BEFORE
@@ -93,14 +93,14 @@ proctype Client() {
 		if :: mine != was + 1 -> goto over :: else fi;
 #endif
 	};
-	/* Another behind it, or not. */
+	/* A third entry after it, or not. */
 	atomic {
 		if
 		:: true
 		:: join(third);
 			if :: third != mine + 1 -> third = OFF :: else fi
 		fi };
-	/* The look: a watch that has told nothing, or a read that comes later. */
+	/* The proof: a watch that has not fired, or a later read. */
 #ifndef UNSEEN
 	atomic {
 		if
@@ -118,7 +118,7 @@ proctype Client() {
 			fi
 		fi };
 #endif
-	/* The first is granted when all ahead of it is gone, and given up. */
+	/* The first is granted when all its predecessors are gone, and is then released. */
 	atomic { (others[0] != ahead0 || ahead0 == OFF) && (others[1] != ahead1 || ahead1 == OFF) };
 	atomic {
 		if

@@ -16,15 +16,14 @@
  * releases the entry, and also when it learns that another client deleted the entry.
  *
  * A writer's release may be marked (see mark.pml): a waiter whose blocker it is then
- * removes all predecessors from its list. The session marks no release while the delete
- * of an entry of its own, further ahead, is in flight. Otherwise the mark would be wrong:
- * the entry that was handed the lock in memory has that one ahead of it.
+ * removes all predecessors from its list. The session marks no release while the delete of
+ * an entry of its own, further ahead, is in flight. Otherwise the mark would be wrong: that
+ * entry is ahead of the entry that got the lock in memory.
  *
- * What must hold: no entry holds next to a hold that excludes it. No entry passes a
- * live predecessor that excludes it, whether that one holds or waits. (A released
- * entry is not live, even while its delete is in flight.) An entry of another client is
- * not granted while the committed queue has an entry ahead that excludes it, live or not.
- * No entry waits forever.
+ * What must hold: no entry holds next to a hold that excludes it. No entry passes a live
+ * holder or waiter ahead that excludes it. (A released entry is not live, even while its
+ * delete is in flight.) An entry of another client is not granted while the
+ * committed queue has an entry ahead that excludes it, live or not. No entry waits forever.
  *
  * bounds: 4 entries, created in order before everything else. Each is the session's or
  * another client's, a reader or a writer. An operator may delete one of the session's
@@ -39,7 +38,7 @@
  * broken READER, assertion: the release of a reader removes all entries ahead of it from the lists
  * broken DOWNGRADE, assertion: a downgrade removes the writer from the lists as a release does, and its reader does not block
  * broken OWN_GONE, assertion: a handover grants an entry that the session knows to be deleted
- * broken UNTOLD, deadlock: the session does not tell its waiters that an operator deleted the entry they wait for
+ * broken UNTOLD, deadlock: the session does not notify its waiters that an operator deleted their predecessor
  * broken HEIR_MARKS, assertion: an entry that was handed the lock in memory marks its release before the delete of the former entry is answered
  * broken CANCEL_MARKS, assertion: a cancelled waiter marks its delete
  * broken READER_MARKS, assertion: a reader marks its release
@@ -56,19 +55,19 @@ byte live = BIT(N) - 1; /* entries that are neither released, nor cancelled, nor
 byte mine;              /* the session's entries */
 byte writers;
 byte holders;
-byte alone;             /* those that were granted as writers */
-byte gone;              /* the session's entries that it knows to be deleted by somebody */
-byte list[N];           /* who is ahead of an entry, as its client knows */
-bool patient;           /* nobody cancels: all must be granted */
+byte alone;             /* entries that were granted as writers */
+byte gone;              /* the session's entries whose deletion by another client it knows */
+byte list[N];           /* an entry's predecessors on its client's list */
+bool patient;           /* no waiter cancels: all must be granted */
 
 hidden byte each;
 
-/* What of a set is in e's way. */
+/* The entries of a set that block e. */
 #define blocking(e, set) ((writers & BIT(e)) -> (set) : ((set) & writers))
 #define waits(e) ((live & BIT(e)) && !(holders & BIT(e)))
 
-/* An entry that was deleted, which its client does not know yet, may be granted
- * until it learns of that. That hold is nobody's business. */
+/* An entry that was deleted may be granted until its client learns of the deletion. That hold
+ * does not count. */
 inline grant(e) {
 	assert(!(gone & BIT(e)));
 	assert((mine & BIT(e)) || blocking(e, tree & AHEAD(e)) == 0);
@@ -93,14 +92,14 @@ inline handed(e) {
 	grant(e)
 }
 
-/* Whether all that was ahead of e goes with it. */
+/* Whether all predecessors of e are removed with it. */
 #ifdef READER
 #define passes(e) ((alone & BIT(e)) || !(writers & BIT(e)))
 #else
 #define passes(e) (alone & BIT(e))
 #endif
 
-/* handOver: all was gone that was ahead of e when e was granted as a writer. */
+/* handOver: all predecessors were gone when e was granted as a writer. */
 inline handOver(e) {
 	each = e + 1;
 	do
@@ -133,14 +132,14 @@ inline strike(e) {
 	od
 }
 
-/* Of whose end by the servers' news e's client hears. */
+/* The entries of whose deletion the servers notify e's client. */
 #ifdef UNTOLD
 #define told(e) ((mine & BIT(e)) -> ~mine : AHEAD(N))
 #else
 #define told(e) ((mine & BIT(e)) -> (~mine | gone) : AHEAD(N))
 #endif
 
-/* Whether an entry of e's client further ahead is released and its delete not answered. */
+/* Whether the delete of another entry of e's client, further ahead, is unanswered. */
 #ifdef HEIR_MARKS
 #define pending(e) false
 #else
@@ -152,7 +151,7 @@ proctype Entry(byte e) {
 	bool mark;            /* its delete may be marked */
 
 	do
-	/* Its client learns that one ahead is gone. */
+	/* Its client learns that a predecessor is gone. */
 	:: atomic { waits(e) && (list[e] & ~tree & told(e)) ->
 		next = 0;
 		do
@@ -201,10 +200,10 @@ proctype Entry(byte e) {
 #endif
 		writers = writers & ~BIT(e);
 		assert((holders & writers) == 0) }
-	/* It learns that its own entry was deleted. */
+	/* The session learns that its entry was deleted. */
 	:: atomic { !(live & BIT(e)) -> gone = gone | BIT(e); break }
 	od;
-	/* The delete is carried out. If it is marked, waiters may be clear. */
+	/* The server applies the delete. If it is marked, waiters may be clear. */
 	atomic {
 		if
 		:: mark && (tree & BIT(e)) ->

@@ -31,14 +31,14 @@
 
 byte queue[4] = NOBODY; /* entries, by their client */
 byte entries;
-byte line[6];           /* of client c: how many wait, from c * 3 on: who */
+byte line[6];           /* the number of waiters of client c, and from c * 3 on the waiters */
 byte waiting[2];
-byte leader[2] = NOBODY;/* who of it has the entry */
-byte holder = NOBODY;   /* who holds: client * 3 + goroutine */
+byte leader[2] = NOBODY;/* the goroutine that has the entry */
+byte holder = NOBODY;   /* the holder: client * 3 + goroutine */
 byte passed[2];
 bool held[2];           /* its entry was granted */
-bool lost[2];           /* that is over for the servers */
-byte writes = NOBODY;   /* whose guarded write is to come */
+bool lost[2];           /* the entry has ended for the servers */
+byte writes = NOBODY;   /* the hold whose guarded write is in flight */
 
 inline enter(c) {
 	assert(entries < 4);
@@ -52,7 +52,7 @@ inline pull(c, g) {
 	waiting[c]--
 }
 
-/* The client's first entry goes. */
+/* The client's first entry is deleted. */
 inline remove(c) {
 	i = 0;
 	do
@@ -66,7 +66,7 @@ inline remove(c) {
 	entries--; queue[entries] = NOBODY; i = 0
 }
 
-/* The next in the line makes an entry. */
+/* The next goroutine in the queue creates an entry. */
 inline lead(c) {
 	if
 	:: waiting[c] > 0 -> pull(c, leader[c]); enter(c)
@@ -85,7 +85,7 @@ want:	atomic {
 		:: else -> line[c * G + waiting[c]] = g; waiting[c]++
 		fi };
 	if
-	/* It is granted, or passed a hold. */
+	/* It is granted, or gets the hold from another goroutine. */
 	:: atomic { leader[c] == g && !held[c] && queue[0] == c ->
 		assert(holder == NOBODY);
 		held[c] = true; passed[c] = 1; holder = c * G + g }
@@ -115,7 +115,7 @@ want:	atomic {
 	:: atomic { !lost[c] -> lost[c] = true; holder = NOBODY; goto away }
 	:: true
 	fi;
-	/* It gives the lock back. */
+	/* It releases the lock. */
 	atomic {
 		if
 #ifdef NO_LIMIT
@@ -135,7 +135,7 @@ want:	atomic {
 			goto next
 		:: else -> holder = NOBODY
 		fi };
-	/* The deletion, which comes behind the guarded write. */
+	/* The deletion, which is applied after the guarded write. */
 away:	atomic { lost[c] || writes == NOBODY || writes / G != c ->
 		if :: writes != NOBODY && writes / G == c -> writes = NOBODY :: else fi;
 #ifdef LOST
@@ -157,7 +157,7 @@ next:	if
 	fi
 }
 
-/* The guarded write is done, under the hold that began it. */
+/* The guarded write is applied under the hold that began it. */
 proctype Writer() {
 end:	do
 	:: atomic { writes != NOBODY ->

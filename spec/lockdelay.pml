@@ -37,9 +37,9 @@ byte made;
 byte tree;       /* the queue */
 byte records;
 byte holders;
-byte leaving;    /* those who have begun to release, or to cancel */
+byte leaving;    /* clients that have begun to release or to cancel */
 byte vanished;
-byte unheeded;   /* those who vanished as holders, and the delay has not passed since */
+byte unheeded;   /* clients that crashed as holders, until the delay has passed */
 
 proctype Client(byte c) {
 	byte before, queue, left;
@@ -51,7 +51,7 @@ proctype Client(byte c) {
 #endif
 		};
 	do
-	/* It waits until nobody is ahead, and looks. */
+	/* It waits until no entry is ahead, and lists. */
 	:: atomic { (tree & AHEAD(c)) == 0 && !(holders & BIT(c)) -> before = records };
 #if defined(RECORDS_LAST) || defined(LIVE_RECORD)
 		before = BIT(N) - 1;
@@ -92,7 +92,7 @@ proctype Client(byte c) {
 #endif
 	/* A holder releases, a waiter cancels. */
 	:: atomic { true -> leaving = leaving | BIT(c); holders = holders & ~BIT(c); break }
-	/* It vanishes: its session ends. */
+	/* It crashes: its session ends. */
 	:: atomic { true ->
 		vanished = vanished | BIT(c);
 		unheeded = unheeded | (holders & BIT(c));

@@ -27,22 +27,22 @@
  * only end state is that all clients are done).
  *
  * bounds: 3 clients with one entry each, all exclusive, of which the first two may be
- * writers, which may downgrade. One of these happens at most: an operator deletes an
- * entry or changes its data (which only the waiters that come after it notice), or one
- * connection breaks. A znode X of the second entry may exist from the beginning. With
- * FOUR: 4 clients, all mutexes, and none of these events. With TROUBLES: the operator
- * deletes and changes one entry each, and one connection breaks; all are mutexes. The
- * model permits marks also to holds that did not wait. It has no X that is created
- * other than by a release and after the waiters' requests, except in the variants about
- * that. In those, all are mutexes, and the operator changes one entry and creates one X. Readers are in readwrite.pml, handovers inside a
- * session in handover.pml.
+ * writers, which may downgrade. One of these happens at most: an operator deletes an entry
+ * or changes its data (which only the waiters that come after it notice), or one connection
+ * breaks. A znode X of the second entry may exist from the beginning. With FOUR: 4 clients,
+ * all mutexes, and none of these events. With TROUBLES: the operator deletes and changes
+ * one entry each, and one connection breaks; all are mutexes. The model permits marks also
+ * to holds that did not wait. It has no X that is created other than by a release and after
+ * the waiters' requests, except in the variants about that. In those, all are mutexes, and
+ * the operator changes one entry and creates one X. Readers are in readwrite.pml, handovers
+ * inside a session in handover.pml.
  * code: internal/queue/mark.go (markClears, watchTogether, markMade, marks, releaseMarked),
  * internal/queue/position.go (removeBlocker, watchBlocker, proceedAt),
  * internal/queue/leave.go (abandon), internal/queue/core.go (eventAt, Drained).
  *
  * sound FOUR: four clients, no downgrades, no operator, and no broken connection
  * sound TROUBLES: the operator deletes an entry and changes one, and a connection breaks; no downgrades
- * sound FORGED: an operator creates and deletes an X without a release; the servers tell the transaction of an event, and X and the end of its entry must be of one
+ * sound FORGED: an operator creates and deletes an X without a release; the servers name the transaction of an event, and X and the end of its entry must be of one
  * sound KEPT: a mark that was read before the connection broke counts after it: an X that only the release creates stays true
  * broken CANCEL_MARKS, assertion: a waiter that is not clear cancels and marks its delete
  * broken DOWNGRADE_MARKS, assertion: the transaction of a downgrade creates and deletes the mark
@@ -89,26 +89,26 @@ byte swapped;                            /* the writers that became readers */
 byte granted;                            /* the clients that were granted */
 #endif
 
-/* What client c's follower has not applied yet, and what it has. All that comes
- * before c's own create has been applied when c's first request is answered, and
- * what comes behind c in the queue does not concern it: neither is in its log. */
+/* The transactions that client c's follower has not applied yet, and its state. The log omits
+ * transactions before c's own create, which are applied when c's first request is answered,
+ * and transactions about entries after c. */
 chan log[N] = [2 * N + 2] of { byte, byte, byte, byte }; /* the sets that a transaction creates, deletes, marks, and changes */
-byte coming[N];                          /* all that the transactions in the log delete */
-byte view[N];                            /* the queue as the follower has it */
+byte coming[N];                          /* all entries that the transactions in the log delete */
+byte view[N];                            /* the follower's queue */
 byte dirty[N];                           /* the entries whose data changed since c's entry was created */
 byte watches[N];                         /* the entries that c watches there */
 byte watchesX[N];                        /* the entry whose X it watches there, as a set */
 bool reads[N];                           /* c has enqueued, and neither holds nor is done */
 
 mtype = { none, list, set, own, get };   /* requests */
-mtype = { unwatched, watched, seen };    /* what c knows of its blocker's mark */
+mtype = { unwatched, watched, seen };    /* what c knows about its blocker's mark */
 
-/* Scratch of one atomic step, no part of the state. */
+/* Temporary variables of one atomic step, not part of the state. */
 hidden byte plus, minus, marks, data, each, near;
 
 inline commit(added, deleted, marked, changed) {
 	plus = added; minus = deleted; data = changed;
-	/* A marked release fails if X exists, and then the delete is sent plainly. */
+	/* A marked release fails if X exists. Then the client sends the delete alone. */
 	marks = (marked) & ~stuck;
 	tree = (tree | plus) & ~minus;
 	each = 0;
@@ -124,7 +124,7 @@ inline commit(added, deleted, marked, changed) {
 	od
 }
 
-/* apply: c's follower carries out the next transaction, and c reads the events. */
+/* apply: c's follower applies the next transaction, and c reads the events. */
 inline apply(c) {
 	log[c]?plus,minus,marks,data;
 	view[c] = (view[c] | plus) & ~minus;
@@ -133,7 +133,7 @@ inline apply(c) {
 	if
 	:: marks & watchesX[c] -> watchesX[c] = 0; mark = seen
 #ifdef FORGED
-		/* The end of the blocker, which is of another transaction, then finds no mark. */
+		/* The deletion of the blocker in another transaction then finds no mark. */
 		if :: !(marks & minus) -> mark = unwatched :: else fi
 #endif
 	:: else
@@ -156,7 +156,7 @@ inline apply(c) {
 	fi
 }
 
-/* gone: c reads that an entry is. */
+/* gone: c reads that an entry is gone. */
 inline gone(c, entry) {
 	if
 	:: entry == BIT(c) -> lost = true
@@ -183,9 +183,8 @@ inline gone(c, entry) {
 	fi
 }
 
-/* stands: nothing is ahead of c any more. The news of its own entry's deletion,
- * if it is on its way, may have come with the same read. What c learned before
- * was not that its entry is gone, and its entry was not. */
+/* stands: c has no predecessor. If the event of its own entry's deletion is in flight, it may
+ * arrive with the same read. Until then, c's entry existed and c had read no deletion of it. */
 inline stands(c) {
 	assert(lost || !dead);
 	ready = true;
@@ -195,7 +194,7 @@ inline stands(c) {
 	fi
 }
 
-/* decide: the nearest entry on c's list is its blocker. */
+/* decide: the last entry on c's list is its blocker. */
 inline decide(c) {
 	if
 	:: ahead == 0 -> stands(c)
@@ -210,7 +209,7 @@ inline decide(c) {
 	fi
 }
 
-/* answer: c's follower carries out c's request, and c reads the answer. */
+/* answer: c's follower applies c's request, and c reads the answer. */
 inline answer(c) {
 	if
 	:: ask == list ->
@@ -225,7 +224,7 @@ inline answer(c) {
 	:: ask == set ->
 		ask = none;
 		mark = watched;
-		/* The events come before the answer. */
+		/* The events arrive before the answer. */
 		if
 		:: stuck & BIT(blocker) ->
 #ifdef BEFORE_ANSWER
@@ -284,7 +283,7 @@ inline answer(c) {
 	fi
 }
 
-/* disconnect: c's watches and its request are lost, and it connects anew. */
+/* disconnect: c's watches and its request are lost, and it reconnects. */
 inline disconnect(c) {
 	watches[c] = 0; watchesX[c] = 0;
 #ifndef KEPT
@@ -322,11 +321,11 @@ proctype Client(byte c) {
 	mtype mark = unwatched;
 	byte ahead;              /* its list of predecessors */
 	byte blocker = NOBODY;   /* the entry that it waits for */
-	bool relist;             /* the blocker's end alone grants nothing */
-	bool ready;              /* nothing is ahead; to be granted */
-	bool unhandled;          /* the news of its entry's deletion was read after what made it ready */
+	bool relist;             /* the deletion of the blocker alone does not grant */
+	bool ready;              /* no predecessor is left; to be granted */
+	bool unhandled;          /* the event of its entry's deletion was read after the event that made it ready */
 	bool lost;               /* it knows that its entry is gone */
-	bool dead;               /* its follower applied its entry's deletion, and c was not told */
+	bool dead;               /* its follower applied its entry's deletion, and c received no event */
 	bool holds;
 	bool patient;            /* it does not cancel: it is granted, or loses its entry */
 
@@ -341,7 +340,7 @@ proctype Client(byte c) {
 		reads[c] = true; view[c] = tree;
 		ask = list };
 	do
-	/* Its request is carried out, anywhere in the log. */
+	/* Its request is applied anywhere in the log. */
 	:: atomic { ask != none && !ready && !lost ->
 		do
 		:: lost || ready || ask == none -> break

@@ -1,13 +1,13 @@
 /*
  * nodelock: the lock is one znode with a fixed name.
  *
- * The client that created the znode holds the lock. The znode's data have the id of
- * the acquire, and its owner is the acquire's session. The answer to a write may be
- * lost with the connection. The write is then carried out at any time before the next
- * write of that session on another connection, or never. So after a lost create, the
- * client creates again, and then reads the znode: if it has the client's session and
- * id, it is its own. After a lost delete, the client sends a write that changes
- * nothing, reads the znode, and deletes it again only if it is still its own.
+ * The client that created the znode holds the lock. The znode's data has the ID of the
+ * acquire, and its owner is the acquire's session. The answer to a write may be lost with
+ * the connection. The write is then carried out at any time before the next write of that
+ * session on another connection, or never. So after a lost create, the client creates
+ * again, and then reads the znode: if it has the client's session and id, it is its own.
+ * After a lost delete, the client sends a write that changes nothing, reads the znode, and
+ * deletes it again only if it is still its own.
  *
  * With MOVES_BACK, a server can keep the lost writes of a session. The client sends it a
  * request to resume the session, gives that up, and connects to another server. When
@@ -41,15 +41,15 @@
  * sound MOVES_BACK: a session moves back to a server that has its lost writes
  * broken DELETE_AGAIN, assertion: repeats a delete without reading
  * broken NO_BARRIER, assertion: after a lost delete, reads without a write before the read
- * broken BY_SESSION, assertion: takes every znode of its session for its own
- * broken BY_ID, assertion: takes a lost create for done without reading, because no other claim uses the id
- * broken FORGET, deadlock: takes a lost create for not done, and waits for its own znode
+ * broken BY_SESSION, assertion: treats every znode of its session as its own
+ * broken BY_ID, assertion: assumes that a lost create was applied, without reading, because no other claim uses the id
+ * broken FORGET, deadlock: assumes that a lost create was not applied, and waits for its own znode
  * broken GUARD_BY_VERSION, assertion: guards a write by the znode's version, which is 0 for every znode
  * broken NO_WAIT, assertion: repeats a delete although the session may move back
  * broken LATE_ANSWER, assertion: repeats a delete if the answer to the read came after the session timeout, although the read was sent before
  * broken LONG_LIMIT, assertion: the leader waits longer than the session timeout for the first server (syncLimit x tickTime)
  * broken TWO_MOVES, assertion: sends the request to the first server only after it has repeated the delete (S5 makes no promise in this case)
- * broken FORGET_EARLY, deadlock: takes a lost create for not done when it reads another znode while the session may move back
+ * broken FORGET_EARLY, deadlock: assumes that a lost create was not applied when it reads another znode while the session may move back
  * broken LATE_ANSWER_CREATE, deadlock: does so if the answer to the read came after the session timeout, although the read was sent before
  * broken NO_BEAT, deadlock: an idle client sends no writes while the session may move back
  * broken SEARCH_ONCE, deadlock: does not search for the znode again after it has connected again
@@ -69,27 +69,27 @@
 #define OTHER_LOSSES 2
 #endif
 #define NONE 0
-#define SESSION(c) ((c) / 2) /* claim 1 is alone in session 0, claims 2 and 3 share session 1 */
+#define SESSION(c) ((c) / 2) /* claim 1 is in session 0, claims 2 and 3 are in session 1 */
 
 mtype = { create, delete, barrier, done, exists, lost };
 
-byte node = NONE;  /* the claim whose node is there */
+byte node = NONE;  /* the claim whose node exists */
 bool strange;      /* that claim has not learned the node's czxid, after a lost create */
 byte holder = NONE;
-chan limbo[2] = [3] of { mtype, byte }; /* lost with a connection, not carried out yet, by session */
+chan limbo[2] = [3] of { mtype, byte }; /* writes lost with a connection and not applied yet, by session */
 byte losses[2];
 chan kept[2] = [3] of { mtype, byte }; /* lost writes that the first server has, by session */
 byte returns[2];   /* how often the client may still give up a request to resume the session */
 bool asked[2];     /* the first server has such a request */
 bool moved[2];     /* the leader has read it, and the client has not connected since */
-bool unsettled[2]; /* since the client gave it up, less than a session timeout has passed */
+bool unsettled[2]; /* less than a session timeout has passed since the client gave it up */
 bool unsure[4];    /* an earlier create of the claim was lost */
-bool again[4];     /* after that, its session has a new connection, on which it has not searched */
+bool again[4];     /* its session has a later connection, on which it has not searched */
 
 hidden byte whose;
 hidden mtype what;
 
-/* apply carries a write out; outcome is what its claim would be answered. */
+/* apply applies a write. outcome is its answer for the claim. */
 inline apply(op, c) {
 	if
 	:: op == create && node == NONE -> node = c; strange = unsure[c]; outcome = done
@@ -103,18 +103,18 @@ inline apply(op, c) {
 	fi
 }
 
-/* write: the claim sends a write and gets an outcome. What was lost with an
- * earlier connection of the session is carried out before it, or never, except
- * what is kept. */
+/* write: the claim sends a write and gets an outcome. Writes that were lost with an earlier
+ * connection of the session are applied before it or never, except those that the first server
+ * keeps. */
 inline write(op) {
 	atomic {
 		if
-		/* The leader refuses it, and the server closes the connection. */
+		/* The leader refuses the write, and the server closes the connection. */
 		:: moved[SESSION(c)] -> moved[SESSION(c)] = false; drop(kept[SESSION(c)]); outcome = lost
 #ifdef REFUSED
 			; assert(false)
 #endif
-		/* The connection that took other writes with it takes this one too. */
+		/* This write is lost with the same connection as the others. */
 		:: !moved[SESSION(c)] && nempty(limbo[SESSION(c)]) && len(limbo[SESSION(c)]) < 3 -> limbo[SESSION(c)]!op,c; outcome = lost
 		:: !moved[SESSION(c)] && empty(limbo[SESSION(c)]) ->
 			if
@@ -138,13 +138,14 @@ inline drop(c) {
 	od
 }
 
-/* Writes of a lost connection are carried out late, or not at all. */
+/* Writes of a lost connection are applied late or never. */
 proctype Late(byte s) {
 	mtype outcome;
 end:	do
 	:: atomic { nempty(limbo[s]) -> limbo[s]?what,whose; apply(what, whose); outcome = 0 }
 	:: atomic { nempty(limbo[s]) -> limbo[s]?what,whose }
-	/* The client connects to the first server again, gives that up, and connects to another. */
+	/* The client connects to the first server again, gives that up, and connects to another
+	 * server. */
 	:: atomic { nempty(limbo[s]) && returns[s] > 0 ->
 		returns[s]--;
 		do
@@ -159,7 +160,7 @@ end:	do
 	:: atomic { nempty(kept[s]) && !unsettled[s] && !moved[s] ->
 		asked[s] = true; unsettled[s] = true; again[s * 2] = unsure[s * 2]; again[s * 2 + 1] = unsure[s * 2 + 1] }
 #endif
-	/* The session moves back, and the leader looks at the writes before the request. */
+	/* The session moves back, and the leader handles the writes before the request. */
 	:: atomic { asked[s] -> asked[s] = false; moved[s] = true }
 	:: atomic { moved[s] && nempty(kept[s]) -> kept[s]?what,whose; apply(what, whose);
 #ifdef LATE_CREATE
@@ -194,7 +195,7 @@ proctype Claim(byte c) {
 	mtype outcome;
 	bool repeats; /* an earlier delete was lost */
 	bool early;   /* the last write was sent while the session was unsettled */
-	bool known;   /* it has learned the czxid of its node, after a lost create */
+	bool known;   /* the claim has learned the czxid of its node after a lost create */
 
 make:	write(create);
 	atomic {
@@ -210,7 +211,7 @@ make:	write(create);
 #endif
 		:: outcome == exists -> outcome = 0
 		fi;
-		/* It reads whose node that is. */
+		/* It reads the owner of the node. */
 		if
 		:: MINE ->
 #ifdef FOUND
@@ -238,7 +239,7 @@ wait:	atomic {
 		fi };
 held:
 #ifdef GUARD_BY_VERSION
-	/* A guarded write finds a node of version 0. */
+	/* A guarded write finds a node with version 0. */
 	atomic { node != NONE -> assert(node == c) };
 #endif
 	atomic { outcome = 0; early = false; if :: holder == c -> holder = NONE :: else fi };
@@ -276,7 +277,7 @@ probe:
 #else
 	goto gone;
 #endif
-left:	/* Its node is gone, but a create that was lost may still be carried out. */
+left:	/* Its node is gone, but a lost create may still be applied. */
 	atomic {
 		known = false; outcome = 0;
 		if

@@ -31,7 +31,7 @@
 #define BIT(e) (1 << (e))
 #define OFF 15 /* no entry */
 
-byte counter;            /* of the parent: the next number */
+byte counter;            /* the parent's next number */
 byte numbers[N];         /* the entries */
 byte writers;            /* by client */
 byte holders;            /* by client */
@@ -41,7 +41,7 @@ byte watching;           /* by client: the watch on the parent has not fired */
 #define stops(c, d) (there(d) && numbers[d] < numbers[c] && ((writers & BIT(c)) || (writers & BIT(d))))
 #define clear(c) (!stops(c, 0) && !stops(c, 1) && !stops(c, 2))
 
-/* Both numbers are of one parent, as far as the client knows. */
+/* The client has a proof that both numbers are of one parent. */
 #ifdef TWO_STEPS
 #define alike(c) true
 #else
@@ -63,7 +63,7 @@ inline join(c, write) {
 
 proctype Client(byte c) {
 	byte rounds, old = OFF;
-	bool wrote, writes, apart; /* apart: the last delete and create were two transactions */
+	bool wrote, writes, apart; /* apart: the last delete and create were in two transactions */
 
 	atomic { if :: writes = true :: true fi; join(c, writes); rounds = 1 };
 	do
@@ -76,10 +76,10 @@ proctype Client(byte c) {
 		old = numbers[c];
 		if
 		:: apart = false; join(c, writes)
-		:: wrote && writes -> /* readers always do both at once */
+		:: wrote && writes -> /* readers always use one transaction */
 			apart = true;
 #ifndef WATCHED_LATE
-			watching = watching | BIT(c); /* it may have set the watch at any time of the hold */
+			watching = watching | BIT(c); /* it may have set the watch at any time during the hold */
 #endif
 			numbers[c] = OFF;
 			writers = writers & ~BIT(c);

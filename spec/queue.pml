@@ -1,14 +1,13 @@
 /*
  * queue: one lock's queue, listed once.
  *
- * Every client creates an entry, lists the queue once after its own create, and from
- * then on keeps its own list of its predecessors. It watches the nearest of them and
- * its own entry, and removes deleted entries from the list. It is granted when its
- * list is empty, after it has handled everything that one read brought. Each client
- * reads from a follower of its own, which lags behind the committed log by any number
- * of changes. The connection delivers in order, after any delay. A waiter cancels at
- * any time. A writer that holds may become a reader with its own sequence number in
- * one transaction. An operator deletes one entry.
+ * Every client creates an entry, lists the queue once after its own create, and from then
+ * on keeps its own list of its predecessors. It watches the last of them and its own entry,
+ * and removes deleted entries from the list. It is granted when its list is empty, after it
+ * has handled everything that one read brought. Each client reads from its own follower,
+ * which lags behind the committed log by any number of changes. The connection delivers in
+ * order, after any delay. A waiter cancels at any time. A writer that holds may become a
+ * reader with its own sequence number in one transaction. An operator deletes one entry.
  *
  * What must hold: an entry that is granted has no predecessor in the committed queue,
  * and its client had not read that the entry was deleted. No client waits forever (the
@@ -43,27 +42,27 @@
 
 /* Entry c is client c's own, entry N+c the reader's that its downgrade leaves. */
 byte tree;                               /* the committed queue, as a set */
-byte writers;                            /* who is a writer, as its name tells */
-byte made;                               /* how many entries were made */
+byte writers;                            /* the entries whose names say that they are writers */
+byte made;                               /* number of created entries */
 #ifdef DOWNGRADED
-byte swapped;                            /* who became a reader */
+byte swapped;                            /* the writers that became readers */
 #endif
 #ifdef LAST
-byte granted;                            /* who was, ever */
+byte granted;                            /* the clients that were granted */
 #endif
 
-/* What client c's follower has not applied yet, and what it has. All that comes
- * before c's own create has been applied when c's first request is answered, and
- * what comes behind c in the queue is nothing to it: neither is in its log. */
-chan log[N] = [2 * N + 1] of { byte, byte }; /* the sets made and deleted by a transaction */
-byte coming[N];                          /* all that the transactions in the log delete */
-byte view[N];                            /* the queue as the follower has it */
-byte watches[N];                         /* what c watches there */
-bool reads[N];                           /* c has joined, and neither holds nor is done */
+/* The transactions that client c's follower has not applied yet, and its state. The log omits
+ * transactions before c's own create, which are applied when c's first request is answered,
+ * and transactions about entries after c. */
+chan log[N] = [2 * N + 1] of { byte, byte }; /* the sets that a transaction creates and deletes */
+byte coming[N];                          /* all entries that the transactions in the log delete */
+byte view[N];                            /* the follower's queue */
+byte watches[N];                         /* the entries that c watches there */
+bool reads[N];                           /* c has enqueued, and neither holds nor is done */
 
 mtype = { none, list, own, block };
 
-/* Scratch of one atomic step, no part of the state. */
+/* Temporary variables of one atomic step, not part of the state. */
 hidden byte plus, minus, each, near;
 
 inline commit(added, deleted) {
@@ -81,7 +80,7 @@ inline commit(added, deleted) {
 	od
 }
 
-/* apply: c's follower carries the next transaction out, and c reads the event. */
+/* apply: c's follower applies the next transaction, and c reads the event. */
 inline apply(c) {
 	log[c]?plus,minus;
 	view[c] = (view[c] | plus) & ~minus;
@@ -92,7 +91,7 @@ inline apply(c) {
 	fi
 }
 
-/* gone: c reads that an entry is. */
+/* gone: c reads that an entry is gone. */
 inline gone(c, entry) {
 	if
 	:: entry == BIT(c) -> lost = true
@@ -114,9 +113,8 @@ inline gone(c, entry) {
 	fi
 }
 
-/* stands: nothing is ahead of c any more. The news of its own entry's deletion,
- * if it is on its way, may have come with the same read. What c learned before
- * was not that its entry is gone, and its entry was not. */
+/* stands: c has no predecessor. If the event of its own entry's deletion is in flight, it may
+ * arrive with the same read. Until then, c's entry existed and c had read no deletion of it. */
 inline stands(c) {
 	assert(lost || !dead);
 	ready = true;
@@ -126,7 +124,7 @@ inline stands(c) {
 	fi
 }
 
-/* line: c stands where its list says. The nearest ahead is its blocker. */
+/* line: the last entry on c's list is its blocker. */
 inline line(c) {
 	if
 	:: ahead == 0 -> stands(c)
@@ -145,7 +143,7 @@ inline line(c) {
 	fi
 }
 
-/* answer: c's follower carries out what c asked for, and c reads the answer. */
+/* answer: c's follower applies c's request, and c reads the answer. */
 inline answer(c) {
 	if
 	:: ask == list ->
@@ -210,18 +208,18 @@ inline grant(c) {
 }
 
 proctype Client(byte c) {
-	mtype ask = none;     /* its request under way */
-	byte ahead;           /* its list of who is ahead */
-	byte blocker = NOBODY;/* whom it waits for */
-	bool relist;          /* an event alone grants nothing */
-	bool ready;           /* nothing is ahead; to be granted */
-	bool unhandled;       /* the news of its entry's deletion was read behind what made it ready */
+	mtype ask = none;     /* its request in flight */
+	byte ahead;           /* its list of predecessors */
+	byte blocker = NOBODY;/* the entry that it waits for */
+	bool relist;          /* an event alone does not grant */
+	bool ready;           /* no predecessor is left; to be granted */
+	bool unhandled;       /* the event of its entry's deletion was read after the event that made it ready */
 	bool lost;            /* it knows that its entry is gone */
-	bool dead;            /* its follower went past its entry's deletion, and c was not told */
+	bool dead;            /* its follower applied its entry's deletion, and c received no event */
 	bool holds;
-	bool patient;         /* it will not cancel: it must be granted, or lose its entry */
+	bool patient;         /* it does not cancel: it is granted, or loses its entry */
 
-	/* It joins: a create, and a listing in the same write. */
+	/* It enqueues by a create and a listing in the same write. */
 	atomic { made == c ->
 #ifndef FOUR
 		if :: c < N - 1 -> writers = writers | BIT(c) :: true fi;
@@ -232,7 +230,7 @@ proctype Client(byte c) {
 		reads[c] = true; view[c] = tree;
 		ask = list };
 	do
-	/* Its request is carried out, anywhere in the log. */
+	/* Its request is applied anywhere in the log. */
 	:: atomic { ask != none && !ready && !lost ->
 		do
 		:: lost || ready -> break
@@ -250,11 +248,11 @@ proctype Client(byte c) {
 #else
 	:: atomic { ready && !holds && !lost && !unhandled -> grant(c) }
 #endif
-	/* A waiter cancels, and so does one that lost its place. */
+	/* A waiter cancels, also if it lost its entry. */
 	:: atomic { !holds && (lost || !patient) ->
 		if :: tree & BIT(c) -> commit(0, BIT(c)) :: else fi;
 		break }
-	/* A hold becomes a reader's, if its entry is there still. */
+	/* A writer's hold becomes a reader's, if its entry still exists. */
 	:: atomic { holds && (writers & BIT(c)) && (tree & BIT(c)) ->
 #ifdef DOWNGRADED
 		swapped = swapped | BIT(c);

@@ -1,12 +1,12 @@
 /*
  * readwrite: readers and writers in order of arrival.
  *
- * A writer waits for the nearest entry ahead, and a reader for the nearest writer
- * ahead. Each client lists the queue once after its own create, and from then on keeps
- * its own list. A writer that holds becomes a reader with one transaction, which
- * creates the reader's entry with the writer's sequence number and deletes the
- * writer's. Waiters learn of deletions late, each at its own pace, but they read the
- * queue as it is: queue.pml and mark.pml model lagging followers.
+ * A writer waits for its predecessor, and a reader for the nearest writer ahead. Each
+ * client lists the queue once after its own create, and from then on keeps its own list. A
+ * writer that holds becomes a reader with one transaction, which creates the reader's entry
+ * with the writer's sequence number and deletes the writer's. Waiters learn of deletions
+ * late, each at its own pace, but they read the queue as it is: queue.pml and mark.pml
+ * model lagging followers.
  *
  * A writer may mark its release (see mark.pml). If a waiter's blocker is a writer and
  * the waiter watched it when its release was marked, the waiter removes the blocker and
@@ -60,10 +60,10 @@
 byte tree;       /* the queue, as a set */
 byte writers;    /* the entries that are writers */
 byte made;
-byte holders;    /* the entries that hold, as their clients see it */
-byte fired[N];   /* deletions that the client has been told of, but has not read */
-byte watches[N]; /* what the client watches */
-byte marked[N];  /* of the deletions that it has been told of, the marked ones */
+byte holders;    /* the entries that hold for their clients */
+byte fired[N];   /* deletions of which the client has received events that it has not read */
+byte watches[N]; /* the entries that the client watches */
+byte marked[N];  /* the marked deletions in these events */
 
 hidden byte each, near, gone;
 
@@ -82,7 +82,7 @@ inline delete(e, mark) {
 	od
 }
 
-/* blocking is what of a set is in c's way. */
+/* blocking returns the entries of a set that block c. */
 #define blocking(set) (writer -> (set) : (set) & writers)
 
 #define MINE (BIT(c) | BIT(N + c))
@@ -101,7 +101,7 @@ inline grant(c) {
 	watches[c] = 0; fired[c] = 0; marked[c] = 0; ahead = 0; blocker = NOBODY; relist = false
 }
 
-/* look: it lists the queue, and stands where the listing says. */
+/* look: the client lists the queue, and stores its predecessors. */
 inline look(c) {
 	ahead = tree & AHEAD(c);
 	relist = writer && (ahead & writers);
@@ -114,8 +114,8 @@ inline look(c) {
 	line(c)
 }
 
-/* line: it is granted, or watches its blocker. If that is gone by now, the
- * answer is like an event. */
+/* line: the client is granted, or watches its blocker. If the blocker is gone, the answer has
+ * the same effect as an event. */
 inline line(c) {
 	if
 	:: (blocking(ahead)) == 0 -> grant(c)
@@ -139,8 +139,8 @@ inline line(c) {
 	fi
 }
 
-/* strike: the blocker is gone. If its release was marked, nothing is left of what
- * was ahead of it, and only what is between it and c remains on the list: readers. */
+/* strike: the blocker is gone. If its release was marked, all its predecessors are gone too,
+ * and only the readers between it and c remain on the list. */
 inline strike(c) {
 	if
 	:: marked[c] & BIT(blocker) ->
@@ -163,7 +163,7 @@ inline strike(c) {
 
 proctype Client(byte c) {
 	bool writer, relist, again, hung;
-	bool patient; /* it will not give up: it must be granted */
+	bool patient; /* it does not cancel: it must be granted */
 	byte ahead, blocker = NOBODY;
 
 	atomic { made == c ->
@@ -186,7 +186,7 @@ proctype Client(byte c) {
 	:: atomic { blocker != NOBODY && (fired[c] & BIT(blocker)) && !again ->
 		fired[c] = fired[c] & ~BIT(blocker);
 		strike(c) }
-	/* A waiter gives up, or a holder releases. */
+	/* A waiter cancels, or a holder releases. */
 	:: atomic { (holders & BIT(c)) && writer -> delete(c, true); break }
 	:: atomic { (holders & BIT(c)) -> delete(c, (!writer && readerMarks)); break }
 	:: atomic { !(holders & BIT(c)) && !patient -> delete(c, cancelMarks); break }
@@ -195,7 +195,7 @@ proctype Client(byte c) {
 		delete(c, false); writers = writers & ~BIT(c);
 		goto second
 #elif defined(NEW_NUMBER)
-		/* Nobody in the queue has that entry ahead. */
+		/* No entry in the queue is after that entry. */
 		delete(c, false);
 		holders = holders | BIT(N + c); writer = false;
 		break

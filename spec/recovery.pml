@@ -39,9 +39,9 @@
  * (park), internal/queue/node.go (dispose, probe, probed, finish, searchAgain),
  * internal/queue/core.go (resume, over), internal/queue/heartbeat.go (heartbeat).
  *
- * sound WRITE_FIRST: after the reconnection, sends a write that changes nothing and lists; takes the old entry for its own if it is there, else creates a new one and forgets the old one
+ * sound WRITE_FIRST: after the reconnection, sends a write that changes nothing and lists; uses the old entry if it exists, otherwise creates a new one and forgets the old one
  * sound MOVES_BACK: the session moves back to a server that has a create of a canceled acquire
- * broken SYNC, assertion: after the reconnection, syncs and lists; if the old entry is not there, creates a new one and forgets the old one
+ * broken SYNC, assertion: after the reconnection, syncs and lists; if the old entry does not exist, creates a new one and forgets the old one
  * broken ADOPT, assertion: adopts the entry with its GUID, whatever session owns it
  * broken FORGET, assertion: forgets the old entry and creates a new one
  * broken LIST_BEFORE, assertion: creates a new entry, but lists before that write was answered
@@ -66,25 +66,25 @@
 mtype = { create, delete, barrier, close, revalidate };
 
 byte tree;      /* the committed queue, as a set */
-byte before[4]; /* what was in the queue when the entry was made */
-byte view[3];   /* the queue as each server has it */
+byte before[4]; /* the queue when the entry was created */
+byte view[3];   /* the queue on each server */
 chan up[3] = [4] of { mtype, byte, bool }; /* to the leader: operation, entry, in the second session */
 chan proposed = [6] of { mtype, byte };
 chan down[3] = [8] of { mtype, byte };     /* committed, to the followers */
 byte owner = NONE; /* the server that revalidated the session last */
-bool closed;       /* the first session is over at the leader */
+bool closed;       /* the first session has ended at the leader */
 
 /* The client. */
-byte at = NONE;    /* whom it is connected to */
-byte calling = NONE; /* whom it is connecting to */
+byte at = NONE;    /* the server to which it is connected */
+byte calling = NONE; /* the server to which it connects */
 bool second;       /* it is in its second session */
 byte sessions[2];  /* its entries by session */
-mtype awaited; byte awaits; /* its request under way */
+mtype awaited; byte awaits; /* its request in flight */
 bool answered;
-byte forgotten;    /* entries that it thinks are gone, or never thinks of again */
+byte forgotten;    /* entries that it assumes are gone, or has forgotten */
 bool holds, otherHolds, done;
 byte gaveUp = NONE; /* the server whose answer to a request to resume the session it gave up */
-bool unsettled;     /* since then, less than a session timeout has passed */
+bool unsettled;     /* less than a session timeout has passed since then */
 bool refused;       /* the server closed the connection, because the leader refused a request */
 
 hidden byte which;
@@ -108,15 +108,15 @@ inline carry(queue, op, e) {
 active proctype Leader() {
 	mtype op; byte e; bool s2;
 end:	do
-	/* Requests are looked at and proposed in the order in which each server sent them. */
+	/* The leader handles and proposes requests in the order in which each server sent them. */
 	:: atomic { nempty(up[0]) -> up[0]?op,e,s2; which = 0; goto look }
 	:: atomic { nempty(up[1]) -> up[1]?op,e,s2; which = 1; goto look }
 #ifdef RETURNS
-	/* But the leader resumes a session as soon as it reads that request. */
+	/* But it resumes a session as soon as it reads that request. */
 	:: atomic { up[0]??[revalidate,0,0] -> up[0]??revalidate,e,s2; op = revalidate; which = 0; goto look }
 	:: atomic { up[1]??[revalidate,0,0] -> up[1]??revalidate,e,s2; op = revalidate; which = 1; goto look }
 	:: atomic { up[2]??[revalidate,0,0] -> up[2]??revalidate,e,s2; op = revalidate; which = 2; goto look }
-	/* After a session timeout, it has closed the connection of the first server. */
+	/* After a session timeout, the leader has closed the connection of the first server. */
 	:: atomic { unsettled -> unsettled = false;
 #ifndef LONG_LIMIT
 		do
@@ -151,7 +151,7 @@ look:		if
 		down[1]!op,e; down[2]!op,e;
 		reply(0, op, e);
 		op = 0; e = 0 }
-	/* A session that its client gave up ends at some time. */
+	/* A session that its client gave up ends later. */
 	:: atomic { second && !closed -> closed = true; proposed!close,0 }
 	od
 }
@@ -167,7 +167,7 @@ end:	do
 	od
 }
 
-/* send: the request gets to the server, or is lost with the connection. */
+/* send: the request reaches the server, or is lost with the connection. */
 inline send(op, e) {
 	awaited = op; awaits = e; answered = false;
 	if
@@ -176,7 +176,7 @@ inline send(op, e) {
 	fi
 }
 
-/* lose: the connection is lost. Perhaps the client gives its session up. */
+/* lose: the connection is lost. The client may give up its session. */
 inline lose() {
 	losses--;
 	at = NONE; awaited = 0; awaits = 0; answered = false;
@@ -186,7 +186,7 @@ inline lose() {
 	fi
 }
 
-/* connect: the chosen server has the leader revalidate the session. */
+/* connect: the chosen server requests the leader to revalidate the session. */
 inline connect() {
 	if
 	:: calling = 0 :: calling = 1 :: calling = 2
@@ -195,7 +195,7 @@ inline connect() {
 }
 
 #ifdef RETURNS
-/* A canceled acquire. It sent its create to follower 1, and lost that connection. */
+/* A canceled acquire. It has sent its create to follower 1 and lost that connection. */
 proctype Client() {
 	byte conn = 1; /* the number of the connection */
 	bool early;    /* the last write was sent while the session might move back */
@@ -215,7 +215,7 @@ joining:
 	:: atomic { at != NONE -> skip }
 	:: atomic { calling == 1 -> gaveUp = 1; calling = NONE; unsettled = true; goto joining }
 	fi;
-	/* A write, and a listing behind its answer. */
+	/* A write, and a listing after its answer. */
 	atomic { early = unsettled; send(barrier, conn) };
 	if
 	:: atomic { answered -> skip }
@@ -231,7 +231,7 @@ joining:
 	:: atomic { refused -> goto joining }
 	:: atomic { losses > 0 -> losses--; goto joining }
 	fi;
-gone:	/* A heartbeat learns whether the session moves back. */
+gone:	/* A heartbeat shows whether the session has moved back. */
 	do
 #ifndef NO_BEAT
 	:: atomic { early ->
@@ -264,15 +264,15 @@ gone:	/* A heartbeat learns whether the session moves back. */
 }
 #else
 proctype Client() {
-	byte e;      /* its present entry */
-	bool have;   /* known to be made */
-	byte doomed; /* entries that may be there and must go, of this session */
+	byte e;      /* its current entry */
+	bool have;   /* known to be created */
+	byte doomed; /* pending deletes of this session: entries that may exist */
 	byte losses = 2;
-	bool was2;   /* the session that doomed is of */
+	bool was2;   /* the session of doomed */
 	byte seen;
 
 joining:
-	/* It connects, and what belonged to a former session goes with that. */
+	/* It connects. Entries of an earlier session end with that session. */
 	atomic { at == NONE && calling == NONE -> connect() };
 	at != NONE;
 	atomic {
@@ -281,7 +281,7 @@ joining:
 		:: else
 		fi };
 #if defined(SYNC) || defined(ADOPT) || defined(WRITE_FIRST)
-	/* After a lost create it looks for its entry before it makes another. */
+	/* After a lost create, it searches for its entry before it creates another one. */
 	atomic {
 		if
 		:: e > 0 || sessions[0] != 0 -> send(barrier, losses); /* its number, for the connection */
@@ -336,7 +336,7 @@ making:
 		goto joining }
 	fi;
 #endif
-	/* A listing, behind the answer: what is not there never will be. */
+	/* A listing after the answer: an entry that is missing now will never exist. */
 	atomic {
 #ifdef NEVER
 		assert((doomed & ~view[at]) == 0);
@@ -354,7 +354,7 @@ making:
 #endif
 	have = true;
 waiting:
-	/* It waits for what is ahead, and deletes what must go, in any order. */
+	/* It waits for its predecessors and does its pending deletes, in any order. */
 	do
 	:: atomic { at != NONE && doomed != 0 && (awaited != delete || answered) ->
 		which = (doomed & BIT(0) -> 0 : 1);
@@ -370,7 +370,7 @@ waiting:
 		fi }
 	:: atomic { at == NONE && calling == NONE -> connect() }
 	:: atomic { at != NONE && awaited == delete && !answered && doomed == 0 -> awaited = 0 }
-	:: atomic { !holds && (tree & BIT(e)) && (before[e] & tree & forgotten) -> assert(false) /* it waits for itself */ }
+	:: atomic { !holds && (tree & BIT(e)) && (before[e] & tree & forgotten) -> assert(false) /* it waits for its own entry */ }
 	:: atomic { !holds && (tree & BIT(e)) && (before[e] & tree) == 0 -> assert(!otherHolds); holds = true }
 	:: atomic { holds && doomed == 0 && at != NONE -> break }
 	od;
@@ -386,7 +386,7 @@ proctype Competitor() {
 	atomic { otherHolds = false; proposed!delete,OTHER }
 }
 
-/* In the end nothing is left: all is committed and both are done. */
+/* At the end, no entry is left, all is committed, and both clients are done. */
 active proctype End() {
 	atomic {
 		done && empty(up[0]) && empty(up[1]) && empty(up[2]) && empty(proposed) && (closed || !second) ->

@@ -7,8 +7,8 @@
  * the leases or on the size fires, also between the two reads. If the size is smaller
  * than what it wants, it fails. Another program sets the size at any time.
  *
- * Two clients with Curator take part. One uses a number of its own, MAX. The other one
- * has a SharedCount: it uses the number of which it was last notified, which can be old.
+ * Two clients with Curator take part. One uses its own number, MAX. The other one has a
+ * SharedCount: it uses the number of which it was last notified, which can be old.
  *
  * What must hold: a client that follows the size is granted only if, at some moment
  * since its leases were created, no more leases existed than the size at that moment. So
@@ -41,14 +41,14 @@
 #define ALL (leases[0] + leases[1] + leases[2] + leases[3])
 #define NEW ((since[0] -> leases[0] : 0) + (since[1] -> leases[1] : 0))
 
-byte leases[N];              /* committed, by client */
+byte leases[N];              /* committed leases, by client */
 byte size = 2;               /* committed */
-byte told = 2;               /* what Curator's SharedCount has */
+byte told = 2;               /* the value of Curator's SharedCount */
 bit releases;                /* whether there was one */
-byte done;                   /* how many of those who follow the size have ended */
+byte done;                   /* the number of ended clients that follow the size */
 chan gate = [N] of { byte }; /* the gate's queue; the first in it has the gate */
 
-/* Not a client's: whether there was room for its leases, ever and since the last change. */
+/* For the assertions: whether the size permitted its leases, ever and since the last change. */
 bool room[N], since[N];
 
 #define NOTE(c) \
@@ -110,7 +110,7 @@ count:
 	done++
 }
 
-/* Curator's InterProcessSemaphoreV2, with a number of its own or with a SharedCount. */
+/* Curator's InterProcessSemaphoreV2, with its own number or with a SharedCount. */
 proctype Curator(byte c) {
 	byte seen;
 #define LIMIT (c == 2 -> MAX : told)
@@ -130,12 +130,12 @@ count:	seen = ALL;
 	fi;
 	if
 	:: true
-	:: true -> done == 2 /* it holds until those who follow the size have ended */
+	:: true -> done == 2 /* it holds until the clients that follow the size have ended */
 	fi;
 	atomic { releases = 1; GONE(c) }
 }
 
-/* It sets the size, at last to one with room for all. */
+/* It sets the size, at last to one that is enough for all clients. */
 proctype Resizer() {
 	byte k;
 	do
@@ -151,7 +151,7 @@ proctype Resizer() {
 	od
 }
 
-/* It notifies the SharedCount of the size, sooner or later. */
+/* It notifies the SharedCount of the size at any time. */
 proctype Watch() {
 end:	do
 	:: atomic { told != size -> told = size }

@@ -32,7 +32,7 @@
 #define ALL (leases[0] + leases[1] + leases[2] + leases[3])
 
 byte leases[N];              /* committed, by client */
-byte holding;                /* permits of those who hold */
+byte holding;                /* permits of the holders */
 chan gate = [N] of { byte }; /* the gate's queue; the first in it has the gate */
 
 #ifdef WITHOUT_OWN
@@ -44,7 +44,7 @@ chan gate = [N] of { byte }; /* the gate's queue; the first in it has the gate *
 #endif
 
 proctype Client(byte c) {
-	bool patient; /* it will not give up: it must be granted */
+	bool patient; /* it does not cancel: it must be granted */
 	byte round, wanted = WANTED(c);
 
 again:	atomic {
@@ -87,7 +87,7 @@ one:	gate!c;
 		if :: gate??[eval(c)] -> gate??eval(c) :: else fi;
 		goto out }
 	fi;
-	/* The gate goes some time after the grant. */
+	/* It releases the gate at any time after the grant. */
 	atomic { if :: gate??[eval(c)] -> gate??eval(c) :: else fi };
 	/* It releases, or crashes. */
 	atomic { holding = holding - wanted; leases[c] = 0 };

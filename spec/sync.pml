@@ -2,12 +2,12 @@
  * sync: heartbeats that a leader answers alone.
  *
  * A client is connected to the leader, which may be cut off from its follower. The
- * follower, with other servers, elects another leader when it has heard nothing for
- * SILENCE. The new leader gives every session a fresh timeout from then on. The old
- * leader checks its quorum once a tick. It closes its client connections when it has
- * had no answer for SILENCE, by a count of ticks that stands still while its process
- * does, or when its follower has closed the connection. Until then, it answers pings
- * and syncs by itself. It answers writes when the follower has acknowledged them.
+ * follower, with other servers, elects another leader when it has received nothing for
+ * SILENCE. The new leader gives every session a fresh timeout from then on. The old leader
+ * checks its quorum once a tick. It closes its client connections when it has had no answer
+ * for SILENCE, by a count of ticks that stops while its process is stopped, or when its
+ * follower has closed the connection. Until then, it answers pings and syncs by itself. It
+ * answers writes when the follower has acknowledged them.
  *
  * The rule: of three syncs a, b, c, b is sent more than a tick after a was answered,
  * and c after b was answered. Then the answer to c proves that the session was alive
@@ -31,7 +31,7 @@
  * sound ONE_WRITE: one write on the leader's own connection, and the leader may be stopped
  * broken STOPPED, assertion: the leader may be stopped
  * broken SHORT, assertion: a session of two ticks, so a and b are only half a tick apart
- * broken ONE, assertion: one sync proves the time of its own sending
+ * broken ONE, assertion: one sync proves the time when it was sent
  * broken TWO, assertion: counts from b instead of from a
  * reach PROVEN: three syncs prove something
  * reach DEPOSED: the old leader answers something after the other leader was elected
@@ -47,8 +47,8 @@
 #define TICK 8
 #define TIME 18
 #endif
-#define LOOK TICK    /* between two looks of the leader for its quorum */
-#define SILENCE TICK /* after which leader and follower give each other up */
+#define LOOK TICK    /* the time between two checks of the leader for its quorum */
+#define SILENCE TICK /* the silence after which leader and follower close their connection */
 #ifdef SHORT
 #define GAP (TICK / 2)
 #else
@@ -56,21 +56,21 @@
 #endif
 
 byte now;
-bool cut;        /* leader and follower, for good */
-bool stopped;    /* the old leader's process */
-bool resumed;    /* it was, and goes on */
-bool down;       /* it has left its clients */
-byte unheard;    /* for how long the follower has heard nothing */
-byte unanswered; /* for how long the leader has, by its own count */
-byte looked;     /* how long ago it looked for its quorum, by the same */
+bool cut;        /* leader and follower are cut off from each other for good */
+bool stopped;    /* the old leader's process is stopped */
+bool resumed;    /* it was stopped and continues */
+bool down;       /* it has closed its client connections */
+byte unheard;    /* how long the follower has received nothing */
+byte unanswered; /* how long the leader has received nothing, by its own count */
+byte looked;     /* the time since it checked its quorum, by the same count */
 bool elected;    /* there is another leader */
-byte election;   /* since when */
+byte election;   /* when it was elected */
 
 byte asked;      /* how many requests were sent */
-byte answered;   /* how many were answered */
-bool kept;       /* the follower has acknowledged the write under way */
-byte sent[4];    /* of a, b and c, which are 1, 2, 3 */
-byte received;   /* of the last answer */
+byte answered;   /* how many requests were answered */
+bool kept;       /* the follower has acknowledged the write in flight */
+byte sent[4];    /* when a, b, and c (1, 2, 3) were sent */
+byte received;   /* the time of the last answer */
 bool apart;      /* b was sent long enough after a's answer */
 
 #if defined(WRITES) || defined(ONE_WRITE) || defined(CARRIED)
@@ -84,7 +84,7 @@ bool apart;      /* b was sent long enough after a's answer */
 #define STOPS false
 #endif
 
-/* prove: the client takes it that its session was alive at that moment. */
+/* prove: the client assumes that its session was alive at that moment. */
 inline prove(moment) {
 	assert(!elected || (moment) <= election)
 }
@@ -111,7 +111,7 @@ inline read() {
 #endif
 }
 
-/* Time goes by. The leader pings if it can, and is late with no look. */
+/* Time passes. The leader pings if it can, and does each check in time. */
 active proctype Clock() {
 end:	do
 	:: atomic { now < TIME && answered < 3 && !down && (stopped || looked < LOOK) ->
@@ -144,7 +144,7 @@ end:	do
 
 active proctype Leader() {
 end:	do
-	/* A request comes in. */
+	/* A request arrives. */
 	:: atomic { !stopped && !down && asked == answered && asked < 3 && (asked == 0 || now > received) ->
 		asked++;
 		sent[asked] = now;
@@ -157,7 +157,7 @@ end:	do
 		:: else
 		fi }
 	:: atomic { !stopped && !down && kept -> kept = false; read() }
-	/* It looks for its quorum. */
+	/* It checks its quorum. */
 	:: atomic { !stopped && !down && looked > 0 ->
 		looked = 0;
 		if

@@ -27,18 +27,17 @@ func size[T any](short, long T) T {
 	return short
 }
 
-// The servers of TestAvailability have the tick of ZooKeeper's sample configuration,
-// and their clients the default session timeout, or the shortest that these servers
-// grant.
+// The servers of TestAvailability have the tick of ZooKeeper's sample configuration. Their
+// clients have the default session timeout, or the shortest one that these servers grant.
 const (
 	usualTick    = 2 * time.Second
 	usualTimeout = 20 * time.Second
 	leastTimeout = 2 * usualTick
 )
 
-// TestAvailability measures how long holds last, and what clients cost the servers.
-// Each row prints its figures. The default run takes few clients, and its limits
-// leave room for a busy machine. See docs/how-zklock-is-tested.md.
+// TestAvailability measures how long holds last, and the load of clients on the servers.
+// Each row prints its figures. The default run has few clients, and limits that a busy
+// machine also meets. See docs/how-zklock-is-tested.md.
 func TestAvailability(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
@@ -53,7 +52,7 @@ func TestAvailability(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			servers := kind.start(t)
-			t.Run("rows", func(t *testing.T) { // ends when all of them have ended
+			t.Run("rows", func(t *testing.T) { // waits for all parallel rows
 				for _, row := range silenceRows {
 					t.Run(fmt.Sprintf("silence with sessions of %v", row.timeout), func(t *testing.T) {
 						t.Parallel()
@@ -69,7 +68,7 @@ func TestAvailability(t *testing.T) {
 					measureAcquireAfterIdleTime(t, servers)
 				})
 			})
-			// It counts all of the servers' transactions.
+			// measureCost counts all transactions of the servers, so it runs alone.
 			t.Run("cost", func(t *testing.T) { measureCost(t, servers) })
 		})
 	}
@@ -82,7 +81,7 @@ func TestAvailability(t *testing.T) {
 	})
 }
 
-// startEmbeddedWith starts an embedded server.
+// startEmbeddedWith starts an embedded server with a tick.
 func startEmbeddedWith(tb testing.TB, ticks time.Duration) *harness.Embedded {
 	tb.Helper()
 	return startEmbeddedIn(tb, tb.TempDir(), ticks)
@@ -118,14 +117,14 @@ func dialMany(t *testing.T, n int, servers func(i int) string, opts zklock.Optio
 	})
 	t.Cleanup(func() {
 		eachOf(t, n, func(i int) error {
-			_ = clients[i].Close() // the servers of some are silent, or have ended their sessions
+			_ = clients[i].Close() // some servers are silent or have ended the session
 			return nil
 		})
 	})
 	return clients
 }
 
-// holdMany acquires a lock of its own for each client.
+// holdMany acquires a different lock for each client.
 func holdMany(t *testing.T, clients []*zklock.Client, name string) []*zklock.Hold {
 	t.Helper()
 	holds := make([]*zklock.Hold, len(clients))
@@ -136,8 +135,7 @@ func holdMany(t *testing.T, clients []*zklock.Client, name string) []*zklock.Hol
 	return holds
 }
 
-// eachOf calls do for 0 to n-1, on a few goroutines, and ends the test if a call
-// failed.
+// eachOf calls do for 0 to n-1 on a few goroutines, and ends the test if a call fails.
 func eachOf(t *testing.T, n int, do func(i int) error) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -161,7 +159,7 @@ func eachOf(t *testing.T, n int, do func(i int) error) {
 	}
 }
 
-// dialObserver dials a client that only watches.
+// dialObserver dials a client without locks.
 func dialObserver(t *testing.T, servers string) *zk.Client {
 	t.Helper()
 	c, err := zk.Dial(t.Context(), servers, nil)
@@ -172,8 +170,8 @@ func dialObserver(t *testing.T, servers string) *zk.Client {
 	return c
 }
 
-// settle waits until a client that began at this moment knows the servers' tick, and
-// has used it, at a random phase of its heartbeats.
+// settle waits until a client that was dialed at began knows the servers' tick and has used
+// it. It returns at a random phase of the heartbeats.
 func settle(ctx context.Context, began time.Time, timeout time.Duration) bool {
 	life := timeout + timeout/2 + time.Duration(rand.Int64N(int64(timeout/4)))
 	return harness.Sleep(ctx, life-time.Since(began))

@@ -24,10 +24,10 @@ func wantText(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// TestServerWithFullDisk checks that a server with a full disk acknowledges nothing that
-// it does not have on disk, logs which file failed and what to do, and continues
-// read-only. A restart on the full disk is refused with an error that says what to do,
-// or loses nothing. Once there is space, the server starts with all data.
+// TestServerWithFullDisk checks that a server with a full disk acknowledges no change that is
+// not on disk, logs which file failed and what to do, and continues read-only. A restart on
+// the full disk fails with an error that says what to do, or succeeds with all data. After
+// space is freed, the server starts with all data.
 func TestServerWithFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := needSmall(t, "3m")
@@ -76,9 +76,8 @@ func TestServerWithFullDisk(t *testing.T) {
 }
 
 // TestServerWithReadOnlyDisk checks that the server continues read-only, with all
-// acknowledged data, when no file can be opened for writing any more, as after an error
-// of the disk below ext4. A start is refused, with the reason, until the file system
-// takes writes.
+// acknowledged data, after the file system becomes read-only, for example because ext4 found
+// a disk error. A start fails, with the reason, until the file system is writable again.
 func TestServerWithReadOnlyDisk(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(needSmall(t, "300m"), "data")
@@ -115,9 +114,8 @@ func TestServerWithReadOnlyDisk(t *testing.T) {
 	}
 }
 
-// makeReadOnly mounts a directory read-only over itself, until restore is called. Files
-// that are open for writing stay writable: the kernel makes no mount read-only below
-// them.
+// makeReadOnly mounts a directory read-only over itself, until restore is called. Files that
+// are already open for writing stay writable.
 func makeReadOnly(t *testing.T, dir string) (restore func()) {
 	t.Helper()
 	if err := syscall.Mount(dir, dir, "", syscall.MS_BIND, ""); err != nil {

@@ -19,8 +19,8 @@ import (
 
 var kills = flag.Int("faults.kills", 40, "how often TestServerKilled kills the server")
 
-// crashTimeout is a session timeout that is longer than a restart on any machine. It
-// also bounds the delay of reconnects, which is most of a round's time.
+// crashTimeout is a session timeout that is longer than a restart. It also bounds the delay
+// of reconnects, which take most of a round's time.
 const crashTimeout = 8 * time.Second
 
 // fewest is the number of changes that are acknowledged before each kill.
@@ -60,9 +60,9 @@ func (r *durable) dial(ctx context.Context) *zk.Client {
 	return c
 }
 
-// TestServerKilled kills the server at random moments under load. After each restart
-// every acknowledged change is there, sessions and their ephemerals live, zxids
-// and tokens have grown, and a hold is still held.
+// TestServerKilled kills the server at random moments under load. After each restart, all
+// acknowledged changes, sessions, and ephemerals exist, zxids and tokens have grown, and a
+// hold is still held.
 func TestServerKilled(t *testing.T) {
 	t.Parallel()
 	r := newDurable(t, t.TempDir())
@@ -89,10 +89,10 @@ func TestServerKilled(t *testing.T) {
 	}
 	t.Logf("seed %d: %d kills, %d changes acknowledged, %d paths", first, *kills, r.ledger.Acknowledged(), len(r.ledger.Paths()))
 	if n := r.ledger.Acknowledged(); n < fewest**kills {
-		t.Errorf("%d changes acknowledged in %d rounds: too few to show anything", n, *kills)
+		t.Errorf("only %d changes acknowledged in %d rounds", n, *kills)
 	}
 	if r.late > *kills/4 {
-		t.Errorf("%d of %d restarts took longer than a hold lasts: too much to show anything", r.late, *kills)
+		t.Errorf("%d of %d restarts took longer than a hold lasts", r.late, *kills)
 	}
 }
 
@@ -108,7 +108,7 @@ func (r *durable) writers(ctx context.Context, clients, each int, seed uint64) (
 	return all, writers
 }
 
-// lock acquires the lock, whose token must be larger than all before.
+// lock acquires the lock and checks that its token is larger than all earlier ones.
 func (r *durable) lock(locks *zklock.Client) *zklock.Hold {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
@@ -142,7 +142,7 @@ func (r *durable) load(rng *rand.Rand, writers []*Writer, hold *zklock.Hold) (un
 		})
 	}
 	harness.Sleep(ctx, time.Duration(5+rng.IntN(100))*time.Millisecond)
-	// A busy machine is given the time to acknowledge something.
+	// On a busy machine, wait for some acknowledged changes.
 	for r.ledger.Acknowledged() < before+fewest && !r.Failed() && harness.Sleep(ctx, time.Millisecond) {
 	}
 	until = time.Now().Add(hold.Remaining())
@@ -182,11 +182,11 @@ func (r *durable) check(clients []*zk.Client, sessions map[*zk.Client]int64, hol
 		case c.SessionID() != sessions[c] || stat.EphemeralOwner != sessions[c]:
 			r.Errorf("session %#x is now %#x, and its nodes' owner %#x", sessions[c], c.SessionID(), stat.EphemeralOwner)
 		}
-		r.ledger.Reached(stat.Czxid)
+		r.ledger.Received(stat.Czxid)
 	}
 	err := hold.Verify(ctx)
 	if errors.Is(err, zklock.ErrLost) && time.Now().After(until) {
-		r.late++ // the server was away for longer than the hold could last
+		r.late++ // the restart took longer than the hold could last
 		return
 	}
 	if err != nil {
@@ -197,8 +197,8 @@ func (r *durable) check(clients []*zk.Client, sessions map[*zk.Client]int64, hol
 	}
 }
 
-// TestDataDirectoryHasOneServer checks that a second server on a directory is refused,
-// and does not harm the first.
+// TestDataDirectoryHasOneServer checks that a second server on a directory does not start,
+// and does not affect the first one.
 func TestDataDirectoryHasOneServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -218,7 +218,7 @@ func TestDataDirectoryHasOneServer(t *testing.T) {
 	}
 	r.server.Kill()
 	if err := s.Restart(ctx); err != nil {
-		t.Errorf("after the first one's end: %v", err)
+		t.Errorf("after the end of the first server: %v", err)
 	}
 	s.Kill()
 }

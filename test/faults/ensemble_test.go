@@ -27,7 +27,7 @@ type Ensemble struct {
 	servers *harness.Ensemble
 }
 
-// ensembleDisk is the size of the last server's disk, enough for a long run.
+// ensembleDisk is the size of the last server's disk. It is large enough for a long run.
 const ensembleDisk = "512m"
 
 // startEnsemble starts an ensemble, which is killed when the test ends.
@@ -103,7 +103,7 @@ func (e *Ensemble) heal(ctx context.Context) error {
 	return e.servers.WaitServing(ctx)
 }
 
-// victims are the leader, one of the followers, and the other.
+// victims are the leader and the followers in a drawn order.
 type victims struct{ leader, follower, other *harness.Server }
 
 // choose draws the victims of a step.
@@ -112,12 +112,12 @@ func (e *Ensemble) choose(ctx context.Context, step Step) (v victims, err error)
 	if err != nil {
 		return v, err
 	}
-	i := step.Who % len(followers)
+	i := step.Target % len(followers)
 	return victims{leader, followers[i], followers[(i+1)%len(followers)]}, nil
 }
 
-// differences names the znodes below the roots that some servers have and others do not,
-// while nothing is created or deleted there. A correct ensemble has none.
+// differences returns the znodes below the roots that only some servers have. It is called
+// while no client creates or deletes znodes. A correct ensemble has no differences.
 func (e *Ensemble) differences(ctx context.Context, roots []string) ([]string, error) {
 	on := map[string][]string{} // the servers that have a znode, by its path
 	for _, n := range e.servers.Servers {

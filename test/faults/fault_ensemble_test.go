@@ -26,7 +26,7 @@ func memberFaults() []fault {
 	}
 }
 
-// on does something to some of the servers for the step's time.
+// on injects a fault of some servers for the step's time.
 func on(which func(context.Context, victims) []*harness.Server, do func(context.Context, *round, []*harness.Server, time.Duration) error) func(context.Context, *round, Step) (bool, error) {
 	return func(ctx context.Context, s *round, step Step) (bool, error) {
 		v, err := s.server.Ensemble.choose(ctx, step)
@@ -58,7 +58,7 @@ func stopMembers(ctx context.Context, s *round, nodes []*harness.Server, d time.
 	return s.server.Ensemble.heal(ctx)
 }
 
-// rolling restarts one server after another, in order, as for an upgrade.
+// rolling restarts one server after another, like an upgrade.
 func rolling(ctx context.Context, s *round, _ Step) (bool, error) {
 	for _, n := range s.server.Ensemble.servers.Servers {
 		ending, cancel := context.WithTimeout(ctx, endOfServer)
@@ -74,8 +74,8 @@ func rolling(ctx context.Context, s *round, _ Step) (bool, error) {
 	return true, nil
 }
 
-// stopAndCut stops the leader while it is cut off, and continues it some time before it
-// is connected again: it does not know yet that it is not the leader any more.
+// stopAndCut stops the leader while it is cut off, and continues it before it is connected
+// again. For that time, the deposed leader does not know that there is another one.
 func stopAndCut(ctx context.Context, s *round, step Step) (bool, error) {
 	v, err := s.server.Ensemble.choose(ctx, step)
 	if err != nil {
@@ -95,7 +95,7 @@ func stopAndCut(ctx context.Context, s *round, step Step) (bool, error) {
 	return true, s.server.Ensemble.heal(ctx)
 }
 
-// cutAndKill leaves no quorum: one server is cut off, and another one is killed.
+// cutAndKill cuts off one server and kills another one, so that there is no quorum.
 func cutAndKill(ctx context.Context, s *round, step Step) (bool, error) {
 	v, err := s.server.Ensemble.choose(ctx, step)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// linkFaults are faults of the network between servers, and to their clients.
+// linkFaults are faults of the network between servers, or between servers and clients.
 func linkFaults() []fault {
 	var all []fault
 	for _, f := range []struct {
@@ -63,24 +63,24 @@ func linkFaults() []fault {
 
 // flapLink cuts a server off from the others and reconnects it, several times.
 func flapLink(ctx context.Context, s *round, step Step) (bool, error) {
-	host := s.server.Ensemble.network.Hosts[step.Who%ensembleSize]
+	host := s.server.Ensemble.network.Hosts[step.Target%ensembleSize]
 	for end := time.Now().Add(s.server.Timeout/4 + s.span(step)); time.Now().Before(end); {
 		if err := host.CutQuorum(); err != nil {
 			return false, err
 		}
-		harness.Sleep(ctx, time.Duration(20+step.What%300)*time.Millisecond)
+		harness.Sleep(ctx, time.Duration(20+step.Detail%300)*time.Millisecond)
 		if err := host.Heal(); err != nil {
 			return false, err
 		}
-		harness.Sleep(ctx, time.Duration(20+step.What%170)*time.Millisecond)
+		harness.Sleep(ctx, time.Duration(20+step.Detail%170)*time.Millisecond)
 	}
 	return true, nil
 }
 
-// destroySockets makes the kernel end every client's connection to a server: both
-// ends get an error, and data in flight are lost.
+// destroySockets makes the kernel end every client's connection to a server. Both ends get
+// an error, and data in flight is lost.
 func destroySockets(ctx context.Context, s *round, step Step) (bool, error) {
-	host, port, err := net.SplitHostPort(s.server.Ensemble.servers.Servers[step.Who%ensembleSize].Addr())
+	host, port, err := net.SplitHostPort(s.server.Ensemble.servers.Servers[step.Target%ensembleSize].Addr())
 	if err != nil {
 		return false, err
 	}
@@ -92,8 +92,8 @@ func destroySockets(ctx context.Context, s *round, step Step) (bool, error) {
 	}
 }
 
-// destroy ends the connections to a port, and returns their number. ss fails for
-// address families without connections, which is no error here.
+// destroy ends the connections to a port, and returns their number. ss fails if an address
+// family has no connections, which is not an error here.
 func destroy(ctx context.Context, host, port string) int {
 	out, err := exec.CommandContext(ctx, "ss", "--kill", "--no-header", "--tcp", "dst", host, "dport", "=", port).Output()
 	if err != nil {
@@ -102,10 +102,10 @@ func destroy(ctx context.Context, host, port string) int {
 	return strings.Count(string(out), "ESTAB")
 }
 
-// canDestroy reports whether ss is installed and the kernel lets it end a connection.
+// canDestroy reports whether ss is installed and can end a connection.
 var canDestroy = sync.OnceValue(tryDestroy)
 
-// tryDestroy destroys a connection of its own.
+// tryDestroy opens a connection and destroys it.
 func tryDestroy() bool {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -9,14 +9,13 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// happensWait is the least time in which a contending client causes an armed fault, also on
-// a busy machine.
-const happensWait = 10 * time.Second
+// faultWait is enough time for a contending client to cause an armed fault on a busy
+// machine.
+const faultWait = 10 * time.Second
 
-// happens waits until one of the armed faults has happened, long enough for a
-// contending client to cause it, and disarms the others.
-func (s *round) happens(ctx context.Context, all []*zktest.Fault) bool {
-	ctx, cancel := context.WithTimeout(ctx, max(3*s.server.Timeout, happensWait))
+// waitForFault waits until one of the armed faults has happened, and disarms the others.
+func (s *round) waitForFault(ctx context.Context, all []*zktest.Fault) bool {
+	ctx, cancel := context.WithTimeout(ctx, max(3*s.server.Timeout, faultWait))
 	defer cancel()
 	happened := func() bool {
 		return slices.ContainsFunc(all, func(f *zktest.Fault) bool { return f.Count() > 0 })
@@ -29,28 +28,28 @@ func (s *round) happens(ctx context.Context, all []*zktest.Fault) bool {
 	return happened()
 }
 
-// lostFrames are losses of requests and replies: of each operation that changes
-// something, and of any operation.
+// lostFrames are losses of requests and replies: of each kind of write, and of any
+// operation.
 func lostFrames() []fault {
 	var all []fault
 	frames := func(name, op string, add func(*zktest.Relay, zktest.Match) *zktest.Fault) {
 		var suits func(*Server) bool
 		if op == "closeSession" {
-			suits = hasWorkers // the clients of a simulation do not close theirs
+			suits = hasWorkers // in a simulation, clients seldom close their sessions
 		}
 		all = append(all, fault{name: name, suits: suits, inject: func(ctx context.Context, s *round, step Step) (bool, error) {
 			var armed []*zktest.Fault
 			for _, p := range s.hit(step) {
-				skip := step.What / 4 % 3
+				skip := step.Detail / 4 % 3
 				if op == "closeSession" || op == "connect" {
-					skip = 0 // there are few of them
+					skip = 0 // these operations are rare
 				}
 				armed = append(armed, add(p, zktest.Match{Op: op, Skip: skip}))
 				if op == "connect" {
 					p.CutConnections() // so that a client connects
 				}
 			}
-			return s.happens(ctx, armed), nil
+			return s.waitForFault(ctx, armed), nil
 		}})
 	}
 	for _, op := range []struct{ name, op string }{
@@ -65,7 +64,7 @@ func lostFrames() []fault {
 
 // connectionFaults are faults of connections.
 func connectionFaults() []fault {
-	// lasting begins a fault on the relays, and ends it after the step's time.
+	// lasting returns a fault of the relays that lasts for the step's time.
 	lasting := func(name string, begin, end func(*zktest.Relay, Step)) fault {
 		return fault{name: name, inject: func(ctx context.Context, s *round, step Step) (bool, error) {
 			for _, p := range s.hit(step) {
@@ -101,7 +100,7 @@ func connectionFaults() []fault {
 			r.CutConnections()
 		}, func(r *zktest.Relay, _ Step) { r.Refuse(false) }),
 		lasting("a byte a second", func(r *zktest.Relay, _ Step) { r.Trickle(time.Second) }, func(r *zktest.Relay, _ Step) { r.Trickle(0) }),
-		lasting("delay", func(r *zktest.Relay, step Step) { r.Delay(time.Duration(1+step.What%40) * time.Millisecond) },
+		lasting("delay", func(r *zktest.Relay, step Step) { r.Delay(time.Duration(1+step.Detail%40) * time.Millisecond) },
 			func(r *zktest.Relay, _ Step) { r.Delay(0) }),
 	}
 }

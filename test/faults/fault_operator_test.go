@@ -9,37 +9,37 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// misses is how often the operator may be too late: an entry that it listed is often
-// deleted before it acts, because most holds are short.
-const misses = 20
+// maxTries is how often the operator tries. Most holds are short, so that a client often
+// deletes a listed entry before the operator changes it.
+const maxTries = 20
 
-// operatorFaults are what an operator with all permissions can do.
+// operatorFaults are changes by an operator with all permissions.
 func operatorFaults() []fault {
-	meddling := func(name string, do func(context.Context, *round, Kind, Step) (bool, error)) fault {
+	tampering := func(name string, do func(context.Context, *round, Kind, Step) (bool, error)) fault {
 		return fault{name: name, inject: func(ctx context.Context, s *round, step Step) (happened bool, err error) {
-			kind := s.kinds[step.Who%len(s.kinds)]
+			kind := s.kinds[step.Target%len(s.kinds)]
 			ctx, cancel := context.WithTimeout(ctx, operatorWait)
 			defer cancel()
-			for try := 0; try < misses && !happened && err == nil; try++ {
+			for try := 0; try < maxTries && !happened && err == nil; try++ {
 				happened, err = do(ctx, s, kind, step)
 			}
 			return happened, err
 		}}
 	}
 	return []fault{
-		meddling("operator deletes a node", deleteNode),
-		meddling("operator deletes a parent", deleteParent),
-		meddling("operator deletes everything", deleteEverything),
-		meddling("operator denies access to a parent", denyParent),
-		meddling("operator denies access to a node", denyNode),
-		meddling("operator closes a session", closeSession),
+		tampering("operator deletes a node", deleteNode),
+		tampering("operator deletes a parent", deleteParent),
+		tampering("operator deletes everything", deleteEverything),
+		tampering("operator denies access to a parent", denyParent),
+		tampering("operator denies access to a node", denyNode),
+		tampering("operator closes a session", closeSession),
 	}
 }
 
 // claims returns claims on all paths of a kind, for the histories.
 func claims(kind Kind) []model.Claim {
 	paths := []string{lockPath(kind.Name)}
-	if kind.Several { // at paths that differ in the last letter
+	if kind.Several { // paths that differ in the last letter
 		base := paths[0][:len(paths[0])-1]
 		paths = []string{base + "w", base + "x", base + "y", base + "z"}
 	}
@@ -50,30 +50,30 @@ func claims(kind Kind) []model.Claim {
 	return all
 }
 
-// meddle records that the operator changes a kind's znodes, and changes them.
-func (s *round) meddle(kind Kind, do func() error) error {
-	done := s.logs[kind.Name].rec.Meddle(claims(kind)...)
+// tamper records that the operator changes a kind's znodes, and changes them.
+func (s *round) tamper(kind Kind, do func() error) error {
+	done := s.logs[kind.Name].rec.Tamper(claims(kind)...)
 	err := do()
 	done(err)
 	return err
 }
 
-// anEntry returns one of a kind's entries, if there are any.
+// anEntry returns one of a kind's entries, if any.
 func (s *round) anEntry(ctx context.Context, kind Kind, step Step) (found, bool, error) {
 	entries, _, err := s.operator.entries(ctx, "/"+kind.Name)
 	if err != nil || len(entries) == 0 {
 		return found{}, false, err
 	}
-	return entries[step.What%len(entries)], true, nil
+	return entries[step.Detail%len(entries)], true, nil
 }
 
-// aParent returns one of the parents of a kind's entries, if there are any.
+// aParent returns one of the parents of a kind's entries, if any.
 func (s *round) aParent(ctx context.Context, kind Kind, step Step) (string, bool, error) {
 	_, parents, err := s.operator.entries(ctx, "/"+kind.Name)
 	if err != nil || len(parents) == 0 {
 		return "", false, err
 	}
-	return parents[step.What%len(parents)].path, true, nil
+	return parents[step.Detail%len(parents)].path, true, nil
 }
 
 func deleteNode(ctx context.Context, s *round, kind Kind, step Step) (happened bool, err error) {
@@ -81,7 +81,7 @@ func deleteNode(ctx context.Context, s *round, kind Kind, step Step) (happened b
 	if !there || err != nil {
 		return false, err
 	}
-	err = s.meddle(kind, func() (err error) {
+	err = s.tamper(kind, func() (err error) {
 		happened, err = s.operator.remove(ctx, f.path)
 		return err
 	})
@@ -93,7 +93,7 @@ func deleteParent(ctx context.Context, s *round, kind Kind, step Step) (happened
 	if !there || err != nil {
 		return false, err
 	}
-	err = s.meddle(kind, func() (err error) {
+	err = s.tamper(kind, func() (err error) {
 		happened, err = s.operator.removeParent(ctx, path)
 		return err
 	})
@@ -101,14 +101,14 @@ func deleteParent(ctx context.Context, s *round, kind Kind, step Step) (happened
 }
 
 func deleteEverything(ctx context.Context, s *round, kind Kind, _ Step) (happened bool, err error) {
-	err = s.meddle(kind, func() (err error) {
+	err = s.tamper(kind, func() (err error) {
 		happened, err = s.operator.removeAll(ctx, "/"+kind.Name)
 		return err
 	})
 	return happened, err
 }
 
-// denyParent lets no client create or delete entries for a time.
+// denyParent denies the creation and deletion of entries for a time.
 func denyParent(ctx context.Context, s *round, kind Kind, step Step) (bool, error) {
 	path, there, err := s.aParent(ctx, kind, step)
 	if !there || err != nil {
@@ -117,20 +117,19 @@ func denyParent(ctx context.Context, s *round, kind Kind, step Step) (bool, erro
 	return s.denyFor(ctx, kind, step, path, readOnly())
 }
 
-// denyNode lets no client read or change an entry for a time.
+// denyNode denies all access to an entry for a time.
 func denyNode(ctx context.Context, s *round, kind Kind, step Step) (bool, error) {
 	f, there, err := s.anEntry(ctx, kind, step)
 	if !there || err != nil {
 		return false, err
 	}
-	// The change lasts as long as the entry and its session. The operator's work is over
-	// when it can affect no later client.
+	// denyFor restores access, so that the change affects no later client.
 	return s.denyFor(ctx, kind, step, f.path, zk.CreatorACL())
 }
 
 // denyFor sets an ACL for a time. It reports whether the znode existed.
 func (s *round) denyFor(ctx context.Context, kind Kind, step Step, path string, acl []zk.ACL) (happened bool, err error) {
-	err = s.meddle(kind, func() error {
+	err = s.tamper(kind, func() error {
 		err := s.operator.setACL(ctx, path, acl)
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
@@ -158,6 +157,6 @@ func closeSession(ctx context.Context, s *round, kind Kind, step Step) (bool, er
 		}
 	}
 	done(err)
-	// The operator cannot end a session that has ended meanwhile.
+	// The session may have ended before.
 	return err == nil, nil
 }

@@ -17,15 +17,15 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// catchWait bounds the wait for a holder that is about to write. On a busy machine, there
-// may be none for seconds.
+// catchWait bounds the wait for a write of a holder. On a busy machine, there may be none
+// for seconds.
 const catchWait = 20 * time.Second
 
 // workerFaults are faults of worker processes.
 func workerFaults() []fault {
 	return []fault{
 		{name: "worker killed", inject: func(_ context.Context, s *round, step Step) (bool, error) {
-			s.kill(step.Who % len(s.workers))
+			s.kill(step.Target % len(s.workers))
 			return true, nil
 		}},
 		{name: "holder killed", inject: func(_ context.Context, s *round, _ Step) (bool, error) {
@@ -38,28 +38,28 @@ func workerFaults() []fault {
 			return true, nil
 		}},
 		{name: "worker stopped", inject: func(ctx context.Context, s *round, step Step) (bool, error) {
-			return s.stop(ctx, step.Who%len(s.workers), 2*s.span(step), func() {}), nil
+			return s.stop(ctx, step.Target%len(s.workers), 2*s.span(step), func() {}), nil
 		}},
 		{name: "holder stopped", inject: func(ctx context.Context, s *round, step Step) (bool, error) {
 			i, c := s.catch()
 			if c == nil {
 				return false, nil
 			}
-			// Most of them for so long that another client has the lock by then, and writes.
+			// In most steps, stop it until another client has written under the lock.
 			return s.stop(ctx, i, 2*s.span(step), func() {
 				late, cancel := context.WithTimeout(ctx, 4*s.server.Timeout)
 				defer cancel()
-				for (step.What%3 != 0 || s.stale == 0) && !s.resource.Passed(c) && harness.Sleep(late, 5*time.Millisecond) {
+				for (step.Detail%3 != 0 || s.stale == 0) && !s.resource.Passed(c) && harness.Sleep(late, 5*time.Millisecond) {
 				}
 				c.Free()
 			}), nil
 		}},
 		{name: "worker without files", suits: hasRelays, inject: func(ctx context.Context, s *round, step Step) (bool, error) {
-			i := step.Who % len(s.workers)
+			i := step.Target % len(s.workers)
 			return withoutFiles(ctx, s, s.workers[i].Pid(), i, step)
 		}},
 		{name: "worker starved", suits: hasRelays, inject: func(ctx context.Context, s *round, step Step) (bool, error) {
-			return starve(ctx, s, s.workers[step.Who%len(s.workers)].Pid(), step)
+			return starve(ctx, s, s.workers[step.Target%len(s.workers)].Pid(), step)
 		}},
 	}
 }
@@ -82,7 +82,7 @@ func serverFaults() []fault {
 			return true, s.server.Continue()
 		}},
 		{name: "server without files", inject: func(ctx context.Context, s *round, step Step) (bool, error) {
-			happened, err := withoutFiles(ctx, s, s.server.Pid(), step.Who%len(s.relays), step)
+			happened, err := withoutFiles(ctx, s, s.server.Pid(), step.Target%len(s.relays), step)
 			if errors.Is(err, unix.ESRCH) && s.server.Restart != nil {
 				err = s.server.Restart(ctx) // ZooKeeper exits if it cannot create a file of its log
 			}
@@ -94,8 +94,8 @@ func serverFaults() []fault {
 	}
 }
 
-// catch returns a worker that holds a lock and is about to write, which it does when
-// the write is freed. It returns nil if there is no such worker.
+// catch delays the write of a worker that holds a lock. It returns the worker, and the write
+// that the caller must free. It returns nil if no worker writes.
 func (s *round) catch() (i int, c *Caught) {
 	if c = s.resource.Catch(catchWait); c == nil {
 		return 0, nil
@@ -105,7 +105,7 @@ func (s *round) catch() (i int, c *Caught) {
 			return i, c
 		}
 	}
-	c.Free() // the worker was killed meanwhile
+	c.Free() // the worker was killed
 	return 0, nil
 }
 
@@ -119,14 +119,14 @@ func (s *round) stop(ctx context.Context, i int, d time.Duration, ready func()) 
 	return s.signal(i, syscall.SIGCONT) && happened
 }
 
-// withoutFiles keeps a process from opening files for the step's time, and cuts the
-// i-th relay's connections so that the process would have to open one.
+// withoutFiles prevents a process from opening files for the step's time. It also cuts the
+// connections of the i-th relay, so that the process needs new ones.
 func withoutFiles(ctx context.Context, s *round, pid, i int, step Step) (bool, error) {
 	var had unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &had); err != nil {
 		return false, err
 	}
-	// Descriptors above the limit stay open, and no other can be opened.
+	// Open descriptors above the limit stay open.
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: had.Max}, nil); err != nil {
 		return false, err
 	}
@@ -135,11 +135,11 @@ func withoutFiles(ctx context.Context, s *round, pid, i int, step Step) (bool, e
 	return true, unix.Prlimit(pid, unix.RLIMIT_NOFILE, &had, nil)
 }
 
-// burnEnv is the environment variable with the time for which a process only computes.
+// burnEnv is the environment variable with the time for which a process uses the processor.
 const burnEnv = "ZKLOCK_TEST_BURN"
 
-// runBurner reports whether this process was started to use processor time. If so, it
-// has done that when runBurner returns.
+// runBurner uses processor time if this process was started for that, and reports whether it
+// was.
 func runBurner() bool {
 	text := os.Getenv(burnEnv)
 	d, err := time.ParseDuration(text)
@@ -150,16 +150,16 @@ func runBurner() bool {
 		for end := time.Now().Add(d); time.Now().Before(end); {
 		}
 	}
-	go spin() // ends after d, as this process does
+	go spin() // ends after d
 	spin()
 	return true
 }
 
-// starved is the niceness of a process that is starved.
+// starved is the niceness of a starved process.
 const starved = 19
 
-// starve leaves a process only the processor time that two other threads do not use,
-// for a part of the session timeout.
+// starve raises the niceness of a process, and runs two busy threads, for a part of the
+// session timeout.
 func starve(ctx context.Context, s *round, pid int, step Step) (bool, error) {
 	had, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err != nil {
@@ -182,8 +182,8 @@ func starve(ctx context.Context, s *round, pid int, step Step) (bool, error) {
 	return err == nil, errors.Join(err, niceAll(pid, had))
 }
 
-// niceAll sets the niceness of all threads of a process. Without the permission to
-// lower it again, the process stays as it is, and only the first time counts.
+// niceAll sets the niceness of all threads of a process. It ignores a missing permission to
+// lower the niceness.
 func niceAll(pid, nice int) error {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
@@ -210,8 +210,8 @@ type smallDisk struct {
 	restart func(context.Context) error
 }
 
-// mountSmall mounts a file system of a size, which is unmounted when the test ends. It
-// returns the reason if it cannot.
+// mountSmall mounts a file system of a size until the test ends. It returns the reason if it
+// cannot.
 func mountSmall(tb testing.TB, dir, size string) (reason string) {
 	tb.Helper()
 	if os.Geteuid() != 0 {
@@ -247,7 +247,7 @@ func (d *smallDisk) noticed() (int, error) {
 // diskFaults are faults of a server's disk.
 func diskFaults() []fault { return []fault{{name: "disk full", inject: fillDisk}} }
 
-// fillDisk fills the server's disk until the server notices, frees it, and restarts
+// fillDisk fills the server's disk until the server logs that, frees the disk, and restarts
 // the server, which refuses writes until then.
 func fillDisk(ctx context.Context, s *round, step Step) (bool, error) {
 	d := s.server.Disk
@@ -287,7 +287,6 @@ func fill(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// TestFillLeavesNoByteFree checks that a full file system takes no byte.
 func TestFillLeavesNoByteFree(t *testing.T) {
 	dir := needSmall(t, "1m")
 	if err := fill(filepath.Join(dir, "ballast")); err != nil {

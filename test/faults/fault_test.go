@@ -10,13 +10,13 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// A fault is what a step of a script names.
+// A fault is a fault that a step of a script can inject.
 type fault struct {
 	name string
 	// inject injects the fault and ends it. It reports whether the fault happened. An
 	// error is a failure of the test itself.
 	inject func(ctx context.Context, s *round, step Step) (happened bool, err error)
-	// suits reports whether the fault can happen on a server; nil means on all.
+	// suits reports whether the fault can happen on a server; nil means on every server.
 	suits func(*Server) bool
 }
 
@@ -66,21 +66,21 @@ func find(all []fault, name string) (fault, error) {
 
 // span returns how long a step lasts.
 func (s *round) span(step Step) time.Duration {
-	return time.Duration(step.For * float64(s.server.Timeout))
+	return time.Duration(step.Length * float64(s.server.Timeout))
 }
 
-// hit returns the relays that a step concerns: mostly one, sometimes all.
+// hit returns the relays of a step: mostly one, sometimes all.
 func (s *round) hit(step Step) []*zktest.Relay {
-	if step.What%4 == 0 {
+	if step.Detail%4 == 0 {
 		return s.relays
 	}
-	i := step.Who % len(s.relays)
+	i := step.Target % len(s.relays)
 	return s.relays[i : i+1]
 }
 
-// TestFaults checks that faults have distinct names, that scripts find them, and that
-// each setting has the faults that it can have.
-func TestFaults(t *testing.T) {
+// TestEachSettingHasItsFaults checks that faults have distinct names, that find returns them,
+// and that each setting has its faults.
+func TestEachSettingHasItsFaults(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		server  *Server

@@ -34,16 +34,16 @@ func (m *meter) dial(ctx context.Context, network, address string) (net.Conn, er
 	return &meteredConn{Conn: conn, meter: m}, nil
 }
 
-// A meteredConn reads the headers of the frames that a client writes.
+// A meteredConn counts the frames that a client writes.
 type meteredConn struct {
 	net.Conn
 	meter  *meter
 	header []byte // of a frame: length, xid, and operation
-	rest   int    // of the frame after that
-	opened bool   // the frame of the handshake has passed
+	rest   int    // bytes of the frame after the header
+	opened bool   // the frame of the handshake was written
 }
 
-// Write is called by one goroutine at a time.
+// Write counts requests. One goroutine at a time may call it.
 func (c *meteredConn) Write(b []byte) (int, error) {
 	for left := b; len(left) > 0; {
 		skip := min(c.rest, len(left))
@@ -64,7 +64,7 @@ func (c *meteredConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// cost is what clients cause in a second.
+// cost is the load of clients per second.
 type cost struct{ transactions, syncs, requests, connections float64 }
 
 // String returns the cost for a log.
@@ -72,7 +72,7 @@ func (c cost) String() string {
 	return fmt.Sprintf("%.1f transactions, %.0f syncs, %.0f requests, %.1f new connections a second", c.transactions, c.syncs, c.requests, c.connections)
 }
 
-// over counts for a while.
+// over returns the load in the time d.
 func (m *meter) over(t *testing.T, server string, d time.Duration) cost {
 	t.Helper()
 	began, zxid := time.Now(), lastZxid(t, server)
@@ -84,7 +84,7 @@ func (m *meter) over(t *testing.T, server string, d time.Duration) cost {
 	return cost{float64(zxid) / seconds, float64(syncs) / seconds, float64(requests) / seconds, float64(connections) / seconds}
 }
 
-// lastZxid returns the number of the last transaction.
+// lastZxid returns the zxid of the last transaction.
 func lastZxid(t *testing.T, server string) int64 {
 	t.Helper()
 	answer, err := harness.FourLetter(t.Context(), server, "srvr")
@@ -98,16 +98,16 @@ func lastZxid(t *testing.T, server string) int64 {
 	return zxid
 }
 
-// mostTrials is how often something is measured, because a hold with a session of seconds
-// can end when the machine stands still.
+// mostTrials is the number of trials of a measurement. A stall of the machine can end a hold
+// whose session timeout is a few seconds.
 const mostTrials = 5
 
-// measureCost measures what clients cost until all their holds last.
+// measureCost measures the load of clients. It repeats the measurement if a hold ends.
 func measureCost(t *testing.T, servers []string) {
 	trials(t, func(t *testing.T) bool { return tryCost(t, servers) })
 }
 
-// trials measures something until it counts.
+// trials repeats a measurement until counts returns true.
 func trials(t *testing.T, counts func(t *testing.T) bool) {
 	for trial := range mostTrials {
 		counted := false
@@ -119,18 +119,19 @@ func trials(t *testing.T, counts func(t *testing.T) bool) {
 	t.Errorf("none of %d trials counts", mostTrials)
 }
 
-// earlier is the most transactions of sessions and containers of earlier rows that end.
+// earlier is the largest number of transactions that end sessions and containers of earlier
+// rows.
 const earlier = 60
 
-// tryCost counts the transactions of many clients, idle at first and then with a hold
-// each. It reports whether all holds lasted and sent their heartbeats in time; otherwise
-// their figures mean nothing.
+// tryCost counts the transactions of many clients, first idle and then with a hold each. It
+// reports whether all holds lasted and all heartbeats were in time. Otherwise, the figures
+// are not valid.
 func tryCost(t *testing.T, servers []string) bool {
 	n, timeout := size(100, 2000), size(2*leastTimeout, usualTimeout)
 	var m meter
 	clients := dialMany(t, n, func(i int) string { return servers[i%len(servers)] },
 		zklock.Options{SessionTimeout: timeout, DialContext: m.dial, PersistentParents: true})
-	// Until each has learned the servers' tick.
+	// steady waits until each client has learned the servers' tick.
 	steady := func() { harness.Sleep(t.Context(), timeout*3/2) }
 	steady()
 	idle := m.over(t, servers[0], 2*timeout)
@@ -146,11 +147,11 @@ func tryCost(t *testing.T, servers []string) bool {
 			t.Logf("a hold ended: %v", err)
 		}
 	}
-	// A hold costs one write in each eighth of the timeout.
+	// A hold causes one write per eighth of the timeout.
 	writes := float64(n) * 8 / timeout.Seconds()
-	// On a busy machine, some clients connect again, and ask for the servers' tick by a
-	// short session each: two transactions and two connections. Sessions and containers of
-	// earlier rows end as well, some dozens in all.
+	// On a busy machine, some clients reconnect and read the servers' tick in a short session:
+	// two transactions and two connections. Some sessions and containers of earlier rows also
+	// end.
 	if idle.transactions > idle.connections+earlier/(2*timeout).Seconds() || idle.transactions > writes/20 {
 		t.Errorf("idle clients cause %.1f transactions a second", idle.transactions)
 	}
@@ -161,14 +162,14 @@ func tryCost(t *testing.T, servers []string) bool {
 		t.Errorf("holds cause %.1f transactions a second, want %.1f at most", busy.transactions, limit)
 	}
 	if least := writes * 0.8; busy.transactions < least || busy.syncs < least {
-		t.Logf("%.1f transactions and %.1f syncs a second, want %.1f at least: the heartbeats were late, or not counted", busy.transactions, busy.syncs, least)
+		t.Logf("%.1f transactions and %.1f syncs a second, want %.1f at least: heartbeats were late or not counted", busy.transactions, busy.syncs, least)
 		return false
 	}
 	return true
 }
 
-// measureAcquireAfterIdleTime measures the first acquire after a long time in round
-// trips, on connections that are slow.
+// measureAcquireAfterIdleTime measures the first acquire after a long time, in round trips on
+// slow connections.
 func measureAcquireAfterIdleTime(t *testing.T, servers []string) {
 	n, timeout := size(4, 20), size(leastTimeout, usualTimeout)
 	idle := size(2*timeout, 10*time.Minute)
@@ -202,17 +203,16 @@ func measureAcquireAfterIdleTime(t *testing.T, servers []string) {
 	trips := func(d time.Duration) float64 { return d.Seconds() / (2 * oneWay).Seconds() }
 	t.Logf("first acquire after %v, %d clients: median %.2f round trips of %v, longest %.2f", idle, n, trips(median), 2*oneWay, trips(took[n-1]))
 	if trips(smallest) < 1 {
-		t.Errorf("an acquire took %v, less than a round trip: the connection was not slow", smallest)
+		t.Errorf("an acquire took %v, less than a round trip", smallest)
 	}
-	// On a busy machine, one round trip takes any time: see TestAcquireAfterIdleTime.
+	// TestAcquireAfterIdleTime checks this independently of the machine's load.
 	if longest := took[n-1]; *full && trips(longest) > 1.5 {
 		t.Errorf("an acquire took %v, which is %.2f round trips", longest, trips(longest))
 	}
 }
 
-// TestAcquireAfterIdleTime checks in a bubble, where the machine's load does not matter,
-// that the first acquire after a long time takes one round trip, at each phase of the
-// heartbeats.
+// TestAcquireAfterIdleTime checks in virtual time that the first acquire after a long time
+// takes one round trip, at each phase of the heartbeats.
 func TestAcquireAfterIdleTime(t *testing.T) {
 	const n = 100
 	for _, timeout := range []time.Duration{usualTimeout, leastTimeout} {

@@ -17,26 +17,25 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// searchLimit bounds the search for an order. A search that takes longer is counted,
-// and is a failure.
+// searchLimit bounds the search for an order. A longer search is a failure.
 const searchLimit = 2 * time.Minute
 
-// Verdict is what the histories of one kind of lock show.
+// Verdict is the result for the histories of one kind of lock.
 type Verdict struct {
 	Violations []string
-	Unknown    int // models of which it is not known whether they explain the history
+	Unknown    int // models whose search took too long
 	Done       model.Floor
 	Margins    []time.Duration
-	Longest    time.Duration // longest wait with nothing in the way, once all faults have ended
+	Longest    time.Duration // longest wait without a holder after all faults
 }
 
-// judge checks a history by all models of a kind. timeout is that of the sessions;
-// late is how long the machine has delayed every process after the faults.
+// judge checks a history against all models of a kind. timeout is the session timeout; late
+// is the time for which the machine stalled after the faults.
 func judge(kind Kind, h *model.History, timeout, late time.Duration) *Verdict {
-	v := &Verdict{Violations: surprises(h)}
+	v := &Verdict{Violations: unexpectedFailures(h)}
 	for _, m := range kind.Models {
 		r := model.Check(h, model.Rules{
-			Model: m, Limit: searchLimit, Linger: 5 * timeout, Kept: true, Patience: 2*timeout + late,
+			Model: m, Limit: searchLimit, Linger: 5 * timeout, NoEarlyLoss: true, Patience: 2*timeout + late,
 		})
 		for _, text := range r.Violations {
 			if !slices.Contains(v.Violations, text) {
@@ -64,7 +63,7 @@ func (v *Verdict) report(tb testing.TB, where string) {
 	}
 }
 
-// judgeFiles judges what all processes recorded about a kind of lock in a directory.
+// judgeFiles checks the merged histories of all processes for a kind of lock.
 func judgeFiles(kind Kind, dir string, seed uint64, timeout, late time.Duration) (*Verdict, error) {
 	files, err := filepath.Glob(filepath.Join(dir, kind.Name, "*.jsonl"))
 	if err != nil {
@@ -81,7 +80,8 @@ func judgeFiles(kind Kind, dir string, seed uint64, timeout, late time.Duration)
 	return judge(kind, model.Merge(kind.Name, seed, parts...), timeout, late), nil
 }
 
-// readHistory reads one file, whose last line is unfinished if its writer was killed.
+// readHistory reads one file. It omits an unfinished last line, because the writer may have
+// been killed.
 func readHistory(name string) (*model.History, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -95,12 +95,12 @@ func readHistory(name string) (*model.History, error) {
 	return h, err
 }
 
-// surprises returns the acquires that failed for a reason other than their own timeout,
-// or an operator that denied access.
-func surprises(h *model.History) []string {
+// unexpectedFailures returns the acquires that failed for an unexpected reason. Expected are their
+// own timeouts, operators that denied access, and lost outer holds.
+func unexpectedFailures(h *model.History) []string {
 	var all []string
 	inner := map[int]bool{}
-	denied := slices.ContainsFunc(h.Events, func(e model.Event) bool { return e.Op == model.Meddle })
+	denied := slices.ContainsFunc(h.Events, func(e model.Event) bool { return e.Op == model.Tamper })
 	for _, e := range h.Events {
 		if e.Op == model.Acquire && e.Outer != 0 {
 			inner[e.ID] = true
@@ -108,7 +108,7 @@ func surprises(h *model.History) []string {
 		if e.Op != model.Acquire || e.Kind != model.Fail || e.Locked {
 			continue
 		}
-		// A hold that was lost cannot be entered again.
+		// A client cannot enter a lost hold again.
 		lost := inner[e.ID] && strings.Contains(e.Err, zklock.ErrLost.Error()[len("zklock: "):])
 		late := strings.Contains(e.Err, "deadline exceeded")
 		refused := strings.Contains(e.Err, strings.TrimPrefix(zk.ErrNoAuth.Error(), "zk: "))
@@ -119,8 +119,8 @@ func surprises(h *model.History) []string {
 	return all
 }
 
-// written writes the files of a round of the mutex, and returns their directory.
-func written(t *testing.T, files map[string]string) string {
+// writeHistories writes histories of a mutex, and returns their directory.
+func writeHistories(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "mutex"), 0o700); err != nil {
@@ -134,7 +134,7 @@ func written(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// A hold of each of two workers, one after the other.
+// Histories of two workers that hold one after the other.
 const (
 	headLine = `{"name":"w","seed":1}` + "\n"
 	firstOne = headLine + `{"at":10,"kind":"invoke","op":"acquire","id":1,"client":"w1","claims":[{"path":"/mutex/x","mode":"exclusive"}]}
@@ -150,8 +150,8 @@ const (
 	healed = headLine + `{"at":12,"kind":"ok","op":"heal"}` + "\n"
 )
 
-// TestJudgeFindsViolations checks that the files of all processes are one history, that
-// each violation is found, and that only the last line of a file may be torn.
+// TestJudgeFindsViolations checks that judgeFiles merges the files of all processes and finds
+// each violation, and that only the last line of a file may be unfinished.
 func TestJudgeFindsViolations(t *testing.T) {
 	mutex := All()[0]
 	for _, c := range []struct {
@@ -159,17 +159,17 @@ func TestJudgeFindsViolations(t *testing.T) {
 		files map[string]string
 		want  string // of the violations; "-" for none, "!" for an error
 	}{
-		{"lawful", map[string]string{"a": firstOne, "b": secondOne, "storm": healed}, "-"},
-		{"a torn line", map[string]string{"a": firstOne, "b": secondOne + `{"at":7`, "storm": healed}, "-"},
-		{"a line of something else", map[string]string{"a": firstOne + "hello\n", "storm": healed}, "!"},
+		{"valid", map[string]string{"a": firstOne, "b": secondOne, "faults": healed}, "-"},
+		{"a torn line", map[string]string{"a": firstOne, "b": secondOne + `{"at":7`, "faults": healed}, "-"},
+		{"an invalid line", map[string]string{"a": firstOne + "hello\n", "faults": healed}, "!"},
 		{"no record of the end of the faults", map[string]string{"a": firstOne, "b": secondOne}, "when the faults were over"},
-		{"two hold", map[string]string{"a": firstOne, "b": strings.ReplaceAll(secondOne, `"at":35`, `"at":25`), "storm": healed}, "while 1 held"},
-		{"a token goes back", map[string]string{"a": firstOne, "b": strings.ReplaceAll(secondOne, `"token":6`, `"token":4`), "storm": healed}, "after 0x5"},
-		{"no outcome", map[string]string{"a": firstOne[:strings.Index(firstOne, `{"at":40`)], "storm": healed}, "has no outcome"},
-		{"killed", map[string]string{"a": firstOne[:strings.Index(firstOne, `{"at":30`)], "storm": healed + `{"at":25,"kind":"ok","op":"kill","client":"w1"}` + "\n"}, "-"},
+		{"two hold", map[string]string{"a": firstOne, "b": strings.ReplaceAll(secondOne, `"at":35`, `"at":25`), "faults": healed}, "while 1 held"},
+		{"a token goes back", map[string]string{"a": firstOne, "b": strings.ReplaceAll(secondOne, `"token":6`, `"token":4`), "faults": healed}, "after 0x5"},
+		{"no outcome", map[string]string{"a": firstOne[:strings.Index(firstOne, `{"at":40`)], "faults": healed}, "has no outcome"},
+		{"killed", map[string]string{"a": firstOne[:strings.Index(firstOne, `{"at":30`)], "faults": healed + `{"at":25,"kind":"ok","op":"kill","client":"w1"}` + "\n"}, "-"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			v, err := judgeFiles(mutex, written(t, c.files), 1, time.Second, 0)
+			v, err := judgeFiles(mutex, writeHistories(t, c.files), 1, time.Second, 0)
 			if (err != nil) != (c.want == "!") {
 				t.Fatal(err)
 			}
@@ -184,7 +184,6 @@ func TestJudgeFindsViolations(t *testing.T) {
 	}
 }
 
-// TestUnexpectedFailureIsAViolation checks which failures of an acquire are expected.
 func TestUnexpectedFailureIsAViolation(t *testing.T) {
 	invoke := model.Event{Kind: model.Invoke, Op: model.Acquire, ID: 1}
 	inner := model.Event{Kind: model.Invoke, Op: model.Acquire, ID: 1, Outer: 2}
@@ -199,14 +198,14 @@ func TestUnexpectedFailureIsAViolation(t *testing.T) {
 		some   bool
 	}{
 		{"out of time", []model.Event{invoke, failed(os.ErrDeadlineExceeded), failed(&zklock.Error{Op: "acquire", Err: errDeadline{}})}, true},
-		{"its own time", []model.Event{invoke, failed(errDeadline{})}, false},
+		{"its own timeout", []model.Event{invoke, failed(errDeadline{})}, false},
 		{"refused without a denial by an operator", []model.Event{invoke, failed(refused)}, true},
-		{"refused by an operator", []model.Event{{Kind: model.Invoke, Op: model.Meddle, ID: 1}, invoke, failed(refused)}, false},
-		{"entering what is lost", []model.Event{inner, failed(lost)}, false},
+		{"refused by an operator", []model.Event{{Kind: model.Invoke, Op: model.Tamper, ID: 1}, invoke, failed(refused)}, false},
+		{"entering a lost hold", []model.Event{inner, failed(lost)}, false},
 		{"lost before it was held", []model.Event{invoke, failed(lost)}, true},
 		{"closed", []model.Event{invoke, failed(zklock.ErrClosed)}, true},
 	} {
-		if got := surprises(&model.History{Events: c.events}); (len(got) > 0) != c.some {
+		if got := unexpectedFailures(&model.History{Events: c.events}); (len(got) > 0) != c.some {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}

@@ -11,30 +11,29 @@ import (
 // Kind is a kind of lock: how to acquire it, and what its histories must satisfy.
 type Kind struct {
 	Name string
-	// Models must explain its histories.
+	// Models must permit its histories.
 	Models []model.Model
-	// Ask returns the lock of the n-th way to acquire it at a path. A kind with several
-	// paths also uses paths that differ in the last letter.
-	Ask func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim)
+	// Lock returns the lock at a path, and its claims, for the n-th way to acquire it. A kind
+	// with several paths also uses paths that differ in the last letter.
+	Lock func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim)
 	// Ways is the number of ways.
 	Ways int
-	// Again returns the expected result of an acquire in the n-th way under a hold: nil if
+	// Reenter returns the expected result of an acquire in the n-th way under a hold: nil if
 	// the hold is entered again, an error, or errOrdinary if it is an ordinary acquire.
-	// It is nil for a kind that is not acquired under its own hold.
-	Again func(held []model.Claim, n int) error
+	// Reenter is nil if the kind is not acquired under its own hold.
+	Reenter func(held []model.Claim, n int) error
 	// Writer reports whether the n-th way is the writer of a read-write lock.
 	Writer func(n int) bool
-	// Several is set if the kind has several paths, so that no single lock shows all
-	// holders and waiters.
+	// Several is set if the kind has several paths. Then Inspect of one lock does not show
+	// all holders and waiters.
 	Several bool
 	// Names is the number of znodes of one entry.
 	Names int
-	// Options sets the options of its clients; nil for none.
+	// Options sets the options of its clients; may be nil.
 	Options func(*zklock.Options)
-	// Delayed is set if a lost hold keeps the lock for a time, which a World does not
-	// know.
+	// Delayed is set if the kind has a lock delay, which a World does not know.
 	Delayed bool
-	// Unguarded is set if a hold guards no operations, because its znode's name is not
+	// Unguarded is set if Guard is not available, because the name of the hold's znode is not
 	// unique.
 	Unguarded bool
 }
@@ -42,28 +41,28 @@ type Kind struct {
 // errOrdinary reports that an acquire under a hold is an ordinary one.
 var errOrdinary = errors.New("kinds: an ordinary acquire")
 
-// lowers reports whether a hold can be downgraded.
-func (k Kind) lowers(claims []model.Claim, way int) bool {
+// canDowngrade reports whether a hold can be downgraded.
+func (k Kind) canDowngrade(claims []model.Claim, way int) bool {
 	return k.Writer != nil && k.Writer(way) && claims[0].Mode == model.Exclusive
 }
 
-// fences reports whether holds have exclusive paths that they can guard.
-func (k Kind) fences() bool { return !k.Unguarded && k.Models[0].Name != "semaphore" }
+// canGuard reports whether holds have exclusive paths and can guard writes.
+func (k Kind) canGuard() bool { return !k.Unguarded && k.Models[0].Name != "semaphore" }
 
 // All returns all kinds.
 func All() []Kind {
 	return []Kind{
 		mutex(), reentrant(), readWrite(), semaphore(), nodeLock(), multi(),
-		laid(readWrite(), "kazoo", zklock.KazooLayout()),
+		withLayout(readWrite(), "kazoo", zklock.KazooLayout()),
 		mixed(),
 		recipe(),
-		laid(multi(), "mixed-multi", zklock.MixedLayout()),
+		withLayout(multi(), "mixed-multi", zklock.MixedLayout()),
 		delayed(readWrite()),
 	}
 }
 
-// laid returns a kind with another layout.
-func laid(k Kind, name string, l zklock.Layout) Kind {
+// withLayout returns a kind with another layout.
+func withLayout(k Kind, name string, l zklock.Layout) Kind {
 	k.Name = name
 	k.Options = func(o *zklock.Options) { o.Layout = l }
 	return k
@@ -71,14 +70,14 @@ func laid(k Kind, name string, l zklock.Layout) Kind {
 
 // mixed returns the read-write lock in two layouts at once.
 func mixed() Kind {
-	k := laid(readWrite(), "mixed", zklock.MixedLayout())
+	k := withLayout(readWrite(), "mixed", zklock.MixedLayout())
 	k.Names = 2
 	return k
 }
 
-// recipe returns the read-write lock in a layout of a user's own.
+// recipe returns the read-write lock in a custom layout.
 func recipe() Kind {
-	k := laid(readWrite(), "recipe", zklock.Layout{Prefix: "host", Exclusive: "-W-", Shared: "-R-"})
+	k := withLayout(readWrite(), "recipe", zklock.Layout{Prefix: "host", Exclusive: "-W-", Shared: "-R-"})
 	k.Unguarded = true
 	return k
 }
@@ -111,19 +110,19 @@ func mutex() Kind {
 	return Kind{
 		Name:   "mutex",
 		Models: []model.Model{model.Mutex(), model.Owner(), model.Fenced()},
-		Ask: func(c *zklock.Client, path string, _ int) (*zklock.Lock, []model.Claim) {
+		Lock: func(c *zklock.Client, path string, _ int) (*zklock.Lock, []model.Claim) {
 			return c.Mutex(path), []model.Claim{exclusive(path)}
 		},
-		Ways:  1,
-		Again: func([]model.Claim, int) error { return zklock.ErrReentry },
+		Ways:    1,
+		Reenter: func([]model.Claim, int) error { return zklock.ErrReentry },
 	}
 }
 
-// handoff returns the mutex that a client hands from one hold to the next.
+// handoff returns the mutex with local handoff.
 func handoff() Kind {
 	k := mutex()
-	k.Name, k.Models, k.Ways, k.Again = "handoff", []model.Model{model.HandedOff()}, 2, nil
-	k.Ask = func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
+	k.Name, k.Models, k.Ways, k.Reenter = "handoff", []model.Model{model.HandedOff()}, 2, nil
+	k.Lock = func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
 		return c.Mutex(path).LocalHandoff(2 + n), []model.Claim{exclusive(path)}
 	}
 	return k
@@ -133,21 +132,20 @@ func handoff() Kind {
 func reentrant() Kind {
 	k := mutex()
 	k.Name, k.Models = "reentrant", []model.Model{model.ReentrantFenced()}
-	k.Ask = func(c *zklock.Client, path string, _ int) (*zklock.Lock, []model.Claim) {
+	k.Lock = func(c *zklock.Client, path string, _ int) (*zklock.Lock, []model.Claim) {
 		return c.Mutex(path).Reentrant(), []model.Claim{exclusive(path)}
 	}
-	k.Again = func([]model.Claim, int) error { return nil }
+	k.Reenter = func([]model.Claim, int) error { return nil }
 	return k
 }
 
-// readWrite returns the read-write lock, plain and re-entrant, and mutexes on the same
-// path, which are in the same queue.
+// readWrite returns the read-write lock, plain and re-entrant, and a mutex in the same queue.
 func readWrite() Kind {
 	const writer, reader, again = 0, 1, 2 // again is added for Reentrant; 4 is a mutex
 	return Kind{
 		Name:   "read-write",
 		Models: []model.Model{model.ReadWrite()},
-		Ask: func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
+		Lock: func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
 			l, claim := c.RWMutex(path).Writer(), exclusive(path)
 			switch {
 			case n == 4:
@@ -161,7 +159,7 @@ func readWrite() Kind {
 			return l, []model.Claim{claim}
 		},
 		Ways: 5,
-		Again: func(held []model.Claim, n int) error {
+		Reenter: func(held []model.Claim, n int) error {
 			switch {
 			case held[0].Mode == model.Shared && n%again == writer:
 				return zklock.ErrUpgrade
@@ -181,14 +179,13 @@ func permits(path string, k, of int) model.Claim {
 	return model.Claim{Path: path, Mode: model.Permit, Permits: k, Of: of}
 }
 
-// semaphore returns a semaphore with three permits, of which an acquire takes one, two,
-// or three.
+// semaphore returns a semaphore with three permits. An acquire takes one, two, or three.
 func semaphore() Kind {
 	const of = 3
 	return Kind{
 		Name:   "semaphore",
 		Models: []model.Model{model.Semaphore(of), model.Multi()},
-		Ask: func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
+		Lock: func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
 			return c.Semaphore(path, of).Permits(n + 1), []model.Claim{permits(path, n+1, of)}
 		},
 		Ways: of,
@@ -200,7 +197,7 @@ func nodeLock() Kind {
 	return Kind{
 		Name:   "node",
 		Models: []model.Model{model.ReentrantFenced()},
-		Ask: func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
+		Lock: func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
 			l := c.NodeLock(path)
 			if n == 1 {
 				l = l.Reentrant()
@@ -208,7 +205,7 @@ func nodeLock() Kind {
 			return l, []model.Claim{{Path: path, Mode: Node}}
 		},
 		Ways: 2,
-		Again: func(_ []model.Claim, n int) error {
+		Reenter: func(_ []model.Claim, n int) error {
 			if n == 0 {
 				return zklock.ErrReentry
 			}
@@ -218,13 +215,13 @@ func nodeLock() Kind {
 	}
 }
 
-// multi returns locks of all kinds but node locks, several at once and one by one.
+// multi returns locks of all kinds except node locks, several at once and one by one.
 func multi() Kind {
 	const of = 2
 	return Kind{
 		Name:   "multi",
 		Models: []model.Model{model.Multi()},
-		Ask: func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
+		Lock: func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
 			base := path[:len(path)-1]
 			w, x, y, z := base+"w", base+"x", base+"y", base+"z"
 			mutexX, writerX := c.Mutex(x), c.RWMutex(x).Writer()
@@ -253,7 +250,7 @@ func multi() Kind {
 	}
 }
 
-// recorded returns claims as histories have them: a node lock is exclusive there.
+// recorded returns claims for histories, in which a node lock is exclusive.
 func recorded(claims []model.Claim) []model.Claim {
 	var all []model.Claim
 	for _, c := range claims {

@@ -13,13 +13,13 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// Znode is the state of a znode, as the ledger or the server has it.
+// Znode is the state of a znode.
 type Znode struct {
 	Exists       bool
 	Czxid, Mzxid int64
 	Version      int32
 	Data         string
-	Owner        int64 // the session of an ephemeral one
+	Owner        int64 // the session of an ephemeral znode
 }
 
 // Change is a requested change.
@@ -42,21 +42,20 @@ type record struct {
 	owner   int64  // of a pending create
 }
 
-// Ledger records what a server acknowledged. Each path has at most one request in
-// flight, and is not used again after a delete. Its methods may be called from any
-// goroutine.
+// Ledger records acknowledged changes. Each path has at most one request in flight, and is
+// not used again after a delete. The methods may be called from any goroutine.
 type Ledger struct {
 	mu    sync.Mutex
 	nodes map[string]*record
-	top   int64 // the highest zxid that was acknowledged
+	top   int64 // the highest acknowledged zxid
 	acked int
 }
 
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger { return &Ledger{nodes: map[string]*record{}} }
 
-// Ask records a request before it is sent.
-func (l *Ledger) Ask(path string, change Change, data string, owner int64) {
+// Request records a request before it is sent.
+func (l *Ledger) Request(path string, change Change, data string, owner int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.nodes[path]
@@ -78,21 +77,21 @@ func (l *Ledger) Acknowledge(path string, is Znode) {
 	l.top = max(l.top, is.Mzxid)
 }
 
-// Reached records a zxid that a client has received.
-func (l *Ledger) Reached(zxid int64) {
+// Received records a zxid that a client has received.
+func (l *Ledger) Received(zxid int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.top = max(l.top, zxid)
 }
 
-// Top returns the highest zxid that was acknowledged.
+// Top returns the highest acknowledged zxid.
 func (l *Ledger) Top() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.top
 }
 
-// Acknowledged returns how many changes were acknowledged.
+// Acknowledged returns the number of acknowledged changes.
 func (l *Ledger) Acknowledged() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,8 +120,8 @@ func (l *Ledger) Paths() []string {
 	return paths
 }
 
-// Settle compares the ledger with what is found at a path while no request is in
-// flight. The outcome of a request without an answer is known then.
+// Settle compares the ledger with the znode at a path while no request is in flight, and
+// stores the outcome of a request without an answer.
 func (l *Ledger) Settle(path string, found Znode) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,8 +133,8 @@ func (l *Ledger) Settle(path string, found Znode) error {
 	return nil
 }
 
-// Check compares as Settle does, and does not change the ledger. A read-only server
-// does not know yet what it finds after its restart.
+// Check compares like Settle, but does not change the ledger. A read-only server may have
+// another state after its restart.
 func (l *Ledger) Check(path string, found Znode) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,7 +152,7 @@ func (l *Ledger) check(path string, found Znode) error {
 	return nil
 }
 
-// explains reports whether the request without an answer leads to what was found.
+// explains reports whether the request without an answer leads to the state found.
 func (r *record) explains(found Znode) bool {
 	switch r.pending {
 	case Create:
@@ -172,8 +171,8 @@ func (r *record) explains(found Znode) bool {
 // String returns the name of the change.
 func (c Change) String() string { return [...]string{"nothing", "create", "set", "delete"}[c] }
 
-// Writer changes znodes of its own, one after the other, and records that in the
-// ledger. One goroutine at a time may use it.
+// Writer changes its own znodes, one after the other, and records the changes in the ledger.
+// One goroutine at a time may use it.
 type Writer struct {
 	client *zk.Client
 	ledger *Ledger
@@ -188,8 +187,8 @@ func NewWriter(client *zk.Client, ledger *Ledger, prefix string, seed uint64) *W
 	return &Writer{client: client, ledger: ledger, prefix: prefix, rng: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// Run makes changes until over is set or an answer is lost, which is not an error.
-// Other failures of the server are errors.
+// Run makes changes until over is set or an answer is lost, which is not an error. It returns
+// other failures of the server.
 func (w *Writer) Run(ctx context.Context, over *atomic.Bool) error {
 	for !over.Load() {
 		err := w.change(ctx)
@@ -224,7 +223,7 @@ func (w *Writer) create(ctx context.Context) error {
 		mode, owner = zk.ModeEphemeral, w.client.SessionID()
 	}
 	data := w.data()
-	w.ledger.Ask(path, Create, data, owner)
+	w.ledger.Request(path, Create, data, owner)
 	w.paths = append(w.paths, path)
 	_, stat, err := w.client.Create(ctx, path, []byte(data), nil, mode)
 	if err == nil {
@@ -235,7 +234,7 @@ func (w *Writer) create(ctx context.Context) error {
 
 func (w *Writer) set(ctx context.Context, path string) error {
 	data := w.data()
-	w.ledger.Ask(path, Set, data, 0)
+	w.ledger.Request(path, Set, data, 0)
 	stat, err := w.client.Set(ctx, path, []byte(data), -1)
 	if err == nil {
 		w.ledger.Acknowledge(path, znodeOf(data, stat))
@@ -244,7 +243,7 @@ func (w *Writer) set(ctx context.Context, path string) error {
 }
 
 func (w *Writer) remove(ctx context.Context, path string) error {
-	w.ledger.Ask(path, Delete, "", 0)
+	w.ledger.Request(path, Delete, "", 0)
 	err := w.client.Delete(ctx, path, -1)
 	if err == nil {
 		w.ledger.Acknowledge(path, Znode{})
@@ -261,7 +260,7 @@ func znodeOf(data string, s zk.Stat) Znode {
 	return Znode{Exists: true, Czxid: s.Czxid, Mzxid: s.Mzxid, Version: s.Version, Data: data, Owner: s.EphemeralOwner}
 }
 
-// Audit compares the ledger with what a server has, while no client writes, and settles
+// Audit compares the ledger with a server's znodes while no client writes, and settles
 // requests without an answer. It returns the differences.
 func Audit(ctx context.Context, client *zk.Client, ledger *Ledger) (wrong []error) {
 	return audit(ctx, client, ledger, ledger.Settle)
@@ -279,7 +278,7 @@ func audit(ctx context.Context, client *zk.Client, ledger *Ledger, compare func(
 	}
 	paths := ledger.Paths()
 	top := ledger.Top()
-	answers := make(chan answer, len(paths)) // room for all: the client's goroutine must not block
+	answers := make(chan answer, len(paths)) // the client's goroutine must not block
 	for _, path := range paths {
 		client.Go(zk.GetOp(path, false), func(r zk.Result) { answers <- answer{path, r} })
 	}
@@ -307,8 +306,8 @@ func audit(ctx context.Context, client *zk.Client, ledger *Ledger, compare func(
 	return wrong
 }
 
-// TestLedgerDetectsLoss checks that the ledger tells each kind of loss from the effect of
-// a request whose answer was lost.
+// TestLedgerDetectsLoss checks that the ledger distinguishes each kind of loss from the effect
+// of a request whose answer was lost.
 func TestLedgerDetectsLoss(t *testing.T) {
 	acked := Znode{Exists: true, Czxid: 5, Mzxid: 7, Version: 1, Data: "a", Owner: 9}
 	with := func(change func(*Znode)) Znode {
@@ -327,7 +326,7 @@ func TestLedgerDetectsLoss(t *testing.T) {
 	}{
 		{"as it was", acked, None, acked, true},
 		{"lost", acked, None, Znode{}, false},
-		{"made anew", acked, None, with(func(n *Znode) { n.Czxid = 6 }), false},
+		{"created again", acked, None, with(func(n *Znode) { n.Czxid = 6 }), false},
 		{"data lost", acked, None, with(func(n *Znode) { n.Data = "" }), false},
 		{"an older version", acked, None, with(func(n *Znode) { n.Version, n.Mzxid = 0, 5 }), false},
 		{"owner lost", acked, None, with(func(n *Znode) { n.Owner = 0 }), false},
@@ -346,9 +345,9 @@ func TestLedgerDetectsLoss(t *testing.T) {
 		{"half a create", Znode{}, Create, Znode{Exists: true, Czxid: 5, Mzxid: 5, Data: "", Owner: 9}, false},
 	} {
 		l := NewLedger()
-		l.Ask("/n", Create, "a", 9)
+		l.Request("/n", Create, "a", 9)
 		l.Acknowledge("/n", test.known)
-		l.Ask("/n", test.pending, "b", 9)
+		l.Request("/n", test.pending, "b", 9)
 		if err := l.Settle("/n", test.found); (err == nil) != test.ok {
 			t.Errorf("%s: %v, want ok %v", test.name, err, test.ok)
 		}
@@ -363,17 +362,17 @@ func TestLedgerDetectsLoss(t *testing.T) {
 
 func TestLedgerCounts(t *testing.T) {
 	l := NewLedger()
-	l.Ask("/b", Create, "", 0)
-	l.Ask("/a", Create, "", 0)
+	l.Request("/b", Create, "", 0)
+	l.Request("/a", Create, "", 0)
 	l.Acknowledge("/a", Znode{Exists: true, Czxid: 3, Mzxid: 3})
-	l.Reached(2)
+	l.Received(2)
 	if l.Top() != 3 || l.Acknowledged() != 1 || l.Known("/a").Czxid != 3 || l.Known("/none").Exists {
 		t.Errorf("top %d, %d acknowledged, %+v", l.Top(), l.Acknowledged(), l.Known("/a"))
 	}
 	if paths := l.Paths(); len(paths) != 2 || paths[0] != "/a" {
 		t.Errorf("paths %q", paths)
 	}
-	l.Reached(8)
+	l.Received(8)
 	if l.Top() != 8 {
 		t.Errorf("top %d, want 8", l.Top())
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	duration = flag.Duration("faults.duration", 0, "how long the faults of a run go on, on each server; 0 ends it when each fault has happened")
+	duration = flag.Duration("faults.duration", 0, "how long faults are injected on each server; 0 stops when each fault has happened")
 	seedFlag = flag.Uint64("faults.seed", 0, "seed of the faults; 0 picks one")
 	totals   = flag.String("faults.totals", "", "file to which a row with the totals is appended")
 	only     = flag.String("faults.only", "", "the only fault that happens, to examine it")
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(harness.Main(m))
 }
 
-// mostParallel is the number of tests that run at a time: most of them wait.
+// mostParallel is the number of tests that run at a time, because most of them wait.
 const mostParallel = 4
 
 // pickSeed returns the seed of the run, which it prints.
@@ -48,7 +48,7 @@ func pickSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// keptDir returns a directory that stays if the test fails.
+// keptDir returns a directory that is kept if the test fails.
 func keptDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "zklock-faults-")

@@ -24,7 +24,7 @@ import (
 // operatorWait bounds one of the operator's tasks.
 const operatorWait = 5 * time.Minute
 
-// operator is a client with all permissions, whose connection has no faults.
+// operator is a client with all permissions and a connection without faults.
 type operator struct{ client *zk.Client }
 
 // newOperator connects to a server. The caller closes the client.
@@ -39,8 +39,8 @@ func newOperator(ctx context.Context, server *Server) (*operator, error) {
 	return &operator{client: c}, nil
 }
 
-// retry calls do until no fault keeps it from its result: a server that is killed or
-// starved ends connections and sessions of the operator too. do must be idempotent.
+// retry calls do again while a fault of the server ends the operator's connection or session.
+// do must be idempotent.
 func retry(ctx context.Context, do func() error) error {
 	for {
 		err := do()
@@ -63,12 +63,12 @@ type found struct {
 	parent bool
 }
 
-// container reports whether a znode is a container: servers show that by an owner
-// that no session has (EphemeralType.CONTAINER_EPHEMERAL_OWNER).
+// container reports whether a znode is a container. Its owner is not a session
+// (EphemeralType.CONTAINER_EPHEMERAL_OWNER).
 func container(s zk.Stat) bool { return s.EphemeralOwner == -1<<63 }
 
-// below returns all znodes below a path, parents first. It leaves out znodes that are
-// deleted meanwhile.
+// below returns all znodes below a path, parents first. It omits znodes that are deleted at
+// the same time.
 func (o *operator) below(ctx context.Context, root string) ([]found, error) {
 	var all []found
 	var children []string
@@ -127,8 +127,8 @@ func (o *operator) remove(ctx context.Context, path string) (bool, error) {
 	return err == nil, err
 }
 
-// removeAll deletes everything below a path, and leaves out what clients create meanwhile.
-// It reports whether anything existed.
+// removeAll deletes everything below a path, except znodes that clients create at the same
+// time. It reports whether anything existed.
 func (o *operator) removeAll(ctx context.Context, root string) (some bool, err error) {
 	all, err := o.below(ctx, root)
 	if err != nil {
@@ -145,7 +145,7 @@ func (o *operator) removeAll(ctx context.Context, root string) (some bool, err e
 }
 
 // removeParent deletes a path and everything below it, and reports whether it existed. It
-// does so in one transaction right after it listed the entries: clients create entries
+// uses one transaction right after listing the entries, because clients create entries
 // faster than an operator deletes them one by one.
 func (o *operator) removeParent(ctx context.Context, root string) (bool, error) {
 	for ctx.Err() == nil {
@@ -186,7 +186,7 @@ func (o *operator) deletes(ctx context.Context, root string) (ops []zk.Op, err e
 	return append(ops, zk.DeleteOp(root, -1)), err
 }
 
-// readOnly is an ACL with which only the operator may change a znode and its children.
+// readOnly returns an ACL with which only the operator may change a znode and its children.
 func readOnly() []zk.ACL { return append(zk.CreatorACL(), zk.ReadACL()...) }
 
 func (o *operator) setACL(ctx context.Context, path string, acl []zk.ACL) error {
@@ -199,13 +199,13 @@ func (o *operator) setACL(ctx context.Context, path string, acl []zk.ACL) error 
 func (o *operator) allow(ctx context.Context, path string) error {
 	err := o.setACL(ctx, path, zk.OpenACL())
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil // it was deleted, as empty containers are
+		return nil // the server deletes empty containers
 	}
 	return err
 }
 
-// waitEmpty waits until no entries are left below any of the roots, but not longer
-// than wait. Entries that are left then belong to live sessions.
+// waitEmpty waits up to wait until no entries are left below the roots. After wait, all
+// remaining entries belong to sessions that have not expired.
 func (o *operator) waitEmpty(ctx context.Context, roots []string, wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, wait+operatorWait)
 	defer cancel()
@@ -231,14 +231,14 @@ func (o *operator) waitEmpty(ctx context.Context, roots []string, wait time.Dura
 	}
 }
 
-// errLeft says that clients that rest have left entries on the server.
-var errLeft = errors.New("faults: clients at rest left entries behind")
+// errLeft reports that clients without holds and waits have left entries on the server.
+var errLeft = errors.New("faults: idle clients left entries on the server")
 
-// errOrder says that a guarded write of an earlier holder came after one of a later
-// holder.
+// errOrder reports that a guarded write of an earlier holder was applied after one of a
+// later holder.
 var errOrder = errors.New("faults: guarded writes in a wrong order")
 
-// prepareGuard creates the parents of the znodes that holds write under their guard.
+// prepareGuard creates the parents of the znodes that guarded writes create.
 func (o *operator) prepareGuard(ctx context.Context, kinds []Kind) error {
 	paths := []string{guardPath}
 	for _, k := range kinds {
@@ -256,13 +256,13 @@ func (o *operator) prepareGuard(ctx context.Context, kinds []Kind) error {
 	return nil
 }
 
-// guardAnswers are the answers to guarded writes, by the lock and the token.
+// guardAnswers has the answers to guarded writes, by lock and token.
 type guardAnswers struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	applied map[string]int
 	refused int
-	unknown map[string]int // the outcome is not known
-	errs    []error        // that no fault explains
+	unknown map[string]int // writes of unknown outcome
+	errs    []error        // unexpected errors
 }
 
 func newGuardAnswers() *guardAnswers {
@@ -288,7 +288,7 @@ func (g *guardAnswers) add(paths []string, token string, err error) {
 	}
 }
 
-// check compares the answers with the writes that were found.
+// check compares the answers with the znodes found.
 func (g *guardAnswers) check(found map[string]int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -306,9 +306,9 @@ func (g *guardAnswers) check(found map[string]int) error {
 	return errors.Join(errs...)
 }
 
-// checkGuarded checks that the tokens in a kind's guarded writes grow in the order in
-// which the server applied them, and deletes these znodes. It returns how many there are
-// of each lock and token.
+// checkGuarded checks that the tokens in a kind's guarded writes grow in the order in which
+// the server applied them, and deletes these znodes. It returns their number for each lock
+// and token.
 func (o *operator) checkGuarded(ctx context.Context, kind Kind) (written map[string]int, err error) {
 	parent := guardPath + "/" + kind.Name
 	var names []string
@@ -319,8 +319,7 @@ func (o *operator) checkGuarded(ctx context.Context, kind Kind) (written map[str
 	if err != nil {
 		return nil, err
 	}
-	// The parent's counter gives the numbers, so they are in the order of the
-	// transactions, whichever lock a name begins with.
+	// The sequence numbers of the parent give the order of the transactions.
 	const digits = 10
 	slices.SortFunc(names, func(a, b string) int { return strings.Compare(a[len(a)-digits:], b[len(b)-digits:]) })
 	last := map[string]int64{}
@@ -363,8 +362,8 @@ func startOperator(t *testing.T) (*Server, *operator) {
 	return server, op
 }
 
-// TestWaitEmptyFindsForgottenEntry checks that the entry that a live client has
-// forgotten is found, and one that is deleted in time is not.
+// TestWaitEmptyFindsForgottenEntry checks that waitEmpty reports an entry whose session is
+// alive, and not an entry that is deleted in time.
 func TestWaitEmptyFindsForgottenEntry(t *testing.T) {
 	server, op := startOperator(t)
 	c, err := zk.Dial(t.Context(), server.Addr, nil)
@@ -405,7 +404,7 @@ func TestOperatorFindsEntries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, asked := kind.Ask(c, lockPath(kind.Name), 0)
+		l, asked := kind.Lock(c, lockPath(kind.Name), 0)
 		h, err := l.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -479,8 +478,7 @@ func TestRemoveParentOutpacesClients(t *testing.T) {
 	})
 }
 
-// TestDenyUntilAllow checks that only the operator may change what is denied, until it
-// is allowed.
+// TestDenyUntilAllow checks that only the operator may change a parent with the ACL readOnly.
 func TestDenyUntilAllow(t *testing.T) {
 	server, op := startOperator(t)
 	c, err := zk.Dial(t.Context(), server.Addr, nil)
@@ -508,12 +506,12 @@ func TestDenyUntilAllow(t *testing.T) {
 		t.Errorf("allowed: %v", err)
 	}
 	if err := op.allow(t.Context(), "/q"); err != nil {
-		t.Errorf("of what is not there: %v", err)
+		t.Errorf("a missing znode: %v", err)
 	}
 }
 
-// TestCheckGuardedFindsWrongOrder checks that a write with a smaller token after one
-// with a larger token is found, lock by lock.
+// TestCheckGuardedFindsWrongOrder checks for each lock that checkGuarded finds a write after
+// one with a larger token.
 func TestCheckGuardedFindsWrongOrder(t *testing.T) {
 	_, op := startOperator(t)
 	kind := All()[0]
@@ -538,8 +536,8 @@ func TestCheckGuardedFindsWrongOrder(t *testing.T) {
 	}
 }
 
-// TestGuardAnswersMustMatchWrites checks that a guarded write that was acknowledged and is
-// not there, and one that was refused and is there, are found.
+// TestGuardAnswersMustMatchWrites checks that check finds an acknowledged write that does not
+// exist, and a refused write that exists.
 func TestGuardAnswersMustMatchWrites(t *testing.T) {
 	answers := newGuardAnswers()
 	for _, err := range []error{nil, zk.ErrConnectionLost, zklock.ErrLost, zk.ErrBadVersion} {

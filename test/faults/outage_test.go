@@ -13,9 +13,8 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// TestOutage measures what zklock run does when the only server is down for half of the
-// session timeout, and when it does not come back. DESIGN.md has the times that follow
-// from the code.
+// TestOutage measures what zklock run does if the only server is down for half of the session
+// timeout, and if it stays down. DESIGN.md has the expected times.
 func TestOutage(t *testing.T) {
 	timeout, ticks, n := size(16*time.Second, usualTimeout), size(time.Second, usualTick), size(4, 20)
 	for _, kind := range []struct {
@@ -27,7 +26,7 @@ func TestOutage(t *testing.T) {
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			if kind.name == "zookeeper" && !*full {
-				t.Skip("a JVM takes too long to start again for short sessions")
+				t.Skip("a JVM restarts too slowly for short sessions")
 			}
 			t.Parallel()
 			measureOutage(t, kind.start(t), timeout, ticks, n)
@@ -35,7 +34,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// A server is a process that can be ended and started again.
+// A server is a process that can be killed and restarted.
 type server interface {
 	Addr() string
 	Kill()
@@ -62,20 +61,20 @@ func measureOutage(t *testing.T, server server, timeout, ticks time.Duration, n 
 	})
 	harness.Sleep(t.Context(), timeout/2+rand.N(timeout/8))
 
-	// From 12.7 s on, for a timeout of 20 s, the commands get TERM. The server needs a
-	// moment to start.
+	// With a timeout of 20 s, the commands get TERM after 12.7 s or more. The server also
+	// needs time to start.
 	var m outage
 	stalls := harness.WatchStalls(t.Context())
 	began := time.Now()
 	server.Kill()
 	restarted := make(chan error, 1)
-	go func() { // ends when the server serves
+	go func() { // ends after the restart
 		harness.Sleep(t.Context(), time.Until(began.Add(timeout/2)))
 		restarted <- server.Restart(t.Context())
 	}()
 	m.each(commands, func(_ int, c *lockedCommand) {
 		if !c.awaitError(t.Context(), "reconnecting: ") {
-			t.Errorf("it never said that it is reconnecting: %s", c.said())
+			t.Errorf("no message that it is reconnecting: %s", c.errorText())
 		}
 		m.add("reconnecting", time.Now(), began)
 	})
@@ -85,18 +84,18 @@ func measureOutage(t *testing.T, server server, timeout, ticks time.Duration, n 
 	m.add("the server serves again", time.Now(), began)
 	served := time.Since(began)
 	if served > timeout*3/5 {
-		t.Skipf("not judged: the server took %v to start again, which leaves the holds too little time", served-timeout/2)
+		t.Skipf("not checked: the restart took %v, which leaves the holds too little time", served-timeout/2)
 	}
 	m.each(commands, func(_ int, c *lockedCommand) {
-		c.awaitError(t.Context(), "the servers answer again") // or it has ended
+		c.awaitError(t.Context(), "the servers answer again") // or the end of the process
 		m.add("the servers answer again", time.Now(), began)
 	})
 	if stalled := stalls(); served+stalled > timeout*3/5 {
-		t.Skipf("not judged: the server started again after %v, and the machine stood still for %v", served, stalled)
+		t.Skipf("not checked: the server restarted after %v, and the machine stalled for %v", served, stalled)
 	}
 	for _, c := range commands {
 		if c.ended() {
-			t.Errorf("a command ended in an outage of half the session timeout: %s", c.said())
+			t.Errorf("a command ended in an outage of half the session timeout: %s", c.errorText())
 		}
 	}
 	if t.Failed() {
@@ -122,7 +121,7 @@ func measureOutage(t *testing.T, server server, timeout, ticks time.Duration, n 
 	m.each(commands, func(i int, c *lockedCommand) {
 		line, err := c.out.ReadString('\n')
 		if line != "term\n" {
-			t.Errorf("the command said %q: %v; %s", line, err, c.said())
+			t.Errorf("the command said %q: %v; %s", line, err, c.errorText())
 		}
 		m.add("TERM", time.Now(), began)
 		if pids[i] == "" {
@@ -136,8 +135,8 @@ func measureOutage(t *testing.T, server server, timeout, ticks time.Duration, n 
 		m.add("KILL", time.Now(), began)
 	})
 	stalled := stalls()
-	t.Logf("down for good: %v; the machine stood still for %v", &m, stalled)
-	// What follows from the code, as parts of the session timeout; the rest is for the machine.
+	t.Logf("server stays down: %v; the machine stalled for %v", &m, stalled)
+	// The expected times as fractions of the session timeout, with a tolerance.
 	for what, limit := range map[string][2]float64{"TERM": {0.645, 0.765}, "KILL": {0.745, 0.875}} {
 		first, last := m.span(what)
 		least := time.Duration(limit[0]*float64(timeout)) - size(timeout/8, timeout/40) - stalled
@@ -148,7 +147,7 @@ func measureOutage(t *testing.T, server server, timeout, ticks time.Duration, n 
 	}
 }
 
-// An outage has how long after its beginning things happened.
+// An outage has the times of events after the beginning of an outage.
 type outage struct {
 	mu    sync.Mutex
 	names []string
@@ -176,7 +175,7 @@ func (m *outage) add(name string, at, began time.Time) {
 	m.times[name] = append(m.times[name], at.Sub(began))
 }
 
-// span returns the first and the last time of a kind.
+// span returns the first and the last time of an event.
 func (m *outage) span(name string) (first, last time.Duration) {
 	first, _ = smallestAndMedian(m.times[name])
 	return first, m.times[name][len(m.times[name])-1]
@@ -192,12 +191,12 @@ func (m *outage) String() string {
 	return strings.Join(all, ", ")
 }
 
-// awaitError waits until zklock run has said something, and reports whether it did before
-// its end.
+// awaitError waits until the errors of zklock run contain a text. It returns false if zklock
+// run ends before.
 func (c *lockedCommand) awaitError(ctx context.Context, text string) bool {
-	for !strings.Contains(c.said(), text) {
+	for !strings.Contains(c.errorText(), text) {
 		if c.ended() || !harness.Sleep(ctx, 10*time.Millisecond) {
-			return strings.Contains(c.said(), text)
+			return strings.Contains(c.errorText(), text)
 		}
 	}
 	return true

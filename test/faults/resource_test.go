@@ -24,22 +24,21 @@ const resourceWait = 60 * time.Second
 // longestPaths bounds the paths in a request.
 const longestPaths = 4096
 
-// Resource is what the locks guard. For each path, it refuses a token lower than the
-// highest it has seen. It also counts the writes that a resource without a fence would
-// have applied. It listens on a unix socket. Its methods may be called from any
-// goroutine.
+// Resource is the guarded resource. For each path, it refuses a token lower than the highest
+// one that it has seen, and counts such stale writes. It listens on a unix socket. The
+// methods may be called from any goroutine.
 type Resource struct {
-	// Unfenced makes it apply every write. It is set before the first request.
+	// Unfenced makes the resource apply every write. It is set before the first request.
 	Unfenced bool
 
 	conns *harness.Conns
 	quit  chan struct{} // closed by end
 	end   func()        // called by Close, any number of times
 
-	mu      sync.Mutex // guards what follows; never held across a wait
+	mu      sync.Mutex // guards the fields below; never held across a wait
 	trap    chan *Caught
 	highest map[string]int64
-	took    int
+	applied int
 	refused int
 	stale   int
 }
@@ -65,9 +64,8 @@ func Listen(path string) (*Resource, error) {
 // Addr is the path of the socket.
 func (r *Resource) Addr() string { return r.conns.Addr() }
 
-// serve answers one connection. A request has a token, the number of a worker, and
-// paths. The answer is the place of the write in the order of all that were applied,
-// or 0 if it was refused.
+// serve answers one connection. A request has a token, the number of a worker, and paths. The
+// answer is the result of Write.
 func (r *Resource) serve(conn net.Conn) {
 	var head [14]byte
 	for {
@@ -86,7 +84,7 @@ func (r *Resource) serve(conn net.Conn) {
 			Worker: int(binary.BigEndian.Uint32(head[8:])), Token: int64(binary.BigEndian.Uint64(head[:])),
 			Paths: strings.Split(string(paths), "\n"), free: make(chan struct{}),
 		}
-		r.held(c)
+		r.waitWhileCaught(c)
 		place := r.Write(c.Token, c.Paths...)
 		if _, err := conn.Write(binary.BigEndian.AppendUint64(nil, uint64(place))); err != nil {
 			return
@@ -94,8 +92,8 @@ func (r *Resource) serve(conn net.Conn) {
 	}
 }
 
-// Write applies a write on some paths, on all or on none. It returns the place of the
-// write in the order of all that were applied, from 1 on, or 0 if it was refused.
+// Write applies a write to all paths or to none. It returns the position of the write in the
+// order of all applied writes, from 1 on, or 0 if it was refused.
 func (r *Resource) Write(token int64, paths ...string) (place int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,23 +108,23 @@ func (r *Resource) Write(token int64, paths ...string) (place int64) {
 		r.refused++
 		return 0
 	}
-	r.took++
+	r.applied++
 	for _, path := range paths {
 		r.highest[path] = max(r.highest[path], token)
 	}
-	return int64(r.took)
+	return int64(r.applied)
 }
 
-// Counts returns how many writes the resource applied and refused, and how many were
-// stale: after one with a higher token.
-func (r *Resource) Counts() (took, refused, stale int) {
+// Counts returns the numbers of applied, refused, and stale writes. A stale write follows one
+// with a higher token.
+func (r *Resource) Counts() (applied, refused, stale int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.took, r.refused, r.stale
+	return r.applied, r.refused, r.stale
 }
 
-// Passed reports whether a client with a higher token has written since, so that the
-// caught write would be stale now.
+// Passed reports whether a client with a higher token has written, so that the caught write
+// is stale.
 func (r *Resource) Passed(c *Caught) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,7 +136,7 @@ func (r *Resource) Passed(c *Caught) bool {
 	return false
 }
 
-// Caught is a write that is delayed on its way. Its client checked the hold just before.
+// Caught is a write that is delayed in flight. Its client has just checked the hold.
 type Caught struct {
 	Worker int
 	Token  int64
@@ -171,8 +169,8 @@ func (r *Resource) setTrap(trap chan *Caught) {
 	r.trap = trap
 }
 
-// held returns when a write may continue: at once, unless it is caught.
-func (r *Resource) held(c *Caught) {
+// waitWhileCaught waits while a write is caught.
+func (r *Resource) waitWhileCaught(c *Caught) {
 	r.mu.Lock()
 	trap := r.trap
 	r.trap = nil
@@ -197,7 +195,7 @@ func (r *Resource) Close() {
 	r.conns.Close()
 }
 
-// ask sends a write to the resource at the other end of a connection: see Write.
+// ask sends a write to the resource over a connection: see Write.
 func ask(conn net.Conn, token int64, worker int, paths []string) (place int64, err error) {
 	if err := conn.SetDeadline(time.Now().Add(resourceWait)); err != nil {
 		return 0, err
@@ -233,29 +231,29 @@ func open(t *testing.T, unfenced bool) (*Resource, net.Conn) {
 	return r, conn
 }
 
-// TestResourceRefusesSmallerTokens checks that tokens may not fall on any path of a
-// write, and that a resource without a fence applies everything.
+// TestResourceRefusesSmallerTokens checks that the resource refuses a write with a smaller
+// token on any of its paths, and that a resource without a fence applies all writes.
 func TestResourceRefusesSmallerTokens(t *testing.T) {
 	for _, unfenced := range []bool{false, true} {
 		r, conn := open(t, unfenced)
 		last := int64(0)
 		for i, step := range []struct {
-			token int64
-			paths []string
-			took  bool
+			token   int64
+			paths   []string
+			applied bool
 		}{
 			{5, []string{"/x"}, true}, {5, []string{"/x"}, true}, {3, []string{"/y"}, true}, {4, []string{"/x"}, false},
 			{4, []string{"/y", "/x"}, false}, {3, []string{"/y"}, true}, {1 << 40, []string{"/x", "/y"}, true}, {1<<40 - 1, []string{"/y"}, false},
 		} {
 			place, err := ask(conn, step.token, 3, step.paths)
-			if err != nil || (place != 0) != (step.took || unfenced) || place != 0 && place <= last {
+			if err != nil || (place != 0) != (step.applied || unfenced) || place != 0 && place <= last {
 				t.Errorf("step %d: place %d, %v", i, place, err)
 			}
 			last = max(last, place)
 		}
-		took, refused, stale := r.Counts()
-		if unfenced && (took != 8 || refused != 0 || stale != 4) || !unfenced && (took != 5 || refused != 3 || stale != 3) {
-			t.Errorf("unfenced %v: %d taken, %d refused, %d stale", unfenced, took, refused, stale)
+		applied, refused, stale := r.Counts()
+		if unfenced && (applied != 8 || refused != 0 || stale != 4) || !unfenced && (applied != 5 || refused != 3 || stale != 3) {
+			t.Errorf("unfenced %v: %d applied, %d refused, %d stale", unfenced, applied, refused, stale)
 		}
 		r.Close()
 		if _, err := ask(conn, 1<<50, 3, []string{"/x"}); !errors.Is(err, ErrResource) {
@@ -264,16 +262,16 @@ func TestResourceRefusesSmallerTokens(t *testing.T) {
 	}
 }
 
-// TestFenceCatches checks that a write that arrives after that of a later holder is
-// refused.
-func TestFenceCatches(t *testing.T) {
+// TestResourceRefusesDelayedWrite checks that the resource refuses a write that arrives after
+// one of a later holder.
+func TestResourceRefusesDelayedWrite(t *testing.T) {
 	r, conn := open(t, false)
 	if c := r.Catch(time.Millisecond); c != nil {
 		t.Fatalf("caught %+v without a writer", c)
 	}
 	late := make(chan bool, 1)
 	caught := make(chan *Caught, 1)
-	go func() { caught <- r.Catch(time.Minute) }() // ends when it has caught
+	go func() { caught <- r.Catch(time.Minute) }() // ends with the next write
 	for set := false; !set; {
 		r.mu.Lock()
 		set = r.trap != nil
@@ -291,10 +289,10 @@ func TestFenceCatches(t *testing.T) {
 		t.Error("a later holder was refused")
 	}
 	if !r.Passed(c) {
-		t.Error("the write that is held up is no stale one")
+		t.Error("the caught write is not stale")
 	}
 	c.Free()
 	if <-late {
-		t.Error("the late write was taken")
+		t.Error("the late write was applied")
 	}
 }

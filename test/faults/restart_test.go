@@ -11,14 +11,13 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// downTime is for how long a server is down in a rolling restart, at most, before it is
-// started again.
+// downTime is the longest time for which a server is down in a rolling restart.
 const downTime = 8 * time.Second
 
-// leaderPause is for how long a leader is paused, without the others electing another.
+// leaderPause is how long a leader is paused. It is too short for an election.
 const leaderPause = 5 * time.Second
 
-// killLeader kills the leader, and starts it again when another one leads.
+// killLeader kills the leader, and restarts it after the election.
 func killLeader(ctx context.Context, e *harness.Ensemble) error {
 	leader, err := e.WaitLeader(ctx)
 	if err != nil {
@@ -44,8 +43,7 @@ func pauseLeader(ctx context.Context, e *harness.Ensemble) error {
 	return leader.Cont()
 }
 
-// measureLeader does something to the leader again and again, and counts the holds that
-// are lost.
+// measureLeader injects a fault of the leader repeatedly, and counts the lost holds.
 func measureLeader(t *testing.T, e *harness.Ensemble, do func(context.Context, *harness.Ensemble) error) {
 	n, most := size(8, 20), size(1, 10)
 	clients := dialMany(t, n, func(i int) string { return e.ConnectStringFrom(i) }, zklock.Options{SessionTimeout: usualTimeout})
@@ -54,13 +52,13 @@ func measureLeader(t *testing.T, e *harness.Ensemble, do func(context.Context, *
 	for trial := range most {
 		holds := holdMany(t, clients, fmt.Sprintf("leader-%d", trial))
 		for _, h := range holds {
-			if !proven(t.Context(), h) {
+			if !waitForHeartbeat(t.Context(), h) {
 				t.Fatalf("trial %d: a hold without any fault: %v", trial, h.Err())
 			}
 		}
 		harness.Sleep(t.Context(), rand.N(usualTimeout/8)) // any phase of the heartbeats
 		done := make(chan error, 1)
-		go func() { done <- do(t.Context(), e) }() // ends with the test at the latest
+		go func() { done <- do(t.Context(), e) }() // ends with the fault, or with the test
 		watch := time.NewTicker(20 * time.Millisecond)
 		for running := true; running; {
 			select {
@@ -76,7 +74,7 @@ func measureLeader(t *testing.T, e *harness.Ensemble, do func(context.Context, *
 		}
 		watch.Stop()
 		for _, h := range holds {
-			if err := h.Verify(t.Context()); err != nil || !proven(t.Context(), h) {
+			if err := h.Verify(t.Context()); err != nil || !waitForHeartbeat(t.Context(), h) {
 				lost++
 				t.Logf("trial %d: %v, %v", trial, err, h.Err())
 				continue
@@ -88,14 +86,14 @@ func measureLeader(t *testing.T, e *harness.Ensemble, do func(context.Context, *
 	}
 	t.Logf("%d of %d holds lost, sessions of %v; a hold had %v left at least", lost, n*most, usualTimeout, least.Round(10*time.Millisecond))
 	if lost > 0 {
-		lostBusy(t, stalls())
+		skipIfStalled(t, stalls())
 		t.Errorf("%d holds lost", lost)
 	}
 }
 
-// proven waits until the servers have answered a hold's heartbeats lately, and reports
+// waitForHeartbeat waits until the servers have answered a recent heartbeat of a hold, and reports
 // whether it is held.
-func proven(ctx context.Context, h *zklock.Hold) bool {
+func waitForHeartbeat(ctx context.Context, h *zklock.Hold) bool {
 	for h.Err() == nil && h.Remaining() < usualTimeout*13/20 {
 		if !harness.Sleep(ctx, 10*time.Millisecond) {
 			return false
@@ -104,8 +102,8 @@ func proven(ctx context.Context, h *zklock.Hold) bool {
 	return h.Err() == nil
 }
 
-// measureRollingRestart restarts the servers one after another while commands run under
-// locks, and counts the commands that end.
+// measureRollingRestart restarts the servers one after another while zklock run holds locks,
+// and counts the commands that end.
 func measureRollingRestart(t *testing.T, e *harness.Ensemble) {
 	n, rounds := size(6, 50), size(1, 20)
 	bin := harness.Command(t)
@@ -119,7 +117,7 @@ func measureRollingRestart(t *testing.T, e *harness.Ensemble) {
 			c.kill()
 		}
 	})
-	harness.Sleep(t.Context(), usualTimeout*5/4) // until they know the servers' tick
+	harness.Sleep(t.Context(), usualTimeout*5/4) // until the clients know the servers' tick
 	var longest time.Duration
 	stalls := harness.WatchStalls(t.Context())
 	for range rounds {
@@ -140,21 +138,21 @@ func measureRollingRestart(t *testing.T, e *harness.Ensemble) {
 	for _, c := range commands {
 		if c.ended() {
 			ended++
-			t.Logf("ended: %s", c.said())
+			t.Logf("ended: %s", c.errorText())
 		}
 	}
 	t.Logf("%d of %d commands ended in %d rolling restarts; a server served again after %v at most", ended, n, rounds, longest.Round(10*time.Millisecond))
 	if ended > 0 {
-		lostBusy(t, stalls())
+		skipIfStalled(t, stalls())
 		t.Errorf("%d commands ended", ended)
 	}
 }
 
-// lostBusy skips a measurement in which a hold was lost while the machine stood still for a
-// quarter of the session timeout.
-func lostBusy(t *testing.T, stalled time.Duration) {
+// skipIfStalled skips a measurement if the machine stalled for a quarter of the session
+// timeout.
+func skipIfStalled(t *testing.T, stalled time.Duration) {
 	t.Helper()
 	if stalled > usualTimeout/4 {
-		t.Skipf("not judged: the machine stood still for %v, more than a quarter of the session timeout", stalled)
+		t.Skipf("not checked: the machine stalled for %v, more than a quarter of the session timeout", stalled)
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// endWait bounds the wait for workers to rest and to exit. Releases, reconnects and
-// leaks have shorter bounds of their own.
+// endWait bounds the wait for workers to rest and to exit. Releases, reconnects, and leaks
+// have shorter limits.
 const endWait = 5 * time.Minute
 
 // A round is some kinds of locks under load while faults happen.
@@ -35,25 +35,25 @@ type round struct {
 	relays   []*zktest.Relay // between the clients and the server; none for an ensemble
 	resource *Resource
 	workers  []*worker
-	names    *int          // how many workers were started, in all rounds
-	change   func(*Orders) // of every worker; nil for none
+	names    *int          // the number of workers that all rounds have started
+	change   func(*Orders) // changes the orders of every worker; may be nil
 	stale    int           // stale writes in earlier rounds
 	logs     map[string]*log
-	// diverged: the servers' data differ, which is a defect of the servers. What the clients
-	// did on them is not judged.
+	// diverged is set if the servers' data differ, which is a defect of the servers. The
+	// round's histories are not checked then.
 	diverged bool
 }
 
-// log is the history of one kind of lock that this process records: the faults.
+// log is the history of the faults for one kind of lock.
 type log struct {
 	file *os.File // nil if the history is in memory
 	rec  *model.Recorder
 }
 
-// newRound returns a round without workers, whose histories go to dir.
+// newRound returns a round without workers. Its histories are in dir.
 func newRound(r *Run, kinds []Kind, dir string, seed uint64) *round {
 	r.tb.Helper()
-	// The path of a socket must be short, however long the test's name is.
+	// The path of a socket must be short, so it cannot contain the test's name.
 	short, err := os.MkdirTemp("", "zkf")
 	if err != nil {
 		r.tb.Fatal(err)
@@ -115,7 +115,7 @@ func (s *round) spawn(i int) *worker {
 		s.tb.Fatal(err)
 	}
 	s.tb.Cleanup(w.Kill)
-	select { // no fault hits a worker before it runs
+	select { // inject no fault before the worker runs
 	case err := <-w.ready:
 		if err != nil {
 			s.tb.Fatalf("worker %s: %v; its log:\n%s", o.Name, err, w.log())
@@ -156,7 +156,7 @@ func (s *round) signal(i int, sig syscall.Signal) bool {
 	return err == nil
 }
 
-// heal ends all faults and records that.
+// heal ends all faults and records their end.
 func (s *round) heal(ctx context.Context) {
 	s.tb.Helper()
 	if s.server.Heal != nil {
@@ -169,8 +169,8 @@ func (s *round) heal(ctx context.Context) {
 	}
 }
 
-// rest tells all workers to rest, and waits until they do: until every acquire that
-// was begun has been granted or cancelled.
+// rest tells all workers to rest, and waits until each has finished its acquires and
+// released its holds.
 func (s *round) rest(ctx context.Context) {
 	s.tb.Helper()
 	ctx, cancel := context.WithTimeout(ctx, endWait)
@@ -193,9 +193,9 @@ func (s *round) rest(ctx context.Context) {
 	}
 }
 
-// haveDiverged reports whether the servers' data differ, although all have been serving for a
-// while. Versions of ZooKeeper before 3.9.4 have defects that make servers diverge if they
-// are killed around an election (ZOOKEEPER-4712).
+// haveDiverged reports whether the servers' data differ although all servers serve. In
+// versions of ZooKeeper before 3.9.4, servers may diverge if they are killed around an
+// election (ZOOKEEPER-4712).
 func (s *round) haveDiverged() bool {
 	s.tb.Helper()
 	if s.server.Ensemble == nil || s.diverged {
@@ -204,7 +204,7 @@ func (s *round) haveDiverged() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), operatorWait)
 	defer cancel()
 	all, err := s.server.Ensemble.differences(ctx, s.roots())
-	if len(all) > 0 { // they may be about to become equal
+	if len(all) > 0 { // the servers may not have caught up yet
 		harness.Sleep(ctx, s.server.Timeout)
 		var again []string
 		again, err = s.server.Ensemble.differences(ctx, s.roots())
@@ -214,7 +214,7 @@ func (s *round) haveDiverged() bool {
 		s.tb.Errorf("%s: comparing the servers: %v", s.server.Name, err)
 	}
 	if s.diverged = len(all) > 0; s.diverged {
-		s.tb.Logf("%s: THE SERVERS' DATA DIFFER, SO THIS ROUND IS NOT JUDGED:\n%s", s.server.Name, strings.Join(all, "\n"))
+		s.tb.Logf("%s: THE SERVERS' DATA DIFFER, SO THIS ROUND IS NOT CHECKED:\n%s", s.server.Name, strings.Join(all, "\n"))
 	}
 	return s.diverged
 }
@@ -245,8 +245,8 @@ func (s *round) end(ctx context.Context) {
 	s.resource.Close()
 }
 
-// finish ends all faults, has every waiter granted and every client rest, looks for
-// what they left on the server, ends the workers, and judges the histories.
+// finish ends all faults, waits until all workers rest, checks for entries that they left on
+// the server, ends the workers, and checks the histories.
 func (s *round) finish(ctx context.Context, sum *Totals) {
 	s.tb.Helper()
 	s.heal(ctx)
@@ -272,14 +272,14 @@ func (s *round) finish(ctx context.Context, sum *Totals) {
 		v.report(s.tb, fmt.Sprintf("%s: %s, seed %d, in %s", s.server.Name, k.Name, s.seed, s.dir))
 	}
 	if took, refused, stale := s.resource.Counts(); refused != stale {
-		s.tb.Errorf("%s: the resource took %d, refused %d of %d stale writes", s.server.Name, took, refused, stale)
+		s.tb.Errorf("%s: the resource applied %d writes, refused %d of %d stale writes", s.server.Name, took, refused, stale)
 		sum.Violations++
 	}
 	sum.Rounds++
 }
 
-// check looks, while all clients rest, for entries that they left on the server, and
-// for guarded writes in a wrong order. The machine may be late by some time.
+// check checks for entries that the resting clients left on the server, and for guarded
+// writes in a wrong order. late is the time for which the machine stalled.
 func (s *round) check(ctx context.Context, sum *Totals, late time.Duration) {
 	s.tb.Helper()
 	ctx, cancel := context.WithTimeout(ctx, endWait)
@@ -300,8 +300,8 @@ func (s *round) check(ctx context.Context, sum *Totals, late time.Duration) {
 			sum.Violations++
 		}
 	}
-	// The sessions of killed workers, and those whose close was not confirmed, last
-	// for a timeout and two ticks.
+	// The session of a killed worker, or one whose close was not confirmed, expires after a
+	// timeout and two ticks.
 	if err := s.operator.waitEmpty(ctx, s.roots(), 2*s.server.Timeout+4*s.server.Tick+late); err != nil && !s.haveDiverged() {
 		s.tb.Errorf("%s: %v", s.server.Name, err)
 		if errors.Is(err, errLeft) {
@@ -310,7 +310,7 @@ func (s *round) check(ctx context.Context, sum *Totals, late time.Duration) {
 	}
 }
 
-// roots are the paths below which the round's locks are.
+// roots returns the parents of the round's locks.
 func (s *round) roots() (all []string) {
 	for _, k := range s.kinds {
 		all = append(all, "/"+k.Name)
@@ -324,7 +324,7 @@ func acquireOnce(ctx context.Context, server *Server, kind Kind) error {
 	if err != nil {
 		return err
 	}
-	l, _ := kind.Ask(c, lockPath(kind.Name), 0)
+	l, _ := kind.Lock(c, lockPath(kind.Name), 0)
 	err = zklock.Do(ctx, l, func(context.Context, *zklock.Hold) error { return nil })
 	return errors.Join(err, c.Close())
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// mostTries bounds how often a fault that does not happen comes again.
+// mostTries is how often a run tries to inject a fault that does not happen.
 const mostTries = 4
 
 // Run is a run on one server, or on an ensemble.
@@ -34,7 +34,7 @@ type Run struct {
 	tries    map[string]int
 }
 
-// NewRun prepares a run, whose histories go below dir.
+// NewRun returns a run with histories below dir.
 func NewRun(tb testing.TB, server *Server, seed uint64, dir string) *Run {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), operatorWait)
@@ -59,13 +59,13 @@ func NewRun(tb testing.TB, server *Server, seed uint64, dir string) *Run {
 	return r
 }
 
-// Go runs rounds until every fault has happened and enough has been acquired, and
-// until the end of the duration.
+// Go runs rounds until the end of the duration, and until every fault has happened and
+// enough locks were acquired.
 func (r *Run) Go(ctx context.Context) {
 	r.tb.Helper()
 	end := time.Now().Add(*duration)
 	for n := 0; ctx.Err() == nil && !r.tb.Failed(); n++ {
-		enough := len(r.Lacks()) == 0 || r.hopeless() || n >= r.server.Rounds.max
+		enough := len(r.Lacks()) == 0 || r.neverHappens() || n >= r.server.Rounds.max
 		if n >= r.server.Rounds.min && enough && !time.Now().Before(end) {
 			break
 		}
@@ -79,7 +79,7 @@ func (r *Run) Go(ctx context.Context) {
 	}
 }
 
-// Lacks names what a run did too little of to be evidence.
+// Lacks returns a description of each count that is too low.
 func (r *Run) Lacks() (lacks []string) {
 	type sum struct {
 		what      string
@@ -92,7 +92,7 @@ func (r *Run) Lacks() (lacks []string) {
 		{"guarded writes", r.Totals.Guarded, rounds},
 	}
 	if r.server.Rounds.all {
-		sums = append(sums, sum{"acquires cancelled", d.Cancelled, 1}, sum{"holds entered again", d.Reentered, 1}, sum{"holds downgraded", d.Lowered, 1},
+		sums = append(sums, sum{"acquires cancelled", d.Cancelled, 1}, sum{"holds entered again", d.Reentered, 1}, sum{"holds downgraded", d.Downgraded, 1},
 			sum{"stale writes, which a resource without a fence applies", d.Stale, 1}, sum{"waiting when all faults had ended", d.Waiting, 1})
 	}
 	for _, f := range r.faults {
@@ -106,8 +106,8 @@ func (r *Run) Lacks() (lacks []string) {
 	return lacks
 }
 
-// hopeless reports whether some fault never happens.
-func (r *Run) hopeless() bool {
+// neverHappens reports whether a fault never happened in all its tries.
+func (r *Run) neverHappens() bool {
 	for name, n := range r.tries {
 		if n >= mostTries && r.Totals.Faults[name] == 0 {
 			return true
@@ -126,7 +126,7 @@ func (r rounds) kindsOf(n int) []Kind {
 	return some
 }
 
-// round injects some faults, ends them, and judges.
+// round runs one round.
 func (r *Run) round(ctx context.Context, n int) {
 	r.tb.Helper()
 	dir := filepath.Join(r.dir, fmt.Sprintf("round-%d", n))
@@ -166,11 +166,11 @@ func (r *Run) step(ctx context.Context, s *round) {
 		return
 	}
 	if r.tries[f.name]++; r.tries[f.name] < mostTries && r.Totals.Faults[f.name] == 0 {
-		r.script.Again(f.name)
+		r.script.Repeat(f.name)
 	}
 }
 
-// runOn makes a run on a server, and prints its totals.
+// runOn runs a run on a server, and prints its totals.
 func runOn(t *testing.T, server *Server, seed uint64) *Totals {
 	t.Helper()
 	r := NewRun(t, server, seed, keptDir(t))
@@ -228,7 +228,7 @@ func TestEnsemble(t *testing.T) {
 	conclude(t, runOn(t, startEnsemble(t), seed), seed)
 }
 
-// judgeAgain judges the histories of a round that an earlier run has kept.
+// judgeAgain checks the kept histories of an earlier round.
 func judgeAgain(t *testing.T) {
 	for _, k := range All() {
 		if _, err := os.Stat(filepath.Join(*kept, k.Name)); err != nil {
@@ -244,10 +244,9 @@ func judgeAgain(t *testing.T) {
 	}
 }
 
-// TestPausedHolder stops a holder by SIGSTOP after it checked its hold and before
-// its write arrives. With a fence, the late write is refused and the history passes.
-// Without a fence, the write is applied after the write of the next holder, which the
-// judge detects.
+// TestPausedHolder stops a holder by SIGSTOP after it has checked its hold and before its
+// write arrives. A resource with a fence refuses the late write. A resource without a fence
+// applies it after the write of the next holder, and judge reports that.
 func TestPausedHolder(t *testing.T) {
 	t.Parallel()
 	for _, unfenced := range []bool{false, true} {
@@ -261,7 +260,7 @@ func TestPausedHolder(t *testing.T) {
 			for c == nil && harness.Sleep(ctx, 0) {
 				i, c = s.catch()
 			}
-			// Its session ends meanwhile, and other clients write.
+			// The holder's session ends, and other clients write.
 			if !s.stop(ctx, i, 0, func() {
 				for !s.resource.Passed(c) && harness.Sleep(ctx, time.Millisecond) {
 				}
@@ -284,7 +283,7 @@ func TestPausedHolder(t *testing.T) {
 	}
 }
 
-// verdicts ends a round, and judges each kind without reporting it.
+// verdicts ends a round, and returns the result for each kind without reporting it.
 func (s *round) verdicts(ctx context.Context) (all []*Verdict) {
 	s.tb.Helper()
 	s.heal(ctx)
@@ -300,9 +299,9 @@ func (s *round) verdicts(ctx context.Context) (all []*Verdict) {
 	return all
 }
 
-// TestWorkersWithoutLockAreFound checks that the judge and the resource detect workers
-// each of which locks another path than its history says. The holds of a kind may happen
-// not to overlap, so there are rounds until each kind was detected.
+// TestWorkersWithoutLockAreFound checks that judge and the resource detect workers that each
+// lock another path than their histories say. In one round, the holds of a kind may not
+// overlap, so the test runs rounds until each kind was detected.
 func TestWorkersWithoutLockAreFound(t *testing.T) {
 	t.Parallel()
 	const most = 20
@@ -311,7 +310,7 @@ func TestWorkersWithoutLockAreFound(t *testing.T) {
 	found := map[string]bool{}
 	for n := 0; n < most && len(found) < len(kinds); n++ {
 		s := newRound(r, kinds, filepath.Join(r.dir, fmt.Sprintf("round-%d", n)), uint64(n+1))
-		s.change = func(o *Orders) { o.Impostor = true }
+		s.change = func(o *Orders) { o.WrongPath = true }
 		s.start(t.Context())
 		for _, _, stale := s.resource.Counts(); stale < 10 && harness.Sleep(t.Context(), time.Millisecond); {
 			_, _, stale = s.resource.Counts()

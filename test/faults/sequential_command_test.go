@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// commandNames returns the commands, each as often as it is to be drawn.
+// commandNames returns the commands. Frequent ones are repeated.
 func commandNames() []string {
 	return []string{
 		"acquire", "acquire", "acquire", "acquire", "try", "try", "release", "release", "release", "cancel",
@@ -27,28 +27,28 @@ func commandNames() []string {
 func (s *sequence) do(t *testing.T, c Command) error {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	// A fault stays armed for the step that arms it and the next one. Otherwise it could
-	// hit a much later command, and a shrunk run would show no reason for it.
+	// A fault stays armed only for its own step and the next one. Otherwise, it could affect
+	// a much later command, and a shrunk run would not show the reason.
 	armed := s.faults
 	err := s.perform(ctx, t, c)
 	if err == nil {
 		err = s.compare()
 	}
 	for _, f := range armed {
-		f.Stop() // it had this whole step to find its request
+		f.Stop()
 	}
 	s.faults = s.faults[len(armed):]
 	return err
 }
 
 func (s *sequence) perform(ctx context.Context, t *testing.T, c Command) error {
-	// What a drawn number selects depends on the holds and waiters at that time, so that
-	// commands stay valid when rapid leaves out earlier ones.
+	// A drawn number selects among the current holds and waiters, so that commands stay valid
+	// if rapid omits earlier ones.
 	holding := s.sorted(func(p *attempt) bool { return len(p.levels) > 0 })
 	waiting := s.sorted(func(p *attempt) bool { return len(p.levels) == 0 })
 	switch c.Do {
 	case "acquire":
-		// More waiters make more worlds, and show nothing new.
+		// More waiters only lead to more worlds.
 		if len(waiting) < 5 {
 			s.acquire(t.Context(), c)
 		}
@@ -56,17 +56,17 @@ func (s *sequence) perform(ctx context.Context, t *testing.T, c Command) error {
 		return s.try(ctx, c)
 	case "cancel":
 		if len(waiting) > 0 {
-			s.giveUp(waiting[c.Who%len(waiting)])
+			s.giveUp(waiting[c.Target%len(waiting)])
 		}
 	case "expire":
-		return s.expire(c.Who%len(s.clients), waiting)
+		return s.expire(c.Target%len(s.clients), waiting)
 	case "revoke":
 		return s.revoke(ctx)
 	case "cut", "drop", "restart", "pass":
 		s.disturb(t, c)
 	default:
 		if len(holding) > 0 {
-			return s.onHold(ctx, c, s.attempts[holding[c.Who%len(holding)]])
+			return s.onHold(ctx, c, s.attempts[holding[c.Target%len(holding)]])
 		}
 	}
 	return nil
@@ -74,12 +74,12 @@ func (s *sequence) perform(ctx context.Context, t *testing.T, c Command) error {
 
 // onHold runs a command on a hold.
 func (s *sequence) onHold(ctx context.Context, c Command, p *attempt) error {
-	l := p.levels[c.Some%len(p.levels)]
+	l := p.levels[c.Detail%len(p.levels)]
 	switch c.Do {
 	case "release":
-		return s.release(ctx, p, c.Some%len(p.levels))
+		return s.release(ctx, p, c.Detail%len(p.levels))
 	case "again":
-		return s.again(ctx, p, l, c.How)
+		return s.again(ctx, p, l, c.Way)
 	case "downgrade":
 		return s.downgrade(ctx, p, l)
 	case "verify":
@@ -98,40 +98,39 @@ func (s *sequence) onHold(ctx context.Context, c Command, p *attempt) error {
 // newAttempt returns a new attempt.
 func (s *sequence) newAttempt(c Command) (*attempt, *zklock.Lock) {
 	s.names++
-	p := &attempt{id: s.names, client: c.Who % len(s.clients), cancel: func() {}}
-	p.way = c.How % s.kind.Ways
-	lock, claims := s.kind.Ask(s.clients[p.client], s.root+"/x", p.way)
+	p := &attempt{id: s.names, client: c.Target % len(s.clients), cancel: func() {}}
+	p.way = c.Way % s.kind.Ways
+	lock, claims := s.kind.Lock(s.clients[p.client], s.root+"/x", p.way)
 	p.claims = claims
 	return p, lock
 }
 
 func (s *sequence) client(p *attempt) string { return fmt.Sprintf("client %d", p.client) }
 
-// acquire begins an acquire without a timeout.
+// acquire starts an acquire without a timeout.
 func (s *sequence) acquire(parent context.Context, c Command) {
 	p, lock := s.newAttempt(c)
 	ctx, cancel := context.WithCancel(parent)
 	p.cancel, p.answer = cancel, make(chan answer, 1)
 	s.attempts[p.id] = p
 	answers := p.answer
-	s.running.Go(func() { // ends with the acquire, which close cancels at the latest
+	s.running.Go(func() { // ends with the acquire, which close cancels
 		log := s.rec.Acquire(s.client(p), false, recorded(p.claims)...)
 		h, err := lock.Acquire(ctx)
 		granted(log, h, err)
 		answers <- answer{h, err, log}
 	})
-	s.become(func(w *World) *World { return w.Arrive(p.id, p.client, p.claims) })
+	s.update(func(w *World) *World { return w.Arrive(p.id, p.client, p.claims) })
 }
 
-// try makes a try, which is refused in those worlds in which it would have to wait.
+// try makes a try. It must be refused in the worlds in which it would wait.
 func (s *sequence) try(ctx context.Context, c Command) error {
 	p, lock := s.newAttempt(c)
 	log := s.rec.Acquire(s.client(p), true, recorded(p.claims)...)
 	h, err := lock.TryAcquire(ctx)
 	granted(log, h, err)
-	// A try is an acquire that does not wait. Its result shows which of the worlds
-	// matches.
-	s.become(func(w *World) *World { return w.Arrive(p.id, p.client, p.claims) })
+	// The result shows which of the worlds match.
+	s.update(func(w *World) *World { return w.Arrive(p.id, p.client, p.claims) })
 	could := func(w *World) bool { return slices.Contains(w.Held(), p.id) }
 	before := s.worlds
 	switch {
@@ -141,7 +140,7 @@ func (s *sequence) try(ctx context.Context, c Command) error {
 		s.attempts[p.id] = p
 	case errors.Is(err, zklock.ErrLocked):
 		s.worlds = slices.DeleteFunc(slices.Clone(before), could)
-		s.become(func(w *World) *World { return w.Leave(p.id) })
+		s.update(func(w *World) *World { return w.Leave(p.id) })
 	default:
 		return err
 	}
@@ -151,13 +150,13 @@ func (s *sequence) try(ctx context.Context, c Command) error {
 	return nil
 }
 
-// giveUp cancels an acquire that waits.
+// giveUp cancels a waiting acquire.
 func (s *sequence) giveUp(id int) {
 	p := s.attempts[id]
 	p.cancel()
-	<-p.answer // it returns at once; its entry is deleted in the background, before the comparison
+	<-p.answer // the client deletes the entry in the background, before compare
 	delete(s.attempts, id)
-	s.become(func(w *World) *World { return w.Leave(id) })
+	s.update(func(w *World) *World { return w.Leave(id) })
 }
 
 // release releases one level.
@@ -168,42 +167,42 @@ func (s *sequence) release(ctx context.Context, p *attempt, i int) error {
 	if err := p.levels[i].hold.Err(); !errors.Is(err, zklock.ErrReleased) {
 		return fmt.Errorf("after the release of %d: %w", p.id, err)
 	}
-	// The hold's other levels, if it has any, keep the lock.
+	// The hold's other levels, if any, keep the lock.
 	if p.levels = slices.Delete(p.levels, i, i+1); len(p.levels) == 0 {
 		delete(s.attempts, p.id)
 	}
-	s.become(func(w *World) *World { return w.Exit(p.id) })
+	s.update(func(w *World) *World { return w.Exit(p.id) })
 	return nil
 }
 
 // again acquires under the context of a hold.
 func (s *sequence) again(ctx context.Context, p *attempt, l level, way int) error {
-	if s.kind.Again == nil {
+	if s.kind.Reenter == nil {
 		return nil
 	}
 	inner, cancel := l.hold.Context(ctx)
 	defer cancel()
 	way %= s.kind.Ways
-	lock, claims := s.kind.Ask(s.clients[p.client], s.root+"/x", way)
-	want := s.kind.Again(p.claims, way)
+	lock, claims := s.kind.Lock(s.clients[p.client], s.root+"/x", way)
+	want := s.kind.Reenter(p.claims, way)
 	if want == errOrdinary {
 		return nil
 	}
-	// Under its own hold, an acquire never waits, even if other clients do: it is granted
-	// or refused at once. That it returns at all is part of the test.
-	log := l.log.Again(false, recorded(claims)...)
+	// Under its own hold, an acquire never waits, even if other clients wait: it is granted or
+	// refused at once.
+	log := l.log.Reenter(false, recorded(claims)...)
 	h, err := lock.Acquire(inner)
 	granted(log, h, err)
 	switch {
 	case !errors.Is(err, want), (err == nil) != (want == nil):
-		return fmt.Errorf("again: %v, wanted %v", err, want)
+		return fmt.Errorf("reentry: %v, wanted %v", err, want)
 	case err != nil:
 		return nil
 	case h.Token() != l.hold.Token() || h.Node() != l.hold.Node():
-		return fmt.Errorf("again: token %#x of %s inside of %#x of %s", h.Token(), h.Node(), l.hold.Token(), l.hold.Node())
+		return fmt.Errorf("reentry: token %#x of %s inside of %#x of %s", h.Token(), h.Node(), l.hold.Token(), l.hold.Node())
 	}
 	p.levels = append(p.levels, level{h, log})
-	s.become(func(w *World) *World { return w.Enter(p.id) })
+	s.update(func(w *World) *World { return w.Enter(p.id) })
 	return nil
 }
 
@@ -211,7 +210,7 @@ func (s *sequence) again(ctx context.Context, p *attempt, l level, way int) erro
 func (s *sequence) guard(ctx context.Context, p *attempt, l level) error {
 	if s.kind.Unguarded {
 		if err := l.hold.Guard(ctx, zk.SetOp(guardPath, nil, -1)); !errors.Is(err, zklock.ErrInvalidLock) {
-			return fmt.Errorf("a guard by %s, whose name is not its own: %w", l.hold.Node(), err)
+			return fmt.Errorf("a guard by %s, whose name is reusable: %w", l.hold.Node(), err)
 		}
 		return nil
 	}
@@ -228,11 +227,11 @@ func (s *sequence) guard(ctx context.Context, p *attempt, l level) error {
 	return err
 }
 
-// downgrade makes a writer a reader.
+// downgrade downgrades a hold.
 func (s *sequence) downgrade(ctx context.Context, p *attempt, l level) error {
 	// The holds of readers and mutexes, and a hold that was entered again, cannot be
-	// downgraded, and the attempt must have no effect.
-	if len(p.levels) > 1 || !s.kind.lowers(p.claims, p.way) {
+	// downgraded, and the call must have no effect.
+	if len(p.levels) > 1 || !s.kind.canDowngrade(p.claims, p.way) {
 		if err := l.hold.Downgrade(ctx); !errors.Is(err, zklock.ErrInvalidLock) {
 			return fmt.Errorf("a downgrade of %v: %w", p.claims, err)
 		}
@@ -250,12 +249,12 @@ func (s *sequence) downgrade(ctx context.Context, p *attempt, l level) error {
 	}
 	p.claims = slices.Clone(p.claims)
 	p.claims[0].Mode = model.Shared
-	s.become(func(w *World) *World { return w.Lower(p.id) })
+	s.update(func(w *World) *World { return w.Downgrade(p.id) })
 	return nil
 }
 
-// expire makes an operator end a client's session. Its holds must report that. The order
-// in which more than two waiters enqueue again would lead to too many worlds.
+// expire makes an operator end a client's session. Its holds must report that. It does
+// nothing if more than two waiters would enqueue again, which leads to too many worlds.
 func (s *sequence) expire(client int, waiting []int) error {
 	var session int64
 	back := slices.DeleteFunc(waiting, func(id int) bool { return s.attempts[id].client != client })
@@ -268,14 +267,13 @@ func (s *sequence) expire(client int, waiting []int) error {
 		}
 	}
 	if session == 0 {
-		return nil // it holds no lock, which would show its session
+		return nil // without a hold, the session is unknown
 	}
-	// It is recorded before it happens: from here on, the hold is not certain, although
-	// the client cannot know yet.
+	// From here on, the hold is not certain, although the client does not know yet.
 	done := s.rec.Expire(session)
 	err := s.srv.ExpireSession(session)
 	done(err)
-	s.become(func(w *World) *World { return w.Expire(client) })
+	s.update(func(w *World) *World { return w.Expire(client) })
 	return err
 }
 
@@ -285,11 +283,11 @@ func (s *sequence) disturb(t *testing.T, c Command) {
 	case "cut":
 		s.srv.CutConnections()
 	case "drop":
-		m := zktest.Match{Op: []string{"create2", "multi", "delete", "getChildren2", "exists", "getData"}[c.How%6], Skip: c.Some % 2}
-		// If a reply is lost, the request was applied, and the client cannot know. If a
-		// request is lost, it was not applied, and looks the same to the client.
+		m := zktest.Match{Op: []string{"create2", "multi", "delete", "getChildren2", "exists", "getData"}[c.Way%6], Skip: c.Detail % 2}
+		// A lost reply and a lost request look the same to the client. Only in the first case,
+		// the request was applied.
 		drop := s.srv.DropReply
-		if c.Who%2 == 0 {
+		if c.Target%2 == 0 {
 			drop = s.srv.DropRequest
 		}
 		s.faults = append(s.faults, drop(m))
@@ -297,32 +295,32 @@ func (s *sequence) disturb(t *testing.T, c Command) {
 		s.srv.Restart(t)
 	case "pass":
 		// Several heartbeats, and up to two timeouts: sessions must stay alive.
-		time.Sleep(time.Duration(1+c.Some%8) * sequentialTimeout / 4)
+		time.Sleep(time.Duration(1+c.Detail%8) * sequentialTimeout / 4)
 	}
 }
 
-// revoke sends a release request to the holders. Each of them must receive it, and nothing
-// else may happen.
+// revoke sends a release request to the holders. Each of them must receive it, and no hold
+// may change.
 func (s *sequence) revoke(ctx context.Context) error {
 	if s.kind.Several {
 		return nil
 	}
 	held := s.sorted(func(p *attempt) bool { return len(p.levels) > 0 })
-	told := map[int]<-chan struct{}{}
+	received := map[int]<-chan struct{}{}
 	for _, id := range held {
-		told[id] = s.attempts[id].levels[0].hold.Revoked()
+		received[id] = s.attempts[id].levels[0].hold.Revoked()
 	}
 	s.quiesce()
-	lock, _ := s.kind.Ask(s.inspector, s.root+"/x", 0)
-	asked, err := lock.Revoke(ctx)
-	if n := s.entries(held, true); err == nil && len(asked) != n {
-		err = fmt.Errorf("revoke asked %d holders, not %d", len(asked), n)
+	lock, _ := s.kind.Lock(s.inspector, s.root+"/x", 0)
+	requested, err := lock.Revoke(ctx)
+	if n := s.entries(held, true); err == nil && len(requested) != n {
+		err = fmt.Errorf("revoke sent requests to %d holders, not %d", len(requested), n)
 	}
 	if err != nil {
 		return err
 	}
 	s.quiesce()
-	for id, c := range told {
+	for id, c := range received {
 		select {
 		case <-c:
 		default:

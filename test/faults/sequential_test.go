@@ -19,34 +19,34 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// Command is one step of a test, as rapid drew it. The numbers select clients, holds, and
-// details; they are taken modulo the number of choices.
+// Command is one step of a test. Its numbers select clients, holds, and details, modulo the
+// number of choices.
 type Command struct {
-	Do   string
-	Who  int
-	How  int
-	Some int
+	Do     string
+	Target int
+	Way    int
+	Detail int
 }
 
 // sequentialTimeout is the session timeout of the clients, on the bubble's clock.
 const sequentialTimeout = 20 * time.Second
 
-// sequence is a run of commands on a server, with some clients, each with a session.
+// sequence runs commands of some clients, each with its own session.
 type sequence struct {
-	kind      Kind
-	srv       *zktest.Server
-	past      func(context.Context, string, string) (net.Conn, error)
-	ops       *zk.Client // the operator's
-	clients   []*zklock.Client
-	inspector *zklock.Client // without faults
-	root      string
-	rec       *model.Recorder
-	attempts  map[int]*attempt
-	names     int
-	worlds    []*World // one of them matches the locks
-	vague     bool     // there are too many worlds
-	faults    []*zktest.Fault
-	running   sync.WaitGroup
+	kind          Kind
+	srv           *zktest.Server
+	direct        func(context.Context, string, string) (net.Conn, error)
+	ops           *zk.Client // the operator's
+	clients       []*zklock.Client
+	inspector     *zklock.Client // its connection has no faults
+	root          string
+	rec           *model.Recorder
+	attempts      map[int]*attempt
+	names         int
+	worlds        []*World // at least one of them matches the locks
+	tooManyWorlds bool     // there are too many worlds
+	faults        []*zktest.Fault
+	running       sync.WaitGroup
 }
 
 // attempt is one acquire and its hold.
@@ -55,11 +55,11 @@ type attempt struct {
 	way        int
 	claims     []model.Claim
 	cancel     context.CancelFunc
-	answer     chan answer // of an acquire that has not returned
-	levels     []level     // of a hold; none while it waits
+	answer     chan answer // receives the result of the acquire; nil afterwards
+	levels     []level     // the levels of a hold; none while it waits
 }
 
-// answer is what an acquire returned.
+// answer is the result of an acquire.
 type answer struct {
 	hold *zklock.Hold
 	err  error
@@ -69,8 +69,8 @@ type answer struct {
 // patience bounds waits on the bubble's clock.
 const patience = 10 * sequentialTimeout
 
-// runCommands runs commands one by one in a bubble, and returns the history, and an error
-// if the locks did not match the model.
+// runCommands runs commands one by one in a bubble. It returns the history, and an error if
+// the locks did not match the model.
 func runCommands(t *testing.T, kind Kind, commands []Command) (h *model.History, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,12 +78,11 @@ func runCommands(t *testing.T, kind Kind, commands []Command) (h *model.History,
 			kind: kind, srv: zktest.Start(t), root: "/" + kind.Name, rec: model.NewRecorder(t.Name(), 0),
 			attempts: map[int]*attempt{}, worlds: []*World{NewWorld()},
 		}
-		s.past = past(s.srv)
-		s.ops = s.srv.Dial(t, func(o *zk.Options) { o.DialContext = s.past })
+		s.direct = directDialer(s.srv)
+		s.ops = s.srv.Dial(t, func(o *zk.Options) { o.DialContext = s.direct })
 		err = s.open(t)
 		for i, c := range commands {
-			// After the first difference, the worlds are wrong.
-			if err != nil || s.vague {
+			if err != nil || s.tooManyWorlds {
 				break
 			}
 			if err = s.do(t, c); err != nil {
@@ -100,7 +99,7 @@ func runCommands(t *testing.T, kind Kind, commands []Command) (h *model.History,
 
 // open connects the clients.
 func (s *sequence) open(t *testing.T) error {
-	// Three sessions are enough for a holder, a waiter, and a client that interferes.
+	// Three sessions are enough for a holder and two waiters.
 	for range 3 {
 		c, err := s.kind.dial(t.Context(), s.srv.Servers(), zklock.Options{
 			SessionTimeout: sequentialTimeout, DialContext: s.srv.DialContext, AllTimeout: -1,
@@ -110,7 +109,7 @@ func (s *sequence) open(t *testing.T) error {
 		}
 		s.clients = append(s.clients, c)
 	}
-	inspector, err := s.kind.dial(t.Context(), s.srv.Servers(), zklock.Options{SessionTimeout: sequentialTimeout, DialContext: s.past})
+	inspector, err := s.kind.dial(t.Context(), s.srv.Servers(), zklock.Options{SessionTimeout: sequentialTimeout, DialContext: s.direct})
 	if err != nil {
 		return err
 	}
@@ -119,11 +118,11 @@ func (s *sequence) open(t *testing.T) error {
 	return err
 }
 
-// close releases all holds, and looks for entries that are left.
+// close releases all holds, and checks that no entry is left.
 func (s *sequence) close(t *testing.T) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	// No fault happens at the end, so that an entry that is left stays.
+	// Faults at the end could delete an entry that a client forgot.
 	for _, f := range s.faults {
 		f.Stop()
 	}
@@ -149,12 +148,12 @@ func (s *sequence) close(t *testing.T) error {
 
 // quiesce waits until all goroutines are blocked.
 func (s *sequence) quiesce() {
-	// No operation here takes longer than a reconnect.
+	// No operation takes longer than a reconnect.
 	time.Sleep(sequentialTimeout / 8)
 	synctest.Wait()
 }
 
-// sorted returns the ids of the attempts that match.
+// sorted returns the IDs of the matching attempts.
 func (s *sequence) sorted(want func(*attempt) bool) []int {
 	var ids []int
 	for id, p := range s.attempts {
@@ -197,8 +196,7 @@ func (s *sequence) compare() error {
 			waiting = append(waiting, id)
 			continue
 		}
-		// A lost hold is removed. In the worlds, it is still there unless its session was
-		// ended.
+		// A lost hold is removed. It still exists in the worlds unless its session was ended.
 		if err := p.lost(); err != nil {
 			delete(s.attempts, id)
 			continue
@@ -215,13 +213,13 @@ func (s *sequence) compare() error {
 		return fmt.Errorf("%v hold and %v wait, unlike every world of %v", held, waiting, s.worlds)
 	}
 	s.worlds = alike
-	return s.shown(held, waiting)
+	return s.checkInspect(held, waiting)
 }
 
 // lost checks all levels of a hold.
 func (p *attempt) lost() error {
 	var first error
-	// All are checked and recorded, so that the check of the history sees each.
+	// The history has a check of each level.
 	for i, l := range p.levels {
 		err := l.log.Held(l.hold.Err, l.hold.Remaining)
 		if i == 0 {
@@ -231,8 +229,8 @@ func (p *attempt) lost() error {
 	return first
 }
 
-// become replaces the worlds by their outcomes after a change.
-func (s *sequence) become(change func(*World) *World) {
+// update replaces the worlds with their outcomes after a change.
+func (s *sequence) update(change func(*World) *World) {
 	s.quiesce()
 	// Different worlds may have the same outcome.
 	var next []*World
@@ -246,13 +244,13 @@ func (s *sequence) become(change func(*World) *World) {
 		}
 	}
 	s.worlds = next
-	s.vague = s.vague || len(next) > tooMany
+	s.tooManyWorlds = s.tooManyWorlds || len(next) > tooMany
 }
 
-// tooMany is the number of worlds that show too little to continue.
+// tooMany is the number of worlds at which a sequence stops.
 const tooMany = 100
 
-// entries returns how many znodes of holds, or of waiters, Inspect shows.
+// entries returns the number of znodes of holds, or of waiters, that Inspect must show.
 func (s *sequence) entries(ids []int, held bool) int {
 	n := 0
 	for _, id := range ids {
@@ -267,8 +265,7 @@ func (s *sequence) entries(ids []int, held bool) int {
 	return n
 }
 
-// tokens checks that a hold has a token for each of its paths, and the same one for all
-// its queues.
+// tokens checks that a hold has a token for each path, and the same token for all queues.
 func (p *attempt) tokens() error {
 	h := p.levels[0].hold
 	for _, c := range p.claims {
@@ -280,9 +277,9 @@ func (p *attempt) tokens() error {
 	return nil
 }
 
-// look inspects the lock, without faults, and counts holders and waiters.
-func (s *sequence) look(ctx context.Context) (holders, waiters int, err error) {
-	lock, _ := s.kind.Ask(s.inspector, s.root+"/x", 0)
+// inspect counts the holders and waiters that Inspect shows.
+func (s *sequence) inspect(ctx context.Context) (holders, waiters int, err error) {
+	lock, _ := s.kind.Lock(s.inspector, s.root+"/x", 0)
 	found, err := lock.Inspect(ctx)
 	for _, e := range found {
 		switch {
@@ -297,14 +294,14 @@ func (s *sequence) look(ctx context.Context) (holders, waiters int, err error) {
 	return holders, waiters, err
 }
 
-// shown checks that Inspect shows the holders and the waiters.
-func (s *sequence) shown(held, waiting []int) error {
+// checkInspect checks that Inspect shows all holders and waiters.
+func (s *sequence) checkInspect(held, waiting []int) error {
 	if s.kind.Several {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	holders, waiters, err := s.look(ctx)
+	holders, waiters, err := s.inspect(ctx)
 	if h, w := s.entries(held, true), s.entries(waiting, false); err == nil && (holders != h || waiters != w) {
 		err = fmt.Errorf("inspect shows %d holders and %d waiters, of %d and %d", holders, waiters, h, w)
 	}
@@ -320,8 +317,8 @@ func commands(t *rapid.T) []Command {
 	}), 15, 60).Draw(t, "commands")
 }
 
-// TestSequential checks that after each command exactly the holders of the model hold,
-// whatever fault happens to the network, and that no entry is left at the end.
+// TestSequential checks under faults of the network that the holders are those of the model
+// after each command, and that no entry is left at the end.
 func TestSequential(t *testing.T) {
 	t.Parallel()
 	for _, kind := range All() {
@@ -336,7 +333,7 @@ func TestSequential(t *testing.T) {
 					rt.Fatal(err)
 				}
 				for _, m := range kind.Models {
-					r := model.Check(h, model.Rules{Model: m, Linger: time.Second, Kept: true})
+					r := model.Check(h, model.Rules{Model: m, Linger: time.Second, NoEarlyLoss: true})
 					if len(r.Violations) > 0 {
 						rt.Fatalf("%s: %v", m.Name, r.Violations)
 					}
@@ -345,29 +342,28 @@ func TestSequential(t *testing.T) {
 			})
 			t.Logf("%+v", sum)
 			if sum.Acquired < 100 || sum.Waited < 50 || sum.Refused < 30 || sum.Lost < 5 ||
-				kind.Again != nil && kind.Name != "mutex" && sum.Reentered < 10 || kind.Writer != nil && sum.Lowered < 5 {
+				kind.Reenter != nil && kind.Name != "mutex" && sum.Reentered < 10 || kind.Writer != nil && sum.Downgraded < 5 {
 				t.Error("too little happened")
 			}
 		})
 	}
 }
 
-// TestSequentialRegressions repeats runs that once failed.
+// TestSequentialRegressions repeats runs that failed in the past.
 func TestSequentialRegressions(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		kind     Kind
 		commands []Command
 	}{
-		// A holds two of three permits. B waits for two, at the gate. The answer to the
-		// try's second listing, that of the permits, is lost: the try must not become a
-		// waiter.
+		// Client A holds two of three permits. Client B waits for two at the gate. The answer
+		// to the try's second listing, of the permits, is lost. The try must not wait.
 		{"a try at a gate", semaphore(), []Command{
-			{Do: "acquire", How: 1}, {Do: "acquire", How: 1}, {Do: "drop", How: 3, Some: 1}, {Do: "try"},
+			{Do: "acquire", Way: 1}, {Do: "acquire", Way: 1}, {Do: "drop", Way: 3, Detail: 1}, {Do: "try"},
 		}},
-		// The answer to the try's create is lost. The entry's name is not unique, and only
-		// its data show that it is the caller's own.
-		{"a try among names without an id", recipe(), []Command{{Do: "drop", Who: 1, Some: 1}, {Do: "try"}}},
+		// The answer to the try's create is lost. The entry's name is not unique, and only its
+		// data shows which client created it.
+		{"a try with a reusable name", recipe(), []Command{{Do: "drop", Target: 1, Detail: 1}, {Do: "try"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := runCommands(t, c.kind, c.commands); err != nil {
@@ -377,40 +373,40 @@ func TestSequentialRegressions(t *testing.T) {
 	}
 }
 
-// impostors returns locks that do less than they claim.
-func impostors() []Kind {
+// falseLocks returns locks that lock less than they claim.
+func falseLocks() []Kind {
 	another := func(path string) string { return path[:len(path)-1] + "y" }
 	two := mutex()
-	two.Name, two.Ways, two.Again = "two-mutexes-as-one", 2, nil
-	two.Ask = func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
+	two.Name, two.Ways, two.Reenter = "two-mutexes-as-one", 2, nil
+	two.Lock = func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
 		return c.Mutex([]string{path, another(path)}[n]), []model.Claim{exclusive(path)}
 	}
 	readers := mutex()
-	readers.Name, readers.Again = "readers-as-writers", nil
-	readers.Ask = func(c *zklock.Client, path string, _ int) (*zklock.Lock, []model.Claim) {
+	readers.Name, readers.Reenter = "readers-as-writers", nil
+	readers.Lock = func(c *zklock.Client, path string, _ int) (*zklock.Lock, []model.Claim) {
 		return c.RWMutex(path).Reader(), []model.Claim{exclusive(path)}
 	}
 	fewer := semaphore()
 	fewer.Name = "fewer-permits-than-said"
-	fewer.Ask = func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
+	fewer.Lock = func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
 		return c.Semaphore(path, 3), []model.Claim{permits(path, n+1, 3)}
 	}
 	attempt := multi()
 	attempt.Name, attempt.Ways = "one-of-two", 2
-	attempt.Ask = func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
+	attempt.Lock = func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
 		one := []*zklock.Lock{c.Mutex(path), c.Mutex(another(path))}[n]
 		return zklock.All(one), []model.Claim{exclusive(path), exclusive(another(path))}
 	}
 	return []Kind{two, readers, fewer, attempt}
 }
 
-// TestSequentialFindsLocksThatDoNotLock checks that such a lock does not match the model.
+// TestSequentialFindsLocksThatDoNotLock checks that a false lock does not match the model.
 func TestSequentialFindsLocksThatDoNotLock(t *testing.T) {
-	for _, kind := range impostors() {
+	for _, kind := range falseLocks() {
 		t.Run(kind.Name, func(t *testing.T) {
 			var commands []Command
 			for i := range 8 {
-				commands = append(commands, Command{Do: "acquire", Who: i, How: i})
+				commands = append(commands, Command{Do: "acquire", Target: i, Way: i})
 			}
 			if _, err := runCommands(t, kind, commands); err == nil {
 				t.Error("nothing was found")

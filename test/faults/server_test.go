@@ -10,32 +10,33 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// tick is that of single servers.
+// tick is the tick of single servers.
 const tick = 250 * time.Millisecond
 
-// sessionTimeout is that of the clients of single servers. A waiter may wait twice as
-// long after all faults have ended; a session that must expire first takes it once,
-// and two ticks.
+// sessionTimeout is the session timeout of the clients of single servers. After all faults, a
+// waiter may wait twice as long. A session that must expire first takes a timeout and two
+// ticks.
 const sessionTimeout = 6 * tick
 
-// busySlack is by how much the processes of a busy machine may be late together: a machine
-// is not faster where ticks are shorter. WatchStalls measures longer delays.
+// busySlack is the total delay of the processes on a busy machine. It does not depend on the
+// tick. WatchStalls measures longer delays.
 const busySlack = usualTick
 
-// A Server is a server, or an ensemble, under load. What is nil cannot happen to it.
+// A Server is a server or an ensemble under load. If a function is nil, the fault cannot
+// happen.
 type Server struct {
 	Name          string
 	Addr          string
 	DialContext   func(ctx context.Context, network, addr string) (net.Conn, error) // without faults; nil for package net's
 	Timeout, Tick time.Duration                                                     // Timeout is that of sessions
-	Slack         time.Duration                                                     // by which a waiter may wait longer once all faults have ended
+	Slack         time.Duration                                                     // by which a waiter may wait longer after all faults
 
 	Workers int // processes
 	Rounds  rounds
 
 	Pid            func() int
 	Stop, Continue func() error
-	// Restart kills the server, if it runs, and returns when it serves again.
+	// Restart kills the server if it runs, and returns when it serves again.
 	Restart  func(context.Context) error
 	Disk     *smallDisk
 	Ensemble *Ensemble
@@ -47,18 +48,18 @@ type Server struct {
 // rounds are the sizes of a run.
 type rounds struct {
 	steps, kinds int           // in each round
-	min, max     int           // rounds; more than max only where a duration is given
+	min, max     int           // rounds; more than max only with -faults.duration
 	pause        time.Duration // before each step
-	acquired     int           // at least, in each round
-	all          bool          // the run must show everything that a history can show
+	acquired     int           // the minimum in each round
+	all          bool          // the run must contain every kind of operation
 }
 
-// embeddedDisk is the size of the embedded server's disk. It has room for two segments of the
-// log, of 64 MiB each, in a long run.
+// embeddedDisk is the size of the embedded server's disk. It has space for two segments of
+// the log, of 64 MiB each, in a long run.
 const embeddedDisk = "256m"
 
-// startEmbedded starts an embedded server, which is killed when the test ends. If this
-// process may mount a small file system, the server's data are on one.
+// startEmbedded starts an embedded server, which is killed when the test ends. Its data is on
+// a small file system if this process may mount one.
 func startEmbedded(tb testing.TB) *Server {
 	tb.Helper()
 	dir, log := tb.TempDir(), filepath.Join(tb.TempDir(), "log")
@@ -83,7 +84,7 @@ func startJava(tb testing.TB) *Server {
 	return single("java", harness.StartServer(tb, harness.ServerConfig{TickTime: tick}))
 }
 
-// process is a server in a process of its own.
+// process is a server process.
 type process interface {
 	Addr() string
 	Pid() int

@@ -23,10 +23,9 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// A silenceRow is how much of the session timeout a hold survives when its client and
-// the servers no longer hear of each other, in percent: the smallest and the median of
-// many. The limits of the default run leave room for a busy machine. They also apply
-// where syncs take longer than quickTrip.
+// A silenceRow is how long a hold lasts after its client is partitioned from the servers, in
+// percent of the session timeout: the smallest and the median value. The loose limits are
+// for busy machines: for the default run, and if syncs take longer than quickTrip.
 type silenceRow struct {
 	timeout                    time.Duration
 	smallest, median           float64 // the goals
@@ -39,7 +38,7 @@ var silenceRows = []silenceRow{
 	{leastTimeout, 55, 61, 20, 46, 10},
 }
 
-// measure measures some holds at a time, so that the machine answers quickly.
+// measure measures a few holds at a time, so that the machine stays fast.
 func (row silenceRow) measure(t *testing.T, servers []string) {
 	var survived, margins, trips []time.Duration
 	stalls := harness.WatchStalls(t.Context())
@@ -65,15 +64,15 @@ func (row silenceRow) measure(t *testing.T, servers []string) {
 	if trip > quickTrip || !*full {
 		wantSmallest, wantMedian = row.looseSmallest, row.looseMedian
 	}
-	if !*full { // late answers shorten what a hold survives
+	if !*full { // late answers shorten the time that a hold survives
 		smallest, median = smallest+stalled, median+stalled
 	}
 	row.judge(t, smallest, median, wantSmallest, wantMedian)
 }
 
-// silence silences each of n holders, and waits until its hold has reported the loss and
-// until another client sees that its entry is gone. It adds the times to the lists, or
-// returns false if a hold ended before the silence.
+// silence partitions each of n holders from the servers, and waits until the hold has
+// reported its loss and the server has deleted its entry. It adds the times to the lists, or
+// returns false if a hold ended before the partition.
 func (row silenceRow) silence(t *testing.T, servers []string, n int, survived, margins, trips *[]time.Duration) bool {
 	t.Helper()
 	proxies := make([]*zktest.Proxy, n)
@@ -90,7 +89,7 @@ func (row silenceRow) silence(t *testing.T, servers []string, n int, survived, m
 	var wg sync.WaitGroup
 	for i, hold := range holds {
 		wg.Go(func() {
-			if err := observer.Sync(t.Context(), "/"); err != nil { // its server may lag behind
+			if err := observer.Sync(t.Context(), "/"); err != nil { // the observer's server may be late
 				t.Errorf("%d: %v", i, err)
 				return
 			}
@@ -110,7 +109,7 @@ func (row silenceRow) silence(t *testing.T, servers []string, n int, survived, m
 			lost := time.Now()
 			select {
 			case <-gone:
-				t.Errorf("%d: the entry was gone %v after the silence began, when the hold reported its loss", i, lost.Sub(silent))
+				t.Errorf("%d: the entry was deleted before the hold reported its loss, %v after the partition", i, lost.Sub(silent))
 				return
 			default:
 			}
@@ -128,7 +127,7 @@ func (row silenceRow) silence(t *testing.T, servers []string, n int, survived, m
 	return true
 }
 
-// judge compares figures with goals, in tenths of a percent as they are printed.
+// judge compares figures with goals, rounded to tenths of a percent.
 func (row silenceRow) judge(t *testing.T, smallest, median time.Duration, wantSmallest, wantMedian float64) {
 	t.Helper()
 	if percent(smallest, row.timeout)+0.05 < wantSmallest {
@@ -139,10 +138,10 @@ func (row silenceRow) judge(t *testing.T, smallest, median time.Duration, wantSm
 	}
 }
 
-// quickTrip is the round trip for which the goals of the silence rows are meant.
+// quickTrip is the round trip to which the goals of the silence rows apply.
 const quickTrip = 10 * time.Millisecond
 
-// roundTrips begins to measure syncs. The returned function ends that.
+// roundTrips starts to measure syncs. The returned function stops and returns the times.
 func roundTrips(t *testing.T, c *zk.Client) func() []time.Duration {
 	ctx, cancel := context.WithCancel(t.Context())
 	measured := make(chan []time.Duration, 1)
@@ -162,17 +161,17 @@ func roundTrips(t *testing.T, c *zk.Client) func() []time.Duration {
 	}
 }
 
-// TestSilenceSurvived measures the silence rows in a bubble, where the machine's load
-// does not matter: the goals hold exactly.
+// TestSilenceSurvived measures the silence rows in virtual time, in which holds must meet the
+// goals exactly.
 func TestSilenceSurvived(t *testing.T) {
 	for _, row := range silenceRows {
 		t.Run(row.timeout.String(), func(t *testing.T) { row.simulate(t, 0, 0) })
 	}
 }
 
-// TestSilenceAfterLateAnswers measures the same where some answers are late. The answers
-// to all three requests of a proof can be: a hold survives that much less, and not also an
-// eighth of its session timeout less.
+// TestSilenceAfterLateAnswers measures the silence rows with late answers. The answers to all
+// three requests of a proof may be late. A hold ends earlier by that time, and not by another
+// eighth of the session timeout.
 func TestSilenceAfterLateAnswers(t *testing.T) {
 	const late = 60 * time.Millisecond
 	for _, row := range silenceRows {
@@ -180,8 +179,8 @@ func TestSilenceAfterLateAnswers(t *testing.T) {
 	}
 }
 
-// simulate measures the row in a bubble. The answer to about every fifth request is late
-// by some time. Holds may survive less than the row's goals, by a percentage of the timeout.
+// simulate measures the row in a bubble. Every fifth answer is late on average. Holds may
+// miss the row's goals by less percent of the session timeout.
 func (row silenceRow) simulate(t *testing.T, late time.Duration, less float64) {
 	const n = 100
 	synctest.Test(t, func(t *testing.T) {
@@ -229,8 +228,7 @@ func (row silenceRow) simulate(t *testing.T, late time.Duration, less float64) {
 	})
 }
 
-// measureCommandInSilence measures for how long zklock run leaves its command alone when
-// the servers are silent.
+// measureCommandInSilence measures the time from a partition until zklock run sends TERM.
 func measureCommandInSilence(t *testing.T, servers []string) {
 	n := size(4, 40)
 	bin := harness.Command(t)
@@ -245,7 +243,7 @@ func measureCommandInSilence(t *testing.T, servers []string) {
 		}
 		defer c.kill()
 		if !settle(t.Context(), began, usualTimeout) || c.ended() {
-			return fmt.Errorf("the command ended early: %s", c.said())
+			return fmt.Errorf("the command ended early: %s", c.errorText())
 		}
 		proxy.Partition()
 		silent := time.Now()
@@ -264,15 +262,15 @@ func measureCommandInSilence(t *testing.T, servers []string) {
 	}
 }
 
-// A lockedCommand is a process of zklock run, whose command says when it starts and when
-// it gets TERM.
+// A lockedCommand is a process of zklock run. Its command prints when it starts and when it
+// gets TERM.
 type lockedCommand struct {
 	process *harness.Process
 	out     *bufio.Reader
 	log     string // the file with the errors
 }
 
-// Scripts that say when they get TERM. The second one survives that, and says its pid first.
+// Scripts that print when they get TERM. The second one prints its pid and survives TERM.
 const (
 	endsAtTerm   = `trap "echo term; exit" TERM; echo started; sleep 1000000 & wait`
 	survivesTerm = `trap "echo term" TERM; echo started; echo $$; while :; do sleep 1000000 & wait; done`
@@ -304,7 +302,7 @@ func startScript(t *testing.T, bin, script string, args ...string) (*lockedComma
 	line, err := c.out.ReadString('\n')
 	if line != "started\n" {
 		c.kill()
-		return nil, errors.Join(err, fmt.Errorf("the command said %q: %s", line, c.said()))
+		return nil, errors.Join(err, fmt.Errorf("the command said %q: %s", line, c.errorText()))
 	}
 	return c, nil
 }
@@ -319,8 +317,8 @@ func (c *lockedCommand) ended() bool {
 	}
 }
 
-// said returns the errors of zklock run.
-func (c *lockedCommand) said() string {
+// errorText returns the errors of zklock run.
+func (c *lockedCommand) errorText() string {
 	text, err := os.ReadFile(c.log)
 	if err != nil {
 		return err.Error()

@@ -30,19 +30,18 @@ const (
 	simulatedClients = 4 // each with two workloads
 )
 
-// past returns a function that connects to a server without its relay, and so without
+// directDialer returns a function that connects to a server directly, without the relay and its
 // faults.
-func past(srv *zktest.Server) func(context.Context, string, string) (net.Conn, error) {
+func directDialer(srv *zktest.Server) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if server := srv.Server(); server != nil {
 			return server.DialContext(ctx, network, addr)
 		}
-		return nil, net.ErrClosed // it is being restarted
+		return nil, net.ErrClosed // the server is down
 	}
 }
 
-// A simulation is workloads of one kind of lock on a simulated network. Its history has
-// all that the clients did.
+// A simulation runs workloads of one kind of lock on a simulated network.
 type simulation struct {
 	kind    Kind
 	round   *round
@@ -54,15 +53,14 @@ type simulation struct {
 	closed  atomic.Int64 // clients that were closed while they were in use
 }
 
-// simulate runs workloads of a kind in a bubble, until as many acquires were granted
-// and every fault was tried. It returns the history, and an error if guarded writes are
-// in a wrong order, or unlike their answers.
+// simulate runs workloads of a kind in a bubble and injects faults. It returns the history,
+// and an error if guarded writes are in a wrong order or do not match their answers.
 func simulate(t *testing.T, kind Kind, seed uint64) (h *model.History, sum Totals, wrong error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		server := &Server{
-			Name: "simulated", Addr: srv.Servers(), DialContext: past(srv), Timeout: simulatedTimeout, Tick: simulatedTick, Rounds: rounds{pause: simulatedTimeout / 4},
+			Name: "simulated", Addr: srv.Servers(), DialContext: directDialer(srv), Timeout: simulatedTimeout, Tick: simulatedTick, Rounds: rounds{pause: simulatedTimeout / 4},
 			Restart: func(context.Context) error {
 				srv.Crash()
 				srv.Restart(t)
@@ -73,7 +71,7 @@ func simulate(t *testing.T, kind Kind, seed uint64) (h *model.History, sum Total
 		r := NewRun(t, server, seed, t.TempDir())
 		for _, f := range r.faults {
 			if f.name == "operator closes a session" || f.name == "partition" {
-				r.faults = append(r.faults, f, f, f) // most holds are lost by these
+				r.faults = append(r.faults, f, f, f) // these faults end most holds
 			}
 		}
 		r.script = NewScript(seed, faultNames(r.faults))
@@ -128,7 +126,7 @@ func simulate(t *testing.T, kind Kind, seed uint64) (h *model.History, sum Total
 		close(rested)
 		all.Wait()
 		s.hooks.check(t)
-		if s.guarded.refused < 5 && kind.fences() || s.closed.Load() < 5 || s.revoked.Load() < 5 {
+		if s.guarded.refused < 5 && kind.canGuard() || s.closed.Load() < 5 || s.revoked.Load() < 5 {
 			t.Errorf("seed %d: too little happened: %d guarded writes refused, %d clients closed in use, %d release requests", seed, s.guarded.refused, s.closed.Load(), s.revoked.Load())
 		}
 		h, sum = rec.History(), r.Totals
@@ -136,9 +134,9 @@ func simulate(t *testing.T, kind Kind, seed uint64) (h *model.History, sum Total
 	return h, sum, wrong
 }
 
-// client runs two workloads over one zklock client after another until ctx is done. It
-// closes every other client while the workloads use it. The last one stays open until
-// rested is closed, so that entries that it forgot stay on the server.
+// client runs two workloads over one zklock client after another until ctx is done. It closes
+// every second client while the workloads use it. The last client stays open until rested is
+// closed, so that forgotten entries stay on the server.
 func (s *simulation) client(ctx context.Context, number int, rng *rand.Rand, resting *sync.WaitGroup, rested <-chan struct{}) {
 	for n := 0; ; n++ {
 		c, err := s.dial(ctx, number)
@@ -158,7 +156,7 @@ func (s *simulation) client(ctx context.Context, number int, rng *rand.Rand, res
 				timeout: simulatedTimeout, pace: simulatedTimeout / 8, closing: &closing, guarded: s.guarded,
 				write: func(token int64, paths []string) (int64, error) { return s.round.resource.Write(token, paths...), nil },
 			}
-			all.Go(func() { // ends after session, when its acquire has returned
+			all.Go(func() { // ends after session and its last acquire
 				if err := w.run(session); err != nil {
 					s.round.tb.Error(err)
 				}
@@ -183,13 +181,13 @@ func (s *simulation) client(ctx context.Context, number int, rng *rand.Rand, res
 	}
 }
 
-// simulatedClient is a client of a lock, and its session if it has not dialed itself.
+// simulatedClient is a zklock client, and its session if the test dialed it.
 type simulatedClient struct {
 	locks   *zklock.Client
 	session *zk.Client
 }
 
-// dial connects a client. The clients of odd numbers get a session that they do not own.
+// dial connects a client. Clients with odd numbers use a session that they do not own.
 func (s *simulation) dial(ctx context.Context, number int) (c simulatedClient, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
@@ -209,17 +207,18 @@ func (s *simulation) dial(ctx context.Context, number int) (c simulatedClient, e
 	return c, nil
 }
 
-// close closes a client and its session. To the history, an operator ends the session.
+// close closes a client and its session. The history records that an operator ends the
+// session.
 func (s *simulation) close(c simulatedClient) {
 	done := s.rec.Expire(c.locks.Health().Session)
-	_ = c.locks.Close() // without a connection, the server cannot confirm it
+	_ = c.locks.Close() // without a connection, the server cannot confirm the close
 	if c.session != nil {
 		_ = c.session.Close()
 	}
 	done(nil)
 }
 
-// A hookLog is what the hooks of all clients have reported of each acquire.
+// A hookLog has the calls of all clients' hooks for each acquire.
 type hookLog struct {
 	mu      sync.Mutex // guards what follows
 	clients int
@@ -243,8 +242,8 @@ func (l *hookLog) set(o *zklock.Options) {
 	o.OnRelease, o.OnLost = hook("holds", "has ended"), hook("holds", "has ended")
 }
 
-// add adds a report: an acquire waits any number of times before it holds or fails, and a
-// hold ends.
+// add adds a call of a hook. An acquire may wait several times before it holds or fails. A
+// hold ends once.
 func (l *hookLog) add(acquire, from, to string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -255,7 +254,7 @@ func (l *hookLog) add(acquire, from, to string) {
 	l.count[to]++
 }
 
-// check checks, when all clients are closed, that each acquire has an end.
+// check checks after the close of all clients that each acquire has ended.
 func (l *hookLog) check(t *testing.T) {
 	t.Helper()
 	synctest.Wait()
@@ -276,8 +275,8 @@ func (l *hookLog) check(t *testing.T) {
 	}
 }
 
-// keep writes a history to the test's artifacts.
-func keep(t *testing.T, h *model.History) {
+// saveHistory writes a history to the test's artifacts.
+func saveHistory(t *testing.T, h *model.History) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.ArtifactDir(), fmt.Sprintf("history-%d.jsonl", h.Seed)))
 	if err != nil {
@@ -293,8 +292,8 @@ func keep(t *testing.T, h *model.History) {
 	t.Logf("the history is in %s", f.Name())
 }
 
-// TestSimulatedNetwork checks that, whatever fault happens, the clients see what a lock
-// of the kind permits, and leave no entries.
+// TestSimulatedNetwork checks under all faults that the histories of clients satisfy the
+// models of each kind, and that no entries are left.
 func TestSimulatedNetwork(t *testing.T) {
 	t.Parallel()
 	for _, kind := range append(All(), handoff()) {
@@ -309,22 +308,22 @@ func TestSimulatedNetwork(t *testing.T) {
 				sum.Add(v)
 				t.Logf("seed %d: %s", seed, &sum)
 				if len(v.Violations) > 0 {
-					keep(t, h)
+					saveHistory(t, h)
 				}
-				floor := model.Floor{Acquired: 200, Waited: 100, Refused: 40, Cancelled: 40, Lost: 5, Expired: 5, Meddled: 10}
-				if kind.Again != nil && kind.Ways != 1 {
+				floor := model.Floor{Acquired: 200, Waited: 100, Refused: 40, Cancelled: 40, Lost: 5, Expired: 5, Tampered: 10}
+				if kind.Reenter != nil && kind.Ways != 1 {
 					floor.Reentered = 30
 				}
 				if kind.Delayed {
 					floor.Lost, floor.Expired = 2, 2 // an operator finds fewer sessions
 				}
 				if kind.Writer != nil {
-					floor.Lowered = 10
+					floor.Downgraded = 10
 				}
 				if lack := v.Done.Below(floor); len(lack) > 0 {
 					t.Errorf("seed %d: too little happened: %q", seed, lack)
 				}
-				if len(sum.Faults) < 20 || !kind.Unguarded && kind.fences() && sum.Guarded < 20 {
+				if len(sum.Faults) < 20 || !kind.Unguarded && kind.canGuard() && sum.Guarded < 20 {
 					t.Errorf("seed %d: %d kinds of faults, %d guarded writes", seed, len(sum.Faults), sum.Guarded)
 				}
 			}
@@ -332,14 +331,14 @@ func TestSimulatedNetwork(t *testing.T) {
 	}
 }
 
-// TestSimulationFindsLocksThatDoNotLock checks that the history and the guarded writes
-// show a lock that does less than it claims.
+// TestSimulationFindsLocksThatDoNotLock checks that the history and the guarded writes detect
+// a false lock.
 func TestSimulationFindsLocksThatDoNotLock(t *testing.T) {
 	t.Parallel()
-	for _, kind := range impostors() {
+	for _, kind := range falseLocks() {
 		t.Run(kind.Name, func(t *testing.T) {
 			h, _, err := simulate(t, kind, 1)
-			if err == nil && kind.fences() {
+			if err == nil && kind.canGuard() {
 				t.Error("the guarded writes are in order")
 			}
 			for _, m := range kind.Models {

@@ -16,8 +16,8 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestSizing measures what clients cost one server: transactions, syncs, log, and memory.
-// docs/guides/production.md has the figures of a full run.
+// TestSizing measures the load of clients on one server: transactions, syncs, log, and
+// memory. docs/guides/production.md has the figures of a full run.
 func TestSizing(t *testing.T) {
 	n, timeout := size(50, 1000), size(2*leastTimeout, usualTimeout)
 	for _, kind := range []struct {
@@ -49,7 +49,7 @@ func TestSizing(t *testing.T) {
 	}
 }
 
-// trySize measures n clients of a server with its data in a folder. It reports whether all
+// trySize measures n clients of a server, whose data is in a folder. It reports whether all
 // holds lasted.
 func trySize(t *testing.T, s sizedServer, data string, n int, timeout time.Duration) bool {
 	t.Helper()
@@ -82,7 +82,7 @@ func trySize(t *testing.T, s sizedServer, data string, n int, timeout time.Durat
 	return true
 }
 
-// A sizedServer is a process that is measured.
+// A sizedServer is a server with a process ID.
 type sizedServer interface {
 	server
 	Pid() int
@@ -103,8 +103,8 @@ func memory(t *testing.T, pid int) int64 {
 	return kb << 10
 }
 
-// logBytes returns how much of the transaction logs is in use: servers fill files with
-// zeros in advance.
+// logBytes returns the size of the transaction logs without the zeros that servers
+// preallocate.
 func logBytes(t *testing.T, dir string) (sum int64) {
 	t.Helper()
 	eachFile(t, dir, func(path string) error {
@@ -118,7 +118,7 @@ func logBytes(t *testing.T, dir string) (sum int64) {
 	return sum
 }
 
-// snapshotBytes returns the size of the newest snapshot, 0 if there is none.
+// snapshotBytes returns the size of the newest snapshot, or 0.
 func snapshotBytes(t *testing.T, dir string) (size int64) {
 	t.Helper()
 	var newest time.Time
@@ -146,12 +146,11 @@ func eachFile(t *testing.T, dir string, do func(path string) error) {
 	}
 }
 
-// TestWideAreaRoundTrips measures acquires and hand-overs between clients that are far
-// from the server: each takes one round trip.
+// TestWideAreaRoundTrips checks that acquires and handovers of clients far from the server
+// take one round trip.
 func TestWideAreaRoundTrips(t *testing.T) {
 	s := harness.StartServer(t, harness.ServerConfig{TickTime: usualTick})
-	// The default run has longer round trips, of which the delays of a busy machine are a
-	// smaller part.
+	// The default run has longer round trips, so that delays of a busy machine matter less.
 	for _, trip := range size([]time.Duration{400 * time.Millisecond, time.Second}, []time.Duration{80 * time.Millisecond, 250 * time.Millisecond}) {
 		t.Run(trip.String(), func(t *testing.T) {
 			t.Parallel()
@@ -164,7 +163,7 @@ func TestWideAreaRoundTrips(t *testing.T) {
 					zklock.Options{SessionTimeout: usualTimeout, ServerTick: usualTick, PersistentParents: true})[0]
 			}
 			holder, waiter := clients[0].Mutex("far/"+trip.String()), clients[1].Mutex("far/"+trip.String())
-			acquires, handOvers := make([]time.Duration, n), make([]time.Duration, n)
+			acquires, handovers := make([]time.Duration, n), make([]time.Duration, n)
 			for i := range n {
 				began := time.Now()
 				hold, err := holder.Acquire(t.Context())
@@ -196,14 +195,14 @@ func TestWideAreaRoundTrips(t *testing.T) {
 				if err := <-next; err != nil {
 					t.Fatal(err)
 				}
-				handOvers[i] = granted.Sub(released)
+				handovers[i] = granted.Sub(released)
 			}
 			_, acquire := smallestAndMedian(acquires)
-			_, handOver := smallestAndMedian(handOvers)
+			_, handover := smallestAndMedian(handovers)
 			ms := func(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
-			t.Logf("round trip %v, %d times: acquire median %v, longest %v; hand-over median %v, longest %v",
-				trip, n, ms(acquire), ms(acquires[n-1]), ms(handOver), ms(handOvers[n-1]))
-			for what, took := range map[string]time.Duration{"acquire": acquire, "hand-over": handOver} {
+			t.Logf("round trip %v, %d times: acquire median %v, longest %v; handover median %v, longest %v",
+				trip, n, ms(acquire), ms(acquires[n-1]), ms(handover), ms(handovers[n-1]))
+			for what, took := range map[string]time.Duration{"acquire": acquire, "handover": handover} {
 				if took < trip || took > trip*3/2 {
 					t.Errorf("%s: %v, want one round trip of %v", what, took, trip)
 				}

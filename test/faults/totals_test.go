@@ -19,11 +19,11 @@ import (
 type Totals struct {
 	Acquired   int // locks
 	Violations int
-	Unknown    int            // histories that could not be judged in time
-	Faults     map[string]int // how often each has happened
+	Unknown    int            // searches that took too long
+	Faults     map[string]int // how often each fault happened
 	Done       model.Floor
 	Margins    []time.Duration // between the end of a hold and the next
-	Longest    time.Duration   // wait with nothing in the way, once all faults have ended
+	Longest    time.Duration   // longest wait without a holder after all faults
 	Rounds     int
 	Guarded    int // writes under the guard of a hold
 }
@@ -37,7 +37,7 @@ func (t *Totals) Add(v *Verdict) {
 	t.Margins = append(t.Margins, v.Margins...)
 	slices.Sort(t.Margins)
 	if n := len(t.Margins); n > 10_000 {
-		// The ends matter; of the middle, every second margin is enough.
+		// Keep both ends, and every second margin in the middle.
 		mid := t.Margins[1000 : n-1000]
 		thin := slices.Clone(t.Margins[:1000])
 		for i := 0; i < len(mid); i += 2 {
@@ -76,15 +76,15 @@ func (t *Totals) total() int {
 	return n
 }
 
-// String returns one line, whose numbers can be added up.
+// String returns one line. Its numbers are sums.
 func (t *Totals) String() string {
 	return fmt.Sprintf("acquisitions=%d faults=%d kinds=%d violations=%d unknown=%d rounds=%d waited=%d refused=%d cancelled=%d lost=%d "+
-		"unconfirmed=%d written=%d stale=%d guarded=%d expired=%d meddled=%d longest-wait=%v",
+		"unconfirmed=%d written=%d stale=%d guarded=%d expired=%d tampered=%d longest-wait=%v",
 		t.Acquired, t.total(), len(t.Faults), t.Violations, t.Unknown, t.Rounds, t.Done.Waited, t.Done.Refused, t.Done.Cancelled, t.Done.Lost,
-		t.Done.Unknown, t.Done.Written, t.Done.Stale, t.Guarded, t.Done.Expired, t.Done.Meddled, t.Longest.Round(time.Millisecond))
+		t.Done.Unknown, t.Done.Written, t.Done.Stale, t.Guarded, t.Done.Expired, t.Done.Tampered, t.Longest.Round(time.Millisecond))
 }
 
-// Table returns how often each fault has happened.
+// Table returns how often each fault happened.
 func (t *Totals) Table() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(t.Faults)) {
@@ -138,8 +138,8 @@ func commit() string {
 // TestTotalsAddUp checks that totals are summed, and printed as one line and one row.
 func TestTotalsAddUp(t *testing.T) {
 	done := model.Floor{
-		Acquired: 1, Waited: 2, Refused: 3, Cancelled: 4, Lost: 5, Unknown: 6, Lowered: 7, Reentered: 8, Expired: 9,
-		Meddled: 10, Written: 11, Stale: 12, Waiting: 13,
+		Acquired: 1, Waited: 2, Refused: 3, Cancelled: 4, Lost: 5, Unknown: 6, Downgraded: 7, Reentered: 8, Expired: 9,
+		Tampered: 10, Written: 11, Stale: 12, Waiting: 13,
 	}
 	var a, b Totals
 	a.Add(&Verdict{Done: done, Margins: []time.Duration{3, 1}, Longest: time.Second, Violations: []string{"x"}, Unknown: 1})
@@ -149,8 +149,8 @@ func TestTotalsAddUp(t *testing.T) {
 	b.Join(&a)
 	b.Join(&a)
 	want := model.Floor{
-		Acquired: 4, Waited: 8, Refused: 12, Cancelled: 16, Lost: 20, Unknown: 24, Lowered: 28, Reentered: 32, Expired: 36,
-		Meddled: 40, Written: 44, Stale: 48, Waiting: 52,
+		Acquired: 4, Waited: 8, Refused: 12, Cancelled: 16, Lost: 20, Unknown: 24, Downgraded: 28, Reentered: 32, Expired: 36,
+		Tampered: 40, Written: 44, Stale: 48, Waiting: 52,
 	}
 	if b.Done != want || b.Acquired != 4 || b.Violations != 2 || b.Unknown != 2 || b.Rounds != 2 || b.Longest != time.Minute {
 		t.Errorf("%+v", b)

@@ -28,22 +28,22 @@ import (
 // ordersEnv is the environment variable with the Orders of a worker process.
 const ordersEnv = "ZKLOCK_TEST_WORKER"
 
-// Orders are the configuration of a worker process. A worker runs workloads until
-// it reads a line on its standard input. Then its workloads finish what they began,
-// and the worker writes a line to its standard output. It exits when its input ends.
+// Orders configure a worker process. A worker runs workloads until it reads a line on its
+// standard input. When the workloads have finished, it writes a line to its standard output.
+// It exits when its input ends.
 type Orders struct {
-	Name     string // of this process, as its histories name it
-	Number   int    // the same for the resource; above 0
-	Servers  string
-	Timeout  time.Duration // of the sessions
-	Kinds    []string      // names of kinds of locks
-	Dir      string        // with one directory for each kind's histories
-	Resource string        // path of the socket
-	Seed     uint64
-	Impostor bool // see [workload]
+	Name      string // of the process in the histories
+	Number    int    // of the process for the resource; above 0
+	Servers   string
+	Timeout   time.Duration // of the sessions
+	Kinds     []string      // names of kinds of locks
+	Dir       string        // contains a directory of histories for each kind
+	Resource  string        // path of the socket
+	Seed      uint64
+	WrongPath bool // see [workload]
 }
 
-// What a worker writes to its standard output when it starts and when it rests.
+// The lines that a worker writes when it has started, and when its workloads have finished.
 const (
 	readyWord = "ready"
 	restWord  = "resting"
@@ -53,12 +53,12 @@ const (
 	eachKind    = 2 // workloads of each kind in a worker, over one client
 	workerPace  = time.Millisecond
 	dialWait    = 20 * time.Second // bounds one attempt to connect
-	leakWait    = time.Minute      // bounds the wait for goroutines that were told to end
+	leakWait    = time.Minute      // bounds the wait for the end of goroutines
 	idsOfWorker = 10_000_000       // the number of attempts that a worker may record
 )
 
-// runWorker reports whether this process was started as a worker. If so, the worker
-// has finished, and the process exits with the code.
+// runWorker runs a worker if this process was started as one, and reports whether it was. The
+// process then exits with the code.
 func runWorker() (code int, is bool) {
 	text := os.Getenv(ordersEnv)
 	if text == "" {
@@ -76,8 +76,7 @@ func runWorker() (code int, is bool) {
 	return 0, true
 }
 
-// work runs a worker. At its end, as many goroutines must be left as there were at
-// its start.
+// work runs a worker, and checks that no goroutines are left.
 func work(o *Orders) error {
 	before := runtime.NumGoroutine()
 	ctx, stop := context.WithCancel(context.Background())
@@ -100,14 +99,14 @@ func work(o *Orders) error {
 	}
 	var all sync.WaitGroup
 	for _, p := range parts {
-		all.Go(func() { p.run(ctx) }) // ends after ctx, when its acquires have returned
+		all.Go(func() { p.run(ctx) }) // ends after ctx and its last acquires
 	}
 	<-ctx.Done()
 	all.Wait()
 	if _, err := fmt.Println(restWord); err != nil {
 		return err
 	}
-	// The clients stay open, so that entries that they forgot stay on the server.
+	// The clients stay open, so that forgotten entries stay on the server.
 	_, _ = input.ReadString('\n')
 	var errs []error
 	for _, p := range parts {
@@ -120,8 +119,8 @@ func work(o *Orders) error {
 	return errors.Join(errs...)
 }
 
-// leftover waits until at most as many goroutines run as before, but not longer than
-// wait. It returns the number of those that are too many.
+// leftover waits up to wait until at most before goroutines run. It returns the number of
+// additional goroutines.
 func leftover(before int, wait time.Duration) int {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
@@ -132,8 +131,7 @@ func leftover(before int, wait time.Duration) int {
 	}
 }
 
-// part is a worker's use of one kind of lock: one client after another, each shared
-// by some workloads.
+// part runs a worker's workloads for one kind of lock. They share one client after another.
 type part struct {
 	*Orders
 	kind   Kind
@@ -166,20 +164,20 @@ func newPart(o *Orders, name string, i int) (*part, error) {
 func (p *part) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := p.dial(ctx); err != nil {
-			continue // because of a fault; dialing waits by itself
+			continue // because of a fault
 		}
 		session, cancel := context.WithTimeout(ctx, time.Duration((0.2+4*p.rng.Float64())*float64(p.Timeout)))
 		var all sync.WaitGroup
 		for range eachKind {
 			rng := rand.New(rand.NewPCG(p.rng.Uint64(), 0))
-			all.Go(func() { p.contend(session, rng) }) // ends after session, when its acquire has returned
+			all.Go(func() { p.contend(session, rng) }) // ends after session and its last acquire
 		}
 		all.Wait()
 		cancel()
 	}
 }
 
-// dial closes the client, if there is one, and creates the next.
+// dial closes the client, if any, and dials the next one.
 func (p *part) dial(ctx context.Context) (err error) {
 	if p.client != nil {
 		p.fail(closeClient(p.client))
@@ -227,19 +225,19 @@ func (p *part) contend(ctx context.Context, rng *rand.Rand) {
 	}
 	defer func() { _ = conn.Close() }()
 	w := &workload{
-		kind: p.kind, client: p.Name, locks: p.client, rec: p.rec, rng: rng, timeout: p.Timeout, pace: workerPace, impostor: p.Impostor,
+		kind: p.kind, client: p.Name, locks: p.client, rec: p.rec, rng: rng, timeout: p.Timeout, pace: workerPace, wrongPath: p.WrongPath,
 		write: func(token int64, paths []string) (int64, error) { return ask(conn, token, p.Number, paths) },
 	}
 	p.fail(w.run(ctx))
 }
 
-// A worker is a worker process, as the test that started it sees it.
+// A worker is a worker process.
 type worker struct {
 	*harness.Process
 	orders  Orders
 	stdin   io.WriteCloser
-	ready   <-chan error // reports that the worker has started, or why it has not
-	resting <-chan error // reports that the worker rests, or why it does not
+	ready   <-chan error // receives nil when the worker has started, or an error
+	resting <-chan error // receives nil when the worker rests, or an error
 }
 
 // startWorker starts a worker process.
@@ -284,7 +282,7 @@ func startWorker(o Orders) (*worker, error) {
 	return &worker{Process: proc, orders: o, stdin: stdin, ready: ready, resting: resting}, nil
 }
 
-// expectLine reads a line that must be a word.
+// expectLine reads a line and checks that it is a word.
 func expectLine(input *bufio.Reader, word string) error {
 	line, err := input.ReadString('\n')
 	if err == nil && line != word+"\n" {
@@ -303,8 +301,8 @@ func (w *worker) log() string {
 	return string(text[:min(len(text), most)])
 }
 
-// stacks makes a worker that hangs print the stacks of its goroutines and exit. It
-// returns the worker's log.
+// stacks makes a worker print the stacks of its goroutines and exit. It returns the worker's
+// log.
 func (w *worker) stacks() string {
 	if err := w.Signal(syscall.SIGQUIT); err == nil {
 		_ = w.Wait() // the signal ends it
@@ -312,12 +310,10 @@ func (w *worker) stacks() string {
 	return w.log()
 }
 
-// TestLeftover checks that a goroutine that runs on is counted, and one that ends is
-// not.
-func TestLeftover(t *testing.T) {
+func TestLeftoverCountsGoroutines(t *testing.T) {
 	before := runtime.NumGoroutine()
 	end := make(chan struct{})
-	for range 100 { // more than those of earlier tests that may end meanwhile
+	for range 100 { // more than the goroutines of earlier tests that may end now
 		go func() { <-end }() // ends with the test
 	}
 	if n := leftover(before, 20*time.Millisecond); n < 1 {

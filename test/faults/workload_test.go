@@ -20,30 +20,27 @@ import (
 // releaseWait bounds the wait for the confirmation of a release.
 const releaseWait = 10 * time.Second
 
-// guardPath is the parent of the znodes that holds write under their guard. No
-// fault changes it.
+// guardPath is the parent of the znodes that guarded writes create. No fault changes it.
 const guardPath = "/guarded"
 
 // impossibleVersion is a version that [guardPath] never has.
 const impossibleVersion = 99
 
-// A workload is what one goroutine of a client does with one kind of lock: it
-// acquires, tries, gives up, enters again, downgrades, writes, and releases. It
-// records each step.
+// A workload is one goroutine of a client. It acquires, tries, cancels, enters again,
+// downgrades, writes, and releases locks of one kind, and records each step.
 type workload struct {
 	kind    Kind
-	client  string // as the history names it
+	client  string // its name in the history
 	locks   *zklock.Client
 	rec     *model.Recorder
 	rng     *rand.Rand
 	timeout time.Duration // of the session
 	pace    time.Duration // the longest pause between two steps
-	// write asks the resource that the lock guards.
+	// write writes to the guarded resource.
 	write func(token int64, paths []string) (place int64, err error)
-	// impostor makes the workload lock another path than the history says.
-	impostor bool
-	// closing is set before the client is closed while the workload uses it; nil if that
-	// never happens.
+	// wrongPath makes the workload lock another path than the history says.
+	wrongPath bool
+	// closing is set before the client is closed while in use; nil if that never happens.
 	closing *atomic.Bool
 	// guarded receives the answers to guarded writes; nil if they are not checked.
 	guarded *guardAnswers
@@ -53,7 +50,7 @@ type workload struct {
 	writes sync.WaitGroup
 }
 
-// level is one entry of a hold.
+// level is one level of a hold that may be entered several times.
 type level struct {
 	hold *zklock.Hold
 	log  *model.Attempt
@@ -62,7 +59,7 @@ type level struct {
 // lockPath is the path of a kind's locks.
 func lockPath(kind string) string { return "/" + kind + "/x" }
 
-// granted records what an acquire returned.
+// granted records the result of an acquire.
 func granted(log *model.Attempt, h *zklock.Hold, err error) {
 	if err != nil {
 		log.Failed(err, errors.Is(err, zklock.ErrLocked))
@@ -71,8 +68,8 @@ func granted(log *model.Attempt, h *zklock.Hold, err error) {
 	log.Granted(h.Token(), h.Session(), h.Remaining)
 }
 
-// granted records what an acquire returned. An acquire that fails because the test closes
-// the client is recorded like one that runs out of time.
+// granted records the result of an acquire. An acquire that fails because the test closes the
+// client is recorded as a timeout.
 func (w *workload) granted(log *model.Attempt, h *zklock.Hold, err error) {
 	if errors.Is(err, zklock.ErrClosed) && w.closing != nil && w.closing.Load() {
 		err = context.DeadlineExceeded
@@ -80,11 +77,11 @@ func (w *workload) granted(log *model.Attempt, h *zklock.Hold, err error) {
 	granted(log, h, err)
 }
 
-// lock returns the kind's lock of a way, and its claims.
+// lock returns a lock of the kind, and its claims.
 func (w *workload) lock(way int) (*zklock.Lock, []model.Claim) {
-	l, claims := w.kind.Ask(w.locks, lockPath(w.kind.Name), way)
-	if w.impostor {
-		l, _ = w.kind.Ask(w.locks, lockPath(w.kind.Name+w.client), way)
+	l, claims := w.kind.Lock(w.locks, lockPath(w.kind.Name), way)
+	if w.wrongPath {
+		l, _ = w.kind.Lock(w.locks, lockPath(w.kind.Name+w.client), way)
 	}
 	return l, recorded(claims)
 }
@@ -109,8 +106,7 @@ func (w *workload) random(d time.Duration) time.Duration {
 func (w *workload) once(ctx context.Context) error {
 	way := w.rng.IntN(w.kind.Ways)
 	l, claims := w.lock(way)
-	// An acquire that has begun goes on when the clients are told to rest: only a
-	// timeout of its own bounds it.
+	// The end of ctx does not cancel a started acquire. Only its own timeout does.
 	wait, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	if w.rng.IntN(3) == 0 {
@@ -126,7 +122,7 @@ func (w *workload) once(ctx context.Context) error {
 	h, err := acquire(wait)
 	w.granted(log, h, err)
 	if errors.Is(err, zk.ErrNoAuth) {
-		harness.Sleep(ctx, w.timeout/16) // as a client does that has no permission
+		harness.Sleep(ctx, w.timeout/16) // do not retry at once without permission
 	}
 	if err != nil {
 		return nil
@@ -139,8 +135,7 @@ func (w *workload) hold(ctx context.Context, lock *zklock.Lock, outer level, way
 	defer w.writes.Wait()
 	levels := []level{outer}
 	downgraded := false
-	// Each check of the hold extends the time for which the history is certain that
-	// no other client was granted.
+	// Each check of the hold extends the time in which the history is certain of the hold.
 	held := func() bool { return outer.log.Held(outer.hold.Err, outer.hold.Remaining) == nil }
 	for range 1 + w.rng.IntN(3) {
 		if !held() {
@@ -156,9 +151,9 @@ func (w *workload) hold(ctx context.Context, lock *zklock.Lock, outer level, way
 		}
 		w.idle(outer.hold)
 		switch {
-		case w.kind.Again != nil && !downgraded && w.rng.IntN(3) == 0:
+		case w.kind.Reenter != nil && !downgraded && w.rng.IntN(3) == 0:
 			levels = append(levels, w.again(ctx, outer, claims)...)
-		case w.kind.lowers(claims, way) && len(levels) == 1 && !downgraded && w.rng.IntN(3) == 0:
+		case w.kind.canDowngrade(claims, way) && len(levels) == 1 && !downgraded && w.rng.IntN(3) == 0:
 			w.downgrade(outer)
 			downgraded = true
 		case w.rng.IntN(6) == 0:
@@ -211,8 +206,8 @@ func (w *workload) idle(h *zklock.Hold) {
 	}
 }
 
-// use has the resource act on the paths that the hold has to itself. Some holds
-// also write znodes under their guard.
+// use writes to the resource for the exclusive paths of the hold. Some holds also make
+// guarded writes.
 func (w *workload) use(ctx context.Context, l level, claims []model.Claim) error {
 	var paths []string
 	for _, c := range claims {
@@ -233,9 +228,8 @@ func (w *workload) use(ctx context.Context, l level, claims []model.Claim) error
 	return err
 }
 
-// guard writes the hold's token to a new znode for each path, within a short time, in
-// which the hold may be downgraded, released, or lost. The server numbers these znodes in
-// the order of their creation.
+// guard makes a guarded write after a short pause, in which the hold may be downgraded,
+// released, or lost. The write creates a sequential znode with the token for each path.
 func (w *workload) guard(ctx context.Context, h *zklock.Hold, paths []string) {
 	var ops []zk.Op
 	token := strconv.FormatInt(h.Token(), 10)
@@ -250,8 +244,7 @@ func (w *workload) guard(ctx context.Context, h *zklock.Hold, paths []string) {
 		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.timeout)
 		defer cancel()
 		harness.Sleep(wait, pause)
-		// It may fail, or its outcome may be unknown. What was written must be in order
-		// in every case.
+		// The write may fail, or its outcome may be unknown. checkGuarded checks the order.
 		err := h.Guard(wait, ops...)
 		if w.guarded != nil {
 			w.guarded.add(paths, token, err)
@@ -263,7 +256,6 @@ func (w *workload) guard(ctx context.Context, h *zklock.Hold, paths []string) {
 func (w *workload) verify(ctx context.Context, l level) {
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.timeout)
 	defer cancel()
-	// Whatever it returns, the history must explain.
 	_ = l.log.Verify(func() error { return l.hold.Verify(wait) })
 }
 
@@ -284,16 +276,16 @@ func (w *workload) revoke(ctx context.Context, lock *zklock.Lock, h *zklock.Hold
 	}
 }
 
-// again enters the hold once more, if the kind permits it.
+// again enters the hold again, if the kind permits it.
 func (w *workload) again(ctx context.Context, outer level, claims []model.Claim) []level {
 	way := w.rng.IntN(w.kind.Ways)
-	if w.kind.Again(claims, way) != nil {
+	if w.kind.Reenter(claims, way) != nil {
 		return nil
 	}
 	inner, cancel := outer.hold.Context(context.WithoutCancel(ctx))
 	defer cancel()
 	l, inside := w.lock(way)
-	log := outer.log.Again(false, inside...)
+	log := outer.log.Reenter(false, inside...)
 	h, err := l.Acquire(inner)
 	w.granted(log, h, err)
 	if err != nil {
@@ -306,13 +298,13 @@ func (w *workload) again(ctx context.Context, outer level, claims []model.Claim)
 	return levels
 }
 
-// downgrade makes a writer a reader.
+// downgrade downgrades a hold.
 func (w *workload) downgrade(l level) {
 	wait, cancel := context.WithTimeout(context.Background(), w.timeout)
 	defer cancel()
 	done := l.log.Downgrading()
 	if err := l.hold.Downgrade(wait); err != nil {
-		// It may be refused, be lost with the hold, or continue in the background.
+		// The downgrade may have failed, or may continue in the background.
 		done(model.Info, err)
 		return
 	}

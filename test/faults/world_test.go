@@ -19,12 +19,12 @@ const Node model.Mode = "node"
 // sequential model of all kinds of lock.
 //
 // An entry enqueues in the queues of all its exclusive and shared claims at once, and
-// advances when no predecessor in any of them conflicts with it. Then it takes its
-// semaphores one by one in the order of their paths: it enqueues at the gate, and leaves
-// the gate with its permits when they suffice.
+// advances when no predecessor in any queue conflicts with it. Then it acquires its
+// semaphores one by one in the order of their paths: it enqueues at the gate, and leaves the
+// gate when enough permits are free.
 type World struct {
 	entries map[int]entry
-	queues  map[string][]int // by path, in the order of arrival; of a semaphore, its gate
+	queues  map[string][]int // by path, in the order of arrival; for a semaphore, the gate
 }
 
 // entry is one acquire, from its call to the end of its hold.
@@ -32,10 +32,10 @@ type entry struct {
 	client int
 	claims []model.Claim
 	stage  int
-	levels int // of its hold, if it has one
+	levels int // of its hold
 }
 
-// The stages of an entry. Those of the semaphores count from first on.
+// The stages of an entry. Each semaphore has two stages, from first on.
 const (
 	outside = iota // in no queue yet
 	queued         // in all its queues
@@ -85,7 +85,7 @@ func (w *World) String() string {
 	return fmt.Sprintf("[%squeues %v]", b.String(), w.queues)
 }
 
-// semaphores returns the claims of permits, in the order in which they are taken.
+// semaphores returns the claims of permits in the order of their acquires.
 func (e entry) semaphores() []model.Claim {
 	all := slices.DeleteFunc(slices.Clone(e.claims), func(c model.Claim) bool { return c.Mode != model.Permit })
 	slices.SortFunc(all, func(a, b model.Claim) int { return cmp.Compare(a.Path, b.Path) })
@@ -95,7 +95,7 @@ func (e entry) semaphores() []model.Claim {
 // done returns the stage of a holder.
 func (e entry) done() int { return first + 2*len(e.semaphores()) }
 
-// Held returns the holders, in the order of their ids.
+// Held returns the holders, sorted by ID.
 func (w *World) Held() []int { return w.filter(func(e entry) bool { return e.stage == e.done() }) }
 
 // Waiting returns the entries that do not hold.
@@ -135,7 +135,7 @@ func (w *World) leave(id int) {
 	}
 }
 
-// Enter makes a holder enter its lock again; Exit releases one level.
+// Enter makes a holder enter its lock again.
 func (w *World) Enter(id int) *World {
 	c := w.clone()
 	e := c.entries[id]
@@ -156,8 +156,8 @@ func (w *World) Exit(id int) *World {
 	return c
 }
 
-// Lower makes the exclusive claims of a holder shared.
-func (w *World) Lower(id int) *World {
+// Downgrade makes the exclusive claims of a holder shared.
+func (w *World) Downgrade(id int) *World {
 	c := w.clone()
 	e := c.entries[id]
 	e.claims = slices.Clone(e.claims)
@@ -170,8 +170,8 @@ func (w *World) Lower(id int) *World {
 	return c
 }
 
-// Expire ends the session of a client: its holds are lost, and its waiters enqueue again,
-// at the end, in any order.
+// Expire ends the session of a client. Its holds are lost, and its waiters enqueue again at
+// the end, in any order.
 func (w *World) Expire(client int) *World {
 	c := w.clone()
 	for id, e := range w.entries {
@@ -188,8 +188,8 @@ func (w *World) Expire(client int) *World {
 	return c
 }
 
-// Outcomes returns the worlds in which no entry can advance, after every entry that can
-// advance in this one has, in every order.
+// Outcomes advances entries in every possible order until no entry can advance, and returns
+// the resulting worlds.
 func (w *World) Outcomes() []*World {
 	var rest []*World
 	seen := map[string]bool{w.key(): true}
@@ -210,8 +210,8 @@ func (w *World) Outcomes() []*World {
 	return rest
 }
 
-// steps returns the worlds after one entry has advanced by one stage. If the order in
-// which entries advance makes no difference, there is only one.
+// steps returns the worlds after one entry has advanced by one stage. If the order of
+// entries makes no difference, it returns only one world.
 func (w *World) steps() []*World {
 	var all []*World
 	outsiders := len(w.filter(func(e entry) bool { return e.stage == outside }))
@@ -221,9 +221,8 @@ func (w *World) steps() []*World {
 			continue
 		}
 		switch {
-		// An entry without a conflicting predecessor can always advance, and a single new
-		// entry comes last in any case. But which of several entries comes to a gate
-		// first, or gets a node, is open.
+		// The order does not matter for an entry without a conflicting predecessor, and for a
+		// single new entry. It matters for entries at a gate or a node lock.
 		case e.stage == queued && e.claims[0].Mode != Node,
 			e.stage == outside && outsiders == 1,
 			e.stage >= first && (e.stage-first)%2 == 1:
@@ -240,8 +239,7 @@ func (w *World) advance(id int, e entry) bool {
 	case e.stage == e.done():
 		return false
 	case e.stage == outside:
-		// An entry enqueues in all queues in one transaction: there is no world in which
-		// it is in some of them only.
+		// An entry enqueues in all queues in one transaction.
 		for _, c := range e.claims {
 			if c.Mode == model.Exclusive || c.Mode == model.Shared {
 				w.queues[c.Path] = append(w.queues[c.Path], id)
@@ -257,8 +255,8 @@ func (w *World) advance(id int, e entry) bool {
 			w.queues[c.Path] = append(w.queues[c.Path], id)
 			break
 		}
-		// Only the head of the gate takes permits, however few its successors ask for: so
-		// no waiter is overtaken, and a waiter for many permits does not starve.
+		// Only the first entry at the gate takes permits, even if its successors need fewer. So
+		// a waiter for many permits does not starve.
 		if w.queues[c.Path][0] != id || w.permits(c.Path)+c.Permits > c.Of {
 			return false
 		}
@@ -267,7 +265,7 @@ func (w *World) advance(id int, e entry) bool {
 		}
 	}
 	e.stage++
-	w.entries[id] = e // in a clone, on which advance works
+	w.entries[id] = e
 	return true
 }
 
@@ -305,7 +303,7 @@ func (w *World) mode(id int, path string) model.Mode {
 	return ""
 }
 
-// permits returns how many permits of a semaphore are taken.
+// permits returns the number of taken permits of a semaphore.
 func (w *World) permits(path string) int {
 	n := 0
 	for _, e := range w.entries {
@@ -326,21 +324,21 @@ var (
 	other = []model.Claim{{Path: "/y", Mode: model.Exclusive}}
 )
 
-func some(k int) []model.Claim {
+func permitsOf(k int) []model.Claim {
 	return []model.Claim{{Path: "/s", Mode: model.Permit, Permits: k, Of: 3}}
 }
 
-// asked returns a world in which clients 1, 2, ... have arrived one after the other.
-func asked(t *testing.T, claims ...[]model.Claim) *World {
+// arrived returns a world in which clients 1, 2, ... have requested claims one after the other.
+func arrived(t *testing.T, claims ...[]model.Claim) *World {
 	t.Helper()
 	w := NewWorld()
 	for i, c := range claims {
-		w = theOnly(t, w.Arrive(i+1, i+1, c).Outcomes())
+		w = onlyWorld(t, w.Arrive(i+1, i+1, c).Outcomes())
 	}
 	return w
 }
 
-func theOnly(t *testing.T, worlds []*World) *World {
+func onlyWorld(t *testing.T, worlds []*World) *World {
 	t.Helper()
 	if len(worlds) != 1 {
 		t.Fatalf("%d worlds: %v", len(worlds), worlds)
@@ -348,66 +346,65 @@ func theOnly(t *testing.T, worlds []*World) *World {
 	return worlds[0]
 }
 
-func holds(t *testing.T, w *World, ids ...int) {
+func expectHolders(t *testing.T, w *World, ids ...int) {
 	t.Helper()
 	if !slices.Equal(w.Held(), ids) {
 		t.Errorf("%v hold, not %v: %v", w.Held(), ids, w)
 	}
 }
 
-// TestWorld checks the model against the description of the locks.
-func TestWorld(t *testing.T) {
+func TestWorldGrantsInOrder(t *testing.T) {
 	t.Run("in the order of arrival", func(t *testing.T) {
-		w := asked(t, write, write, write)
-		holds(t, w, 1)
-		w = theOnly(t, w.Leave(2).Outcomes())
-		holds(t, w, 1)
-		holds(t, theOnly(t, w.Exit(1).Outcomes()), 3)
+		w := arrived(t, write, write, write)
+		expectHolders(t, w, 1)
+		w = onlyWorld(t, w.Leave(2).Outcomes())
+		expectHolders(t, w, 1)
+		expectHolders(t, onlyWorld(t, w.Exit(1).Outcomes()), 3)
 	})
 	t.Run("readers share, writers do not", func(t *testing.T) {
-		w := asked(t, read, read, write, read)
-		holds(t, w, 1, 2)
-		w = theOnly(t, w.Exit(1).Outcomes())
-		holds(t, w, 2)
-		w = theOnly(t, w.Exit(2).Outcomes())
-		holds(t, w, 3)
-		holds(t, theOnly(t, w.Lower(3).Outcomes()), 3, 4)
-		holds(t, theOnly(t, w.Exit(3).Outcomes()), 4)
+		w := arrived(t, read, read, write, read)
+		expectHolders(t, w, 1, 2)
+		w = onlyWorld(t, w.Exit(1).Outcomes())
+		expectHolders(t, w, 2)
+		w = onlyWorld(t, w.Exit(2).Outcomes())
+		expectHolders(t, w, 3)
+		expectHolders(t, onlyWorld(t, w.Downgrade(3).Outcomes()), 3, 4)
+		expectHolders(t, onlyWorld(t, w.Exit(3).Outcomes()), 4)
 	})
 	t.Run("a downgrade lets no writer in", func(t *testing.T) {
-		w := asked(t, write, write, read)
-		holds(t, theOnly(t, w.Lower(1).Outcomes()), 1)
+		w := arrived(t, write, write, read)
+		expectHolders(t, onlyWorld(t, w.Downgrade(1).Outcomes()), 1)
 	})
 	t.Run("levels", func(t *testing.T) {
-		w := asked(t, write, write).Enter(1)
-		w = theOnly(t, w.Exit(1).Outcomes())
-		holds(t, w, 1)
-		holds(t, theOnly(t, w.Exit(1).Outcomes()), 2)
+		w := arrived(t, write, write).Enter(1)
+		w = onlyWorld(t, w.Exit(1).Outcomes())
+		expectHolders(t, w, 1)
+		expectHolders(t, onlyWorld(t, w.Exit(1).Outcomes()), 2)
 	})
 	t.Run("permits, in the order of arrival", func(t *testing.T) {
-		w := asked(t, some(2), some(2), some(1))
-		holds(t, w, 1) // 3 would fit, but 2 keeps the gate
-		w = theOnly(t, w.Exit(1).Outcomes())
-		holds(t, w, 2, 3)
+		w := arrived(t, permitsOf(2), permitsOf(2), permitsOf(1))
+		expectHolders(t, w, 1) // enough permits for 3, but 2 is first at the gate
+		w = onlyWorld(t, w.Exit(1).Outcomes())
+		expectHolders(t, w, 2, 3)
 	})
 	t.Run("all or nothing", func(t *testing.T) {
-		w := asked(t, other, both, write)
-		holds(t, w, 1)
-		holds(t, theOnly(t, w.Leave(2).Outcomes()), 1, 3)
-		w = theOnly(t, w.Exit(1).Outcomes())
-		holds(t, w, 2)
-		holds(t, theOnly(t, w.Exit(2).Outcomes()), 3)
+		w := arrived(t, other, both, write)
+		expectHolders(t, w, 1)
+		expectHolders(t, onlyWorld(t, w.Leave(2).Outcomes()), 1, 3)
+		w = onlyWorld(t, w.Exit(1).Outcomes())
+		expectHolders(t, w, 2)
+		expectHolders(t, onlyWorld(t, w.Exit(2).Outcomes()), 3)
 	})
 	t.Run("semaphores come after the queues", func(t *testing.T) {
-		w := asked(t, write, append(slices.Clone(write), some(3)...), some(1))
-		holds(t, w, 1, 3)
-		w = theOnly(t, w.Exit(1).Outcomes())
-		holds(t, w, 3)
-		holds(t, theOnly(t, w.Exit(3).Outcomes()), 2)
+		w := arrived(t, write, append(slices.Clone(write), permitsOf(3)...), permitsOf(1))
+		expectHolders(t, w, 1, 3)
+		w = onlyWorld(t, w.Exit(1).Outcomes())
+		expectHolders(t, w, 3)
+		expectHolders(t, onlyWorld(t, w.Exit(3).Outcomes()), 2)
 	})
 	t.Run("any waiter of a node", func(t *testing.T) {
-		w := asked(t, node, node, node)
-		holds(t, w, 1)
+		w := arrived(t, node, node, node)
+		expectHolders(t, w, 1)
 		worlds := w.Exit(1).Outcomes()
 		if len(worlds) != 2 {
 			t.Fatalf("%v", worlds)
@@ -422,12 +419,12 @@ func TestWorld(t *testing.T) {
 		w := NewWorld().Arrive(1, 1, write).Outcomes()[0]
 		w = w.Arrive(2, 1, write).Outcomes()[0] // a waiter of the same client
 		w = w.Arrive(3, 2, write).Outcomes()[0]
-		w = theOnly(t, w.Expire(1).Outcomes())
-		holds(t, w, 3)
+		w = onlyWorld(t, w.Expire(1).Outcomes())
+		expectHolders(t, w, 3)
 		if !slices.Equal(w.Waiting(), []int{2}) {
 			t.Error(w)
 		}
-		holds(t, theOnly(t, w.Exit(3).Outcomes()), 2)
+		expectHolders(t, onlyWorld(t, w.Exit(3).Outcomes()), 2)
 	})
 	t.Run("a session's end with two that wait", func(t *testing.T) {
 		w := NewWorld().Arrive(1, 1, write).Outcomes()[0]

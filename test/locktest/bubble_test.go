@@ -12,8 +12,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// inBubble runs a test in a synctest bubble with a server. The test releases what it
-// acquires: at its end, no entry may be left.
+// inBubble runs a test in a synctest bubble with a server. At its end, no entry may be left.
 func inBubble(t *testing.T, test func(e *env, srv *zktest.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -21,14 +20,14 @@ func inBubble(t *testing.T, test func(e *env, srv *zktest.Server)) {
 		e := &env{T: t, ctx: t.Context(), target: LockTarget{Servers: srv.Servers(), DialContext: srv.DialContext, SessionTimeout: bubbleTimeout}}
 		test(e, srv)
 		if !t.Failed() {
-			time.Sleep(bubbleTimeout) // on the bubble's clock: everything in the background is over
+			time.Sleep(bubbleTimeout) // in virtual time, until all background work has ended
 			e.noEntries()
 		}
 	})
 }
 
-// noEntries fails if any entry, or any record of a lock delay, is left. Parents are
-// persistent, or containers, whose owner is negative.
+// noEntries fails if an entry or a record of a lock delay is left. Parents are persistent or
+// containers, whose owner is negative.
 func (e *env) noEntries() {
 	e.Helper()
 	op := e.operator()

@@ -13,9 +13,8 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// TestDialReadOnlyServer checks that a read-only server without local sessions refuses a
-// new session with an error in place of the answer to the connect request, and that Dial
-// reports it.
+// TestDialReadOnlyServer checks that Dial reports the error of a read-only server that opens
+// no session, because local sessions are disabled.
 func TestDialReadOnlyServer(t *testing.T) {
 	cluster := harness.StartEnsemble(t, 3, harness.ServerConfig{JavaFlags: []string{"-Dreadonlymode.enabled=true"}})
 	last := cluster.Servers[0]
@@ -24,12 +23,12 @@ func TestDialReadOnlyServer(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	for mode := ""; mode != "read-only"; mode, _ = last.Mode(ctx) { // it gives an error while it starts
+	for mode := ""; mode != "read-only"; mode, _ = last.Mode(ctx) { // an error while the server starts
 		if !harness.Sleep(ctx, 100*time.Millisecond) {
 			t.Fatalf("the server is %q", mode)
 		}
 	}
-	// Dial tries again and again. At the third connection, the server has refused two.
+	// Dial retries. Before the third connection, the server has refused two.
 	var connections atomic.Int64
 	c, err := zk.Dial(ctx, last.Addr(), &zk.Options{ReadOnly: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		if connections.Add(1) > 2 {

@@ -9,13 +9,13 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// testCase is one test of a guarantee.
+// testCase is a test of package zk.
 type testCase struct {
 	name string
 	test func(*fixture)
 }
 
-// allCases returns the tests of the guarantees.
+// allCases returns the tests of package zk.
 func allCases() []testCase {
 	return []testCase{
 		{"CreateGetSetDelete", createGetSetDelete},
@@ -47,8 +47,8 @@ func allCases() []testCase {
 		{"WatchChildren", watchChildren},
 		{"WatchEndsWithSession", watchEndsWithSession},
 		{"WatchSurvivesReconnect", watchSurvivesReconnect},
-		{"WatchTellsWhatWasMissed", watchTellsWhatWasMissed},
-		{"WatchLasting", watchLasting},
+		{"WatchReportsMissedChanges", watchReportsMissedChanges},
+		{"WatchPersistent", watchPersistent},
 		{"WatchRemoved", watchRemoved},
 		{"WatchFunc", watchFunc},
 		{"WatchesSetTogether", watchesSetTogether},
@@ -220,7 +220,8 @@ func multiAllOrNothing(f *fixture) {
 	}
 }
 
-// multiCreatesShareZxid: the zxid of the answer is that of all that it created.
+// multiCreatesShareZxid checks that the zxid of a multi's answer is the czxid of all znodes
+// that it created.
 func multiCreatesShareZxid(f *fixture) {
 	done := make(chan zk.Result, 1)
 	f.c.Go(zk.MultiOp(zk.CreateOp(f.path("a"), nil, nil, zk.ModeEphemeral), zk.CreateOp(f.path("b"), nil, nil, zk.ModeEphemeral)),
@@ -344,14 +345,14 @@ func chroots(f *fixture) {
 	}
 	_, _, ch, err := c.GetW(f.ctx, path)
 	f.ok(err)
-	told := f.follow(c)
+	received := f.follow(c)
 	res, err := c.Multi(f.ctx, zk.CreateOp("/b", nil, nil, zk.ModePersistent), zk.SetOp(path, nil, -1))
 	f.ok(err)
 	if res[0].Path != "/b" {
 		f.Fatalf("%+v", res)
 	}
 	f.event(ch, zk.EventNodeDataChanged, path)
-	told.await(f, "the event", func(_ []zk.StateChange, ev []zk.Event) bool { return len(ev) == 1 && ev[0].Path == path })
+	received.await(f, "the event", func(_ []zk.StateChange, ev []zk.Event) bool { return len(ev) == 1 && ev[0].Path == path })
 	_, _, err = c.Get(f.ctx, "/none")
 	if err == nil || strings.Contains(err.Error(), f.base) {
 		f.Fatalf("%v", err)
@@ -369,7 +370,7 @@ func config(f *fixture) {
 	}
 }
 
-// reconfig checks that servers that do not permit reconfiguration say so.
+// reconfig checks the error of servers that do not permit reconfiguration.
 func reconfig(f *fixture) {
 	_, _, err := f.c.IncrementalReconfig(f.ctx, []string{"server.9=127.0.0.1:2888:3888;2181"}, nil, zk.AnyVersion)
 	f.fails(err, zk.ErrReconfigDisabled, zk.AppliedNo)
@@ -409,7 +410,7 @@ func ensurePath(f *fixture) {
 	f.ok(missing.EnsurePath(f.ctx, "/", nil))
 	f.ok(missing.EnsurePath(f.ctx, "/a/b", nil))
 	f.fails(f.c.EnsurePath(f.ctx, "relative", nil), zk.ErrInvalidPath, zk.AppliedNo)
-	// Below a znode that permits only reading, existing znodes do not matter.
+	// EnsurePath succeeds below a read-only znode if the znodes exist.
 	f.ok(f.c.EnsurePath(f.ctx, f.path("closed/there"), nil))
 	_, err := f.c.SetACL(f.ctx, f.path("closed"), readOnly, -1)
 	f.ok(err)
@@ -440,7 +441,7 @@ func deleteAll(f *fixture) {
 	if found {
 		f.Fatal("it is still there")
 	}
-	f.ok(f.c.DeleteAll(f.ctx, f.path("t"))) // it is gone already
+	f.ok(f.c.DeleteAll(f.ctx, f.path("t"))) // already deleted
 	f.ok(f.c.EnsurePath(f.ctx, f.path("u/closed/x"), nil))
 	_, err = f.c.SetACL(f.ctx, f.path("u/closed"), readOnly, -1)
 	f.ok(err)
@@ -463,7 +464,7 @@ func tooLarge(f *fixture) {
 	path := f.make("big", "")
 	_, err := f.c.Set(f.ctx, path, make([]byte, 1<<20), -1)
 	f.fails(err, zk.ErrTooLarge, zk.AppliedNo)
-	// What the client lets through, the server takes.
+	// The server accepts the largest request that the client permits.
 	room := 0xfffff - 8 - 4 - len(path) - 4 - 4
 	_, err = f.c.Set(f.ctx, path, make([]byte, room), -1)
 	f.ok(err)

@@ -100,11 +100,11 @@ func watchSurvivesReconnect(f *fixture) {
 // reconnect cuts the connection and waits until the session is resumed.
 func (f *fixture) reconnect() {
 	f.Helper()
-	told := f.follow(f.c)
-	told.await(f, "the first state", reached(zk.Connected))
+	received := f.follow(f.c)
+	received.await(f, "the first state", reached(zk.Connected))
 	id := f.c.SessionID()
 	f.conns.cut()
-	told.await(f, "reconnecting", func(s []zk.StateChange, _ []zk.Event) bool {
+	received.await(f, "reconnecting", func(s []zk.StateChange, _ []zk.Event) bool {
 		return len(s) >= 3 && s[len(s)-1].State == zk.Connected
 	})
 	if f.c.SessionID() != id {
@@ -112,10 +112,10 @@ func (f *fixture) reconnect() {
 	}
 }
 
-// watchTellsWhatWasMissed checks that changes while the client was disconnected come as
-// events after it has reconnected, also the deletion of the znode of an exists watch. The server
-// compares only the states before and after.
-func watchTellsWhatWasMissed(f *fixture) {
+// watchReportsMissedChanges checks that a client receives events of changes during a
+// disconnection after it has reconnected, also of the deletion of the znode of an exists
+// watch. The server compares only the states before and after.
+func watchReportsMissedChanges(f *fixture) {
 	other := f.dial("", nil)
 	changed, deleted, made := f.make("changed", ""), f.make("deleted", ""), f.path("made")
 	again, brief := f.make("again", ""), f.path("brief")
@@ -131,10 +131,10 @@ func watchTellsWhatWasMissed(f *fixture) {
 	f.ok(err)
 	_, _, existsBrief, err := f.c.ExistsW(f.ctx, brief)
 	f.ok(err)
-	told := f.follow(f.c)
+	received := f.follow(f.c)
 	f.conns.refuse(true)
 	f.conns.cut()
-	told.await(f, "the cut", reached(zk.Disconnected))
+	received.await(f, "the cut", reached(zk.Disconnected))
 	_, err = other.Set(f.ctx, changed, nil, -1)
 	f.ok(err)
 	f.ok(other.Delete(f.ctx, deleted, -1))
@@ -155,13 +155,13 @@ func watchTellsWhatWasMissed(f *fixture) {
 	f.event(existsBrief, zk.EventNodeCreated, brief)
 }
 
-func watchLasting(f *fixture) {
+func watchPersistent(f *fixture) {
 	f.make("p", "")
 	f.make("r", "")
 	f.ok(f.c.AddWatch(f.ctx, f.path("p"), zk.WatchPersistent))
 	f.ok(f.c.AddWatch(f.ctx, f.path("r"), zk.WatchRecursive))
 	f.reconnect()
-	told := f.follow(f.c)
+	received := f.follow(f.c)
 	for _, name := range []string{"p/1", "p/2", "r/1", "r/1/2"} {
 		f.make(name, "")
 	}
@@ -169,8 +169,8 @@ func watchLasting(f *fixture) {
 		{Type: zk.EventNodeChildrenChanged, Path: f.path("p")}, {Type: zk.EventNodeChildrenChanged, Path: f.path("p")},
 		{Type: zk.EventNodeCreated, Path: f.path("r/1")}, {Type: zk.EventNodeCreated, Path: f.path("r/1/2")},
 	}
-	told.await(f, "the events", func(_ []zk.StateChange, ev []zk.Event) bool { return len(ev) >= len(want) })
-	for i, e := range told.events {
+	received.await(f, "the events", func(_ []zk.StateChange, ev []zk.Event) bool { return len(ev) >= len(want) })
+	for i, e := range received.events {
 		if e.Type != want[i].Type || e.Path != want[i].Path {
 			f.Fatalf("event %d: %+v, want %+v", i, e, want[i])
 		}
@@ -190,30 +190,30 @@ func watchRemoved(f *fixture) {
 	f.event(kids, zk.EventChildWatchRemoved, path)
 }
 
-// watchFunc checks that each function receives the events of its own watch until it is
-// stopped, over reconnects, and that the last stop removes the watch.
+// watchFunc checks that each function receives the events of its watch until it is stopped,
+// also after reconnects, and that the last stop removes the watch.
 func watchFunc(f *fixture) {
 	f.make("p", "")
 	f.make("r", "")
 	var mu sync.Mutex
-	told := make(map[string][]string)
-	watch := func(who, path string, mode zk.AddWatchMode) (stop func()) {
+	received := make(map[string][]string)
+	watch := func(name, path string, mode zk.AddWatchMode) (stop func()) {
 		stop, err := f.c.AddWatchFunc(f.ctx, path, mode, func(e zk.Event) {
 			mu.Lock()
 			defer mu.Unlock()
-			told[who] = append(told[who], fmt.Sprintf("%d %s", e.Type, strings.TrimPrefix(e.Path, f.base)))
+			received[name] = append(received[name], fmt.Sprintf("%d %s", e.Type, strings.TrimPrefix(e.Path, f.base)))
 		})
 		f.ok(err)
 		return stop
 	}
-	// The events of a change come before the answer to any later request.
-	mustTell := func(who string, want ...string) {
+	// The events of a change arrive before the answer to any later request.
+	wantEvents := func(name string, want ...string) {
 		f.Helper()
 		f.ok(f.c.Sync(f.ctx, f.base))
 		mu.Lock()
 		defer mu.Unlock()
-		if got := told[who]; !slices.Equal(got, want) {
-			f.Fatalf("%s was told %q, want %q", who, got, want)
+		if got := received[name]; !slices.Equal(got, want) {
+			f.Fatalf("%s received %q, want %q", name, got, want)
 		}
 	}
 	stopFirst := watch("first", f.path("p"), zk.WatchPersistent)
@@ -229,75 +229,75 @@ func watchFunc(f *fixture) {
 	f.make("r/1/2", "")
 	_, err = f.c.Set(f.ctx, f.path("p"), nil, -1)
 	f.ok(err)
-	mustTell("first", "4 /p")
-	mustTell("second", "4 /p", "4 /p", "3 /p")
-	mustTell("recursive", "1 /r/1", "1 /r/1/2")
+	wantEvents("first", "4 /p")
+	wantEvents("second", "4 /p", "4 /p", "3 /p")
+	wantEvents("recursive", "1 /r/1", "1 /r/1/2")
 	stopSecond()
 	f.make("p/3", "")
-	mustTell("second", "4 /p", "4 /p", "3 /p")
+	wantEvents("second", "4 /p", "4 /p", "3 /p")
 	f.fails(f.c.RemoveWatches(f.ctx, f.path("p"), zk.WatchKindAny), zk.ErrNoWatcher, zk.AppliedNo)
-	stopThird := watch("third", f.path("p"), zk.WatchRecursive) // the mode is free again
+	stopThird := watch("third", f.path("p"), zk.WatchRecursive) // without watches, any mode is permitted
 	f.ok(f.c.RemoveWatches(f.ctx, f.path("r"), zk.WatchKindAny))
-	again, err := f.c.AddWatchFunc(f.ctx, f.path("r"), zk.WatchPersistent, func(zk.Event) {}) // so is that of r
+	again, err := f.c.AddWatchFunc(f.ctx, f.path("r"), zk.WatchPersistent, func(zk.Event) {})
 	f.ok(err)
 	again()
 	f.make("r/2", "")
 	f.make("p/4", "")
-	mustTell("recursive", "1 /r/1", "1 /r/1/2", "7 /r")
-	mustTell("third", "1 /p/4")
+	wantEvents("recursive", "1 /r/1", "1 /r/1/2", "7 /r")
+	wantEvents("third", "1 /p/4")
 	f.ok(f.c.Close())
 	mu.Lock()
-	if got := told["third"]; len(got) != 2 || got[1] != "7 /p" {
+	if got := received["third"]; len(got) != 2 || got[1] != "7 /p" {
 		f.Fatalf("after the end of the session: %q", got)
 	}
 	mu.Unlock()
 	stopThird()
 }
 
-// watchesSetTogether checks SetWatchesOp: what is out of date is reported before the answer
-// and gets no watch, the other watches report once, in the order of the changes of a multi,
-// and none outlives its connection.
+// watchesSetTogether checks SetWatchesOp. Changes since the zxid are reported before the
+// answer, and these paths get no watch. The other watches report once, in the order of the
+// changes of a multi. No watch outlives its connection.
 func watchesSetTogether(f *fixture) {
 	old, fresh, missing, mark := f.make("old", ""), f.make("fresh", ""), f.path("missing"), f.path("mark")
 	res := f.do(zk.GetOp(fresh, false))
 	_, err := f.c.Set(f.ctx, old, nil, -1)
 	f.ok(err)
-	told := f.follow(f.c)
+	received := f.follow(f.c)
 	set := func(data, exists []string) {
 		f.Helper()
 		f.ok(f.do(zk.SetWatchesOp(res.Stat.Mzxid, data, exists)).Err)
-		told.mu.Lock()
-		told.events = append(told.events, zk.Event{Path: "answer"})
-		told.mu.Unlock()
+		received.mu.Lock()
+		received.events = append(received.events, zk.Event{Path: "answer"})
+		received.mu.Unlock()
 	}
-	mustTell := func(want ...zk.Event) {
+	wantEvents := func(want ...zk.Event) {
 		f.Helper()
-		told.await(f, "the events", func(_ []zk.StateChange, ev []zk.Event) bool { return len(ev) >= len(want) })
-		told.mu.Lock()
-		defer told.mu.Unlock()
-		for i, e := range told.events {
+		received.await(f, "the events", func(_ []zk.StateChange, ev []zk.Event) bool { return len(ev) >= len(want) })
+		received.mu.Lock()
+		defer received.mu.Unlock()
+		for i, e := range received.events {
 			if i >= len(want) || e.Type != want[i].Type || e.Path != want[i].Path {
-				f.Fatalf("events %+v, want %+v", told.events, want)
+				f.Fatalf("events %+v, want %+v", received.events, want)
 			}
 		}
-		told.events = nil
+		received.events = nil
 	}
 	answer := zk.Event{Path: "answer"}
 	set([]string{old, fresh, missing}, []string{fresh, mark})
-	mustTell(zk.Event{Type: zk.EventNodeDataChanged, Path: old}, zk.Event{Type: zk.EventNodeDeleted, Path: missing},
+	wantEvents(zk.Event{Type: zk.EventNodeDataChanged, Path: old}, zk.Event{Type: zk.EventNodeDeleted, Path: missing},
 		zk.Event{Type: zk.EventNodeCreated, Path: fresh}, answer)
 	marked := zk.MultiOp(zk.CreateOp(mark, nil, nil, zk.ModeEphemeral), zk.DeleteOp(mark, -1), zk.DeleteOp(fresh, -1))
 	f.ok(f.do(marked).Err)
 	f.ok(f.c.Delete(f.ctx, old, -1))
-	mustTell(zk.Event{Type: zk.EventNodeCreated, Path: mark}, zk.Event{Type: zk.EventNodeDeleted, Path: fresh})
-	// A watch can be removed, and its connection takes all of them with it.
+	wantEvents(zk.Event{Type: zk.EventNodeCreated, Path: mark}, zk.Event{Type: zk.EventNodeDeleted, Path: fresh})
+	// A watch can be removed, and a reconnect removes all of them.
 	set(nil, []string{mark, missing})
 	f.ok(f.do(zk.RemoveWatchesOp(mark, zk.WatchKindData)).Err)
 	f.make("mark", "")
 	f.reconnect()
 	f.make("missing", "")
 	f.ok(f.do(zk.SyncOp(f.base)).Err)
-	mustTell(answer)
+	wantEvents(answer)
 }
 
 // do executes one operation and returns its result.
@@ -307,8 +307,8 @@ func (f *fixture) do(op zk.Op) zk.Result {
 	return <-done
 }
 
-// pipelineInOrder checks that requests are sent in the order of the calls, that a read sees
-// the writes before it, and that results come in that order.
+// pipelineInOrder checks that the client sends requests in the order of the calls, that a
+// read sees earlier writes, and that results arrive in the same order.
 func pipelineInOrder(f *fixture) {
 	const n = 200
 	var mu sync.Mutex
@@ -337,8 +337,8 @@ func pipelineInOrder(f *fixture) {
 	}
 }
 
-// eventBeforeAnswer checks that an event comes before any answer that reflects its change,
-// also to the client that made the change.
+// eventBeforeAnswer checks that an event arrives before any answer that reflects its change,
+// also at the client that made the change.
 func eventBeforeAnswer(f *fixture) {
 	path := f.make("a", "")
 	var mu sync.Mutex
@@ -374,8 +374,8 @@ func resumedSession(f *fixture) {
 	}
 }
 
-// updateServers checks that the session continues when its server is removed, and that
-// the connection stays otherwise.
+// updateServers checks that the session continues if its server is removed, and that the
+// connection stays otherwise.
 func updateServers(f *fixture) {
 	server, id := f.c.Server(), f.c.SessionID()
 	host, port, err := net.SplitHostPort(server)
@@ -386,11 +386,11 @@ func updateServers(f *fixture) {
 	f.fails(chroot.UpdateServers(server), zk.ErrInvalidServers, zk.AppliedNo)
 	f.ok(chroot.UpdateServers(server + f.path("root")))
 	f.fails(f.c.UpdateServers("http://"+server), zk.ErrInvalidServers, zk.AppliedNo)
-	told := f.follow(f.c)
-	told.await(f, "the first state", reached(zk.Connected))
+	received := f.follow(f.c)
+	received.await(f, "the first state", reached(zk.Connected))
 	f.ok(f.c.UpdateServers("127.0.0.1:1," + server))
 	f.ok(f.c.Sync(f.ctx, f.base))
-	told.await(f, "the same state", func(s []zk.StateChange, _ []zk.Event) bool {
+	received.await(f, "the same state", func(s []zk.StateChange, _ []zk.Event) bool {
 		if len(s) > 1 {
 			f.Fatalf("%+v", s)
 		}
@@ -401,7 +401,7 @@ func updateServers(f *fixture) {
 		other = "127.0.0.1"
 	}
 	f.ok(f.c.UpdateServers(net.JoinHostPort(other, port)))
-	told.await(f, "the new server", func(s []zk.StateChange, _ []zk.Event) bool {
+	received.await(f, "the new server", func(s []zk.StateChange, _ []zk.Event) bool {
 		return len(s) == 3 && s[2].State == zk.Connected
 	})
 	if f.c.SessionID() != id || f.c.Server() != net.JoinHostPort(other, port) {
@@ -418,10 +418,10 @@ func expiredSession(f *fixture) {
 	_, _, gone, err := other.ExistsW(f.ctx, path)
 	f.ok(err)
 	id := f.c.SessionID()
-	told := f.follow(f.c)
+	received := f.follow(f.c)
 	f.conns.refuse(true)
 	f.conns.cut()
-	told.await(f, "the cut", reached(zk.Disconnected))
+	received.await(f, "the cut", reached(zk.Disconnected))
 	waits := make(chan error, 1)
 	f.c.Go(zk.CreateOp(f.path("late"), nil, nil, zk.ModePersistent), func(r zk.Result) { waits <- r.Err })
 	f.event(gone, zk.EventNodeDeleted, path)
@@ -430,9 +430,9 @@ func expiredSession(f *fixture) {
 	if e, open := <-mine; open {
 		f.Fatalf("an event of the old session: %+v", e)
 	}
-	told.await(f, "a new session", reached(zk.Connected))
-	last := told.states[len(told.states)-1]
-	before := told.states[len(told.states)-2]
+	received.await(f, "a new session", reached(zk.Connected))
+	last := received.states[len(received.states)-1]
+	before := received.states[len(received.states)-2]
 	if before.State != zk.Expired || before.SessionID != id || last.SessionID == id || f.c.SessionID() != last.SessionID {
 		f.Fatalf("%+v then %+v", before, last)
 	}
@@ -445,13 +445,13 @@ func expiredSession(f *fixture) {
 
 func closed(f *fixture) {
 	c := f.dial("", nil)
-	told := f.follow(c)
+	received := f.follow(c)
 	answered := make(chan error, 1)
 	c.Go(zk.CreateOp(f.path("last"), nil, nil, zk.ModePersistent), func(r zk.Result) { answered <- r.Err })
 	f.ok(c.Close())
-	f.ok(<-answered) // what was asked before is answered
+	f.ok(<-answered) // earlier requests are answered
 	f.ok(c.Close())
-	told.await(f, "the end", reached(zk.Closed))
+	received.await(f, "the end", reached(zk.Closed))
 	f.fails(c.Sync(f.ctx, "/"), zk.ErrClosed, zk.AppliedNo)
 	late := make(chan error, 1)
 	c.Go(zk.SyncOp("/"), func(r zk.Result) { late <- r.Err })

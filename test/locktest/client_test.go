@@ -12,32 +12,32 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// ClientTarget is where the tests find servers.
+// ClientTarget configures the servers of the tests of package zk.
 type ClientTarget struct {
 	// Servers is the connection string, without a chroot.
 	Servers string
-	// DialContext makes connections; nil means the network's.
+	// DialContext opens connections; nil means net.Dialer.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// clientTimeout is the session timeout that the clients ask for.
+// clientTimeout is the session timeout of the clients.
 const clientTimeout = 6 * time.Second
 
-// fixture is what one test works with.
+// fixture has the client and the znode of one test.
 type fixture struct {
 	*testing.T
 	env   ClientTarget
 	ctx   context.Context
-	base  string // a znode of this test's own
+	base  string // the znode of the test
 	c     *zk.Client
-	conns *cable // of c
+	conns *clientNetwork // of c
 }
 
-// newFixture connects a client and makes the test's znode.
+// newFixture connects a client and creates the test's znode.
 func newFixture(t *testing.T, env ClientTarget) *fixture {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
-	f := &fixture{T: t, env: env, ctx: ctx, conns: &cable{inner: env.DialContext}}
+	f := &fixture{T: t, env: env, ctx: ctx, conns: &clientNetwork{inner: env.DialContext}}
 	name := strings.Map(func(r rune) rune {
 		if r == '/' {
 			return '-'
@@ -64,11 +64,11 @@ func (f *fixture) dial(chroot string, opts *zk.Options) *zk.Client {
 	}
 	c, err := zk.Dial(f.ctx, f.env.Servers+chroot, opts)
 	f.ok(err)
-	f.Cleanup(func() { _ = c.Close() }) // tests that close it themselves check that
+	f.Cleanup(func() { _ = c.Close() }) // the test may have closed it
 	return c
 }
 
-// removeBase deletes what the test left, with a client that works.
+// removeBase deletes the test's znode with a new client.
 func (f *fixture) removeBase() {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -84,7 +84,7 @@ func (f *fixture) removeBase() {
 	}
 }
 
-// path is a path below the test's znode.
+// path returns a path below the test's znode.
 func (f *fixture) path(name string) string { return f.base + "/" + name }
 
 // make creates a persistent znode and returns its path.
@@ -95,7 +95,7 @@ func (f *fixture) make(name, data string) string {
 	return path
 }
 
-// ok fails the test if there is an error.
+// ok fails the test if err is not nil.
 func (f *fixture) ok(err error) {
 	f.Helper()
 	if err != nil {
@@ -103,7 +103,7 @@ func (f *fixture) ok(err error) {
 	}
 }
 
-// fails checks an error and what it says of the request.
+// fails checks an error and the outcome that it reports.
 func (f *fixture) fails(err, want error, applied zk.Outcome) {
 	f.Helper()
 	if !errors.Is(err, want) || zk.Applied(err) != applied {
@@ -111,7 +111,7 @@ func (f *fixture) fails(err, want error, applied zk.Outcome) {
 	}
 }
 
-// event waits for a channel's one event and its end.
+// event waits for the only event of a channel, and for its close.
 func (f *fixture) event(ch <-chan zk.Event, want zk.EventType, path string) {
 	f.Helper()
 	select {
@@ -127,7 +127,7 @@ func (f *fixture) event(ch <-chan zk.Event, want zk.EventType, path string) {
 	}
 }
 
-// silent checks that a channel has nothing after a round trip.
+// silent checks that a channel has no event after a round trip.
 func (f *fixture) silent(ch <-chan zk.Event) {
 	f.Helper()
 	f.ok(f.c.Sync(f.ctx, f.base))
@@ -143,7 +143,7 @@ type follow struct {
 	mu     sync.Mutex
 	states []zk.StateChange
 	events []zk.Event
-	more   chan struct{} // has a value if something came
+	more   chan struct{} // has a value after a call
 }
 
 func (f *fixture) follow(c *zk.Client) *follow {
@@ -172,7 +172,7 @@ func (f *fixture) follow(c *zk.Client) *follow {
 	return w
 }
 
-// await waits until enough returns true for what was collected.
+// await waits until enough returns true for the collected calls.
 func (w *follow) await(f *fixture, what string, enough func(states []zk.StateChange, events []zk.Event) bool) {
 	f.Helper()
 	for {

@@ -9,10 +9,10 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestTwoKindsOfWatchOnOnePath is about what zk.Client.AddWatch documents: ZooKeeper
-// 3.8 keeps one kind of watch of a session on a path (ZOOKEEPER-4466), so a recursive
-// one silences an earlier ChildrenW, and ends when a later GetW fires. ZooKeeper 3.9 and
-// the embedded server keep both.
+// TestTwoKindsOfWatchOnOnePath checks a limit that zk.Client.AddWatch documents. ZooKeeper 3.8
+// keeps one kind of watch per session and path (ZOOKEEPER-4466). So a recursive watch silences
+// an earlier ChildrenW, and ends when a later GetW fires. ZooKeeper 3.9 and the embedded
+// server keep both.
 func TestTwoKindsOfWatchOnOnePath(t *testing.T) {
 	embedded := zktest.Start(t)
 	installed := harness.StartServer(t, harness.ServerConfig{})
@@ -27,13 +27,13 @@ func TestTwoKindsOfWatchOnOnePath(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, env.target)
-			told := f.follow(f.c)
-			// The events of a change come before the answer to it.
-			heard := func() []zk.Event {
-				told.mu.Lock()
-				defer told.mu.Unlock()
-				defer func() { told.events = nil }()
-				return told.events
+			received := f.follow(f.c)
+			// The events of a change arrive before its answer.
+			events := func() []zk.Event {
+				received.mu.Lock()
+				defer received.mu.Unlock()
+				defer func() { received.events = nil }()
+				return received.events
 			}
 			a := f.make("a", "")
 			_, _, children, err := f.c.ChildrenW(f.ctx, a)
@@ -41,17 +41,17 @@ func TestTwoKindsOfWatchOnOnePath(t *testing.T) {
 			f.ok(f.c.AddWatch(f.ctx, a, zk.WatchRecursive))
 			b := f.make("a/b", "")
 			created := func(e zk.Event) bool { return e.Type == zk.EventNodeCreated && e.Path == b }
-			if got := heard(); !slices.ContainsFunc(got, created) {
-				t.Errorf("the recursive watch told of %+v", got)
+			if got := events(); !slices.ContainsFunc(got, created) {
+				t.Errorf("events of the recursive watch: %+v", got)
 			}
 			select {
 			case e := <-children:
 				if !env.both {
-					t.Errorf("ChildrenW told of %+v", e)
+					t.Errorf("event of ChildrenW: %+v", e)
 				}
 			default:
 				if env.both {
-					t.Error("ChildrenW told of nothing")
+					t.Error("no event of ChildrenW")
 				}
 			}
 			c := f.make("c", "")
@@ -60,13 +60,13 @@ func TestTwoKindsOfWatchOnOnePath(t *testing.T) {
 			f.ok(err)
 			_, err = f.c.Set(f.ctx, c, nil, -1)
 			f.ok(err)
-			if len(heard()) == 0 {
-				t.Error("nothing told of the first change")
+			if len(events()) == 0 {
+				t.Error("no event of the first change")
 			}
 			_, err = f.c.Set(f.ctx, c, nil, -1)
 			f.ok(err)
-			if got := heard(); (len(got) > 0) != env.both {
-				t.Errorf("of the second change told %+v", got)
+			if got := events(); (len(got) > 0) != env.both {
+				t.Errorf("events of the second change: %+v", got)
 			}
 		})
 	}

@@ -15,16 +15,16 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// The server of the tests of clocks, and its sessions.
+// The server and the sessions of the tests of clocks.
 const (
 	clockTick    = 500 * time.Millisecond
 	clockTimeout = 5 * time.Second
-	// clockDrift is by how much the server's clock runs faster than it should.
+	// clockDrift is how much faster the server's clock runs.
 	clockDrift = 0.05
 )
 
-// faked starts a server whose clocks libfaketime controls.
-func faked(t *testing.T, env ...string) *harness.Server {
+// startWithFakeClock starts a server whose clocks libfaketime controls.
+func startWithFakeClock(t *testing.T, env ...string) *harness.Server {
 	t.Helper()
 	harness.NeedZooKeeper(t)
 	var libs []string
@@ -42,7 +42,7 @@ func faked(t *testing.T, env ...string) *harness.Server {
 	return harness.StartEnsembleAt(t, []harness.Placement{place}, harness.ServerConfig{TickTime: clockTick}).Servers[0]
 }
 
-// uptime returns how long the server has run by its own clock.
+// uptime returns the server's uptime by its own clock.
 func uptime(t *testing.T, ctx context.Context, n *harness.Server) time.Duration {
 	t.Helper()
 	text, err := harness.FourLetter(ctx, n.Addr(), "mntr")
@@ -58,19 +58,18 @@ func uptime(t *testing.T, ctx context.Context, n *harness.Server) time.Duration 
 	return time.Duration(ms * float64(time.Millisecond))
 }
 
-// TestServerClockFast checks a server whose clock runs faster than the client's by the
-// configured drift: a holder without answers reports its loss before the server grants
-// the lock to another client.
+// TestServerClockFast checks that a holder without answers reports its loss before the server
+// grants the lock to another client. The server's clock is faster by the configured drift.
 func TestServerClockFast(t *testing.T) {
-	n := faked(t, fmt.Sprintf("FAKETIME=+0 x%v", 1+clockDrift))
+	n := startWithFakeClock(t, fmt.Sprintf("FAKETIME=+0 x%v", 1+clockDrift))
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	began, up := time.Now(), uptime(t, ctx, n)
-	link := &cable{}
+	link := &clientNetwork{}
 	h := &holder{name: "fast clock", path: "clock/fast"}
 	o := &zklock.Options{SessionTimeout: clockTimeout, ClockDrift: clockDrift, DialContext: link.dial}
 	holds, waits := dial(t, ctx, n.Addr(), o), dial(t, ctx, n.Addr(), &zklock.Options{SessionTimeout: 20 * clockTick})
-	h.take(t, ctx, holds, waits)
+	h.acquireAndQueue(t, ctx, holds, waits)
 	harness.Sleep(ctx, clockTimeout/2)
 	link.cut()
 	link.refuse(true)
@@ -80,17 +79,17 @@ func TestServerClockFast(t *testing.T) {
 	}
 	late := <-h.late
 	t.Logf("lost %v before the next was granted", g.at.Sub(late))
-	// However long the answers take: the longer one looks, the surer it is.
+	// The measured rate becomes more precise over time, also if answers are late.
 	for rate := 0.0; rate < 1+clockDrift/2; {
 		if !harness.Sleep(ctx, 100*time.Millisecond) {
-			t.Fatalf("the server's clock runs at %.3f of ours: nothing is shown", rate)
+			t.Fatalf("the server's clock runs at %.3f of the test's clock", rate)
 		}
 		rate = float64(uptime(t, ctx, n)-up) / float64(time.Since(began))
 	}
 }
 
-// TestServerWallClockJumps checks that a jump of the server's wall clock by an hour, ahead
-// or back, has no effect: the hold lasts, the waiter waits, and the next token is higher.
+// TestServerWallClockJumps checks that jumps of the server's wall clock by an hour, forward and
+// back, have no effect: the hold lasts, the waiter waits, and the next token is larger.
 func TestServerWallClockJumps(t *testing.T) {
 	offset := filepath.Join(t.TempDir(), "offset")
 	jump := func(to string) {
@@ -103,7 +102,7 @@ func TestServerWallClockJumps(t *testing.T) {
 		}
 	}
 	jump("+0")
-	n := faked(t, "FAKETIME_TIMESTAMP_FILE="+offset, "FAKETIME_CACHE_DURATION=1", "FAKETIME_DONT_FAKE_MONOTONIC=1")
+	n := startWithFakeClock(t, "FAKETIME_TIMESTAMP_FILE="+offset, "FAKETIME_CACHE_DURATION=1", "FAKETIME_DONT_FAKE_MONOTONIC=1")
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	op, err := zk.Dial(ctx, n.Addr(), &zk.Options{SessionTimeout: 20 * clockTick})
@@ -113,17 +112,17 @@ func TestServerWallClockJumps(t *testing.T) {
 	defer func() { _ = op.Close() }()
 	o := &zklock.Options{SessionTimeout: 20 * clockTick}
 	h := &holder{name: "jumps", path: "clock/jumps"}
-	h.take(t, ctx, dial(t, ctx, n.Addr(), o), dial(t, ctx, n.Addr(), o))
+	h.acquireAndQueue(t, ctx, dial(t, ctx, n.Addr(), o), dial(t, ctx, n.Addr(), o))
 	for _, to := range []struct {
 		offset string
 		by     time.Duration
 	}{{"+3600", time.Hour}, {"-3600", -time.Hour}, {"+0", 0}} {
 		jump(to.offset)
-		// The server's next look at the file is within a second.
+		// The server reads the file every second.
 		for off := 100 * time.Hour; (off - to.by).Abs() > time.Minute; harness.Sleep(ctx, 50*time.Millisecond) {
 			path, _, err := op.Create(ctx, "/jump-", nil, nil, zk.ModePersistentSequential)
 			if err != nil {
-				t.Fatalf("while its clock is off by %v, not %v, the server does not answer: %v", off, to.by, err)
+				t.Fatalf("the server's clock is off by %v, not %v, and it does not answer: %v", off, to.by, err)
 			}
 			_, stat, err := op.Get(ctx, path) // 3.4 answers a create without a Stat
 			if err != nil {
@@ -134,7 +133,7 @@ func TestServerWallClockJumps(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		harness.Sleep(ctx, 2*clockTick) // sessions that are to expire do
+		harness.Sleep(ctx, 2*clockTick) // until the server has expired sessions
 		if err := h.hold.Verify(ctx); err != nil {
 			t.Errorf("by %v: %v", to.by, err)
 		}
@@ -142,5 +141,5 @@ func TestServerWallClockJumps(t *testing.T) {
 	if len(h.granted) > 0 {
 		t.Fatal("granted while another holds")
 	}
-	h.pass(t, ctx)
+	h.handOver(t, ctx)
 }

@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// A gate makes connections that it can silence: when it is shut, they neither deliver nor
-// accept data, and no new connections are made.
+// A gate opens connections that it can silence. While it is shut, they transfer no data, and
+// no connection can be opened.
 type gate struct {
 	inner func(ctx context.Context, network, address string) (net.Conn, error)
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	closed bool
 	opened *sync.Cond
 	conns  []net.Conn
@@ -46,14 +46,14 @@ func (g *gate) dial(ctx context.Context, network, address string) (net.Conn, err
 	return &gated{Conn: conn, gate: g}, nil
 }
 
-// shut silences everything. The servers see a silent client, not a closed connection.
+// shut silences all connections. For the servers, the client is silent, but connected.
 func (g *gate) shut() {
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()
 }
 
-// open lets new connections be made, and cuts those that were silenced.
+// open permits new connections, and closes the silenced ones.
 func (g *gate) open() {
 	g.mu.Lock()
 	g.closed = false
@@ -66,8 +66,8 @@ func (g *gate) open() {
 	}
 }
 
-// gated is a connection through a gate. While the gate is shut, data to read are held back,
-// and written data are dropped.
+// gated is a connection through a gate. While the gate is shut, it blocks reads and drops
+// writes.
 type gated struct {
 	net.Conn
 	gate *gate
@@ -94,8 +94,8 @@ func (c *gated) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Close leaves the server's side open while the gate is shut, as a crashed machine does.
-// The connection is closed when the gate opens.
+// Close leaves the server's end open while the gate is shut, like a crash of the machine. When
+// the gate opens, it closes the connection.
 func (c *gated) Close() error {
 	c.gate.mu.Lock()
 	closed := c.gate.closed

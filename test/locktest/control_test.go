@@ -11,25 +11,25 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// A pinger holds a lock as other libraries do: it created an ephemeral znode, and assumes
-// that it holds the lock while its server answers, or until it learns that the session has
-// ended. It has the same servers, timeout, and faults as the holder next to it, and must
-// hold at the same time as its successor: that shows that the fault is the intended one.
+// A pinger holds a lock like other libraries. It has created an ephemeral znode, and assumes
+// that it holds the lock while its server answers and the session has not ended. It has the
+// same server, timeout, and faults as a group of holders. It must hold at the same time as its
+// successor, which shows that the fault is the intended one.
 type pinger struct {
 	client *zk.Client
 	path   string
-	stop   func()        // ends the asking and the listening
-	ended  chan struct{} // closed when the asking has ended
+	stop   func()        // stops the pings and the listener
+	ended  chan struct{} // closed when the pings have stopped
 
 	mu      sync.Mutex
-	heard   time.Time // when the last request was sent that was answered
-	expired bool      // it was told that its session is over
+	heard   time.Time // when the last answered request was sent
+	expired bool      // a server has reported the end of the session
 }
 
 // pingPause is the time between two pings of a pinger.
 const pingPause = 50 * time.Millisecond
 
-// newPinger takes the lock for the client, which the caller closes.
+// newPinger acquires the lock for the client, which the caller closes.
 func newPinger(t *testing.T, ctx context.Context, client *zk.Client, path string) *pinger {
 	t.Helper()
 	if err := succeed(ctx, client, path); err != nil {
@@ -51,7 +51,7 @@ func newPinger(t *testing.T, ctx context.Context, client *zk.Client, path string
 	return p
 }
 
-// ask repeats a read, which a server answers by itself like a ping.
+// ask repeats a read. A follower answers it without the leader, like a ping.
 func (p *pinger) ask(ctx context.Context) {
 	defer close(p.ended)
 	for harness.Sleep(ctx, pingPause) {
@@ -65,29 +65,29 @@ func (p *pinger) ask(ctx context.Context) {
 	}
 }
 
-// until returns until when the pinger assumes that it holds: a session timeout after the
-// last answered ping, unless it learns otherwise.
+// until returns the time until which the pinger assumes that it holds the lock: a session
+// timeout after the last answered ping.
 func (p *pinger) until(timeout time.Duration) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.heard.Add(timeout)
 }
 
-// told reports whether a server has reported the end of the session, which is what most
-// libraries rely on.
+// told reports whether a server has reported the end of the session. Most libraries rely on
+// that.
 func (p *pinger) told() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.expired
 }
 
-// succeed waits until the lock's znode is deleted or does not exist, and creates it for the
-// client. When it returns, two clients hold if the pinger of another client still does.
+// succeed waits until the lock's znode does not exist, and creates it for the client. If a
+// pinger of another client still assumes that it holds, two clients hold.
 func succeed(ctx context.Context, client *zk.Client, path string) error {
 	for {
 		stat, there, gone, err := client.ExistsW(ctx, path)
 		switch {
-		case errors.Is(err, zk.ErrConnectionLost): // servers that change their leader let clients go
+		case errors.Is(err, zk.ErrConnectionLost): // during an election, servers close connections
 			continue
 		case err != nil:
 			return err

@@ -16,28 +16,28 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// The waiters of a queue, each with a session of its own, and how long they wait while
-// nothing happens. With ticks of 2 s a session may last 40 s.
+// The number of waiters, each with its own session, and the time in which they only wait. With
+// ticks of 2 s, a session timeout may be 40 s.
 const (
-	crowd      = 100
-	idle       = 6 * time.Second
-	longLife   = 40 * time.Second
-	heartbeat  = longLife / 8             // from one to the next
-	perBeat    = 4                        // requests of a heartbeat: two syncs, a ping, and a write
-	checkAgain = 30 * time.Second * 3 / 4 // the jitter's lower end
+	waiterCount = 100
+	idle        = 6 * time.Second
+	costTimeout = 40 * time.Second
+	heartbeat   = costTimeout / 8          // the heartbeat interval
+	perBeat     = 4                        // requests of a heartbeat: two syncs, a ping, and a write
+	checkAgain  = 30 * time.Second * 3 / 4 // with the smallest jitter
 )
 
-// TestCost counts what waiting costs, by the server's own counters, and what a hand-over
-// costs, by the events of each session: a release of a mutex, a writer, or a reader notifies
-// one other session, that of a semaphore in Curator's layout two, and takes a few requests,
-// however many clients wait.
-func TestCost(t *testing.T) {
+// TestRequestsOfWaitersAndHandovers counts the requests of waiters with the server's counters,
+// and the events of each handover. With any number of waiters, a release of a mutex, a writer,
+// or a reader notifies one other session, and a release of a semaphore in Curator's layout
+// notifies two. A handover takes a few requests.
+func TestRequestsOfWaitersAndHandovers(t *testing.T) {
 	node := harness.StartServer(t, harness.ServerConfig{TickTime: 2 * time.Second})
 	for _, kind := range []struct {
-		name   string
-		lock   func(c *zklock.Client, i int) *zklock.Lock
-		notify int // other sessions that are notified, per hand-over
-		ask    int // the most requests a hand-over
+		name     string
+		lock     func(c *zklock.Client, i int) *zklock.Lock
+		notify   int // the number of other sessions that a handover notifies
+		requests int // the largest number of requests per handover
 	}{
 		{"mutex", func(c *zklock.Client, _ int) *zklock.Lock { return c.Mutex("cost") }, 1, 2},
 		{"writers", func(c *zklock.Client, _ int) *zklock.Lock { return c.RWMutex("cost").Writer() }, 1, 2},
@@ -53,40 +53,40 @@ func TestCost(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
-			g := gather(t, ctx, node, kind.lock)
+			g := enqueueAll(t, ctx, node, kind.lock)
 			g.semaphore = kind.name == "semaphore"
-			if kind.name == "mutex" || g.semaphore { // the others wait as the mutex does
-				g.leaveAlone(t)
+			if kind.name == "mutex" || g.semaphore { // the other kinds wait like the mutex
+				g.countWhileWaiting(t)
 			}
-			g.handOver(t, kind.notify, kind.ask)
+			g.handOver(t, kind.notify, kind.requests)
 		})
 	}
 }
 
-// member is one session of a gathering.
+// member is one session of a queueTest.
 type member struct {
 	client *zklock.Client
-	told   []string // the paths of its events
+	events []string // the paths of its events
 	stop   func()
 	hold   chan *zklock.Hold
-	waits  chan string // the names of what it waits for
+	waits  chan string // the names of the entries for which it waits
 }
 
-// gathering is a holder and the waiters after it.
-type gathering struct {
+// queueTest is a holder and its waiters.
+type queueTest struct {
 	ctx     context.Context
 	node    *harness.Server
 	members []*member
-	mu      sync.Mutex // guards told of all
+	mu      sync.Mutex // guards events of all
 
 	semaphore bool
 }
 
-// gather lets all members enqueue, one after another.
-func gather(t *testing.T, ctx context.Context, node *harness.Server, lock func(*zklock.Client, int) *zklock.Lock) *gathering {
-	g := &gathering{ctx: ctx, node: node}
-	for i := range crowd + 1 {
-		conn, err := zk.Dial(ctx, node.Addr(), &zk.Options{SessionTimeout: longLife})
+// enqueueAll makes all members enqueue, one after another.
+func enqueueAll(t *testing.T, ctx context.Context, node *harness.Server, lock func(*zklock.Client, int) *zklock.Lock) *queueTest {
+	g := &queueTest{ctx: ctx, node: node}
+	for i := range waiterCount + 1 {
+		conn, err := zk.Dial(ctx, node.Addr(), &zk.Options{SessionTimeout: costTimeout})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func gather(t *testing.T, ctx context.Context, node *harness.Server, lock func(*
 		m.client = zklock.New(conn, &zklock.Options{OnWait: func(e zklock.Event) { m.waits <- e.Blocker.Name }})
 		m.stop = conn.Listen(zk.Listener{Event: func(e zk.Event) {
 			g.mu.Lock()
-			m.told = append(m.told, e.Path)
+			m.events = append(m.events, e.Path)
 			g.mu.Unlock()
 		}})
 		g.members = append(g.members, m)
@@ -107,12 +107,12 @@ func gather(t *testing.T, ctx context.Context, node *harness.Server, lock func(*
 			m.hold <- h
 		}()
 		if i == 0 {
-			m.hold <- <-m.hold // it is free
+			m.hold <- <-m.hold // the lock is free
 			continue
 		}
 		select {
 		case name := <-m.waits:
-			m.waits <- name // for who looks for it later
+			m.waits <- name // for reachLeases
 		case <-ctx.Done():
 			t.Fatalf("number %d does not wait", i)
 		}
@@ -120,8 +120,8 @@ func gather(t *testing.T, ctx context.Context, node *harness.Server, lock func(*
 	return g
 }
 
-// packets reads how many packets the server has received and sent.
-func (g *gathering) packets(t *testing.T) (received, sent int) {
+// packets returns the numbers of packets that the server has received and sent.
+func (g *queueTest) packets(t *testing.T) (received, sent int) {
 	answer, err := harness.FourLetter(g.ctx, g.node.Addr(), "srvr")
 	if err != nil {
 		t.Fatal(err)
@@ -134,8 +134,8 @@ func (g *gathering) packets(t *testing.T) (received, sent int) {
 	return received, sent
 }
 
-// leaveAlone counts the requests to the server while all members wait.
-func (g *gathering) leaveAlone(t *testing.T) {
+// countWhileWaiting counts the requests to the server while all members wait.
+func (g *queueTest) countWhileWaiting(t *testing.T) {
 	begun := time.Now()
 	before, _ := g.packets(t)
 	pause := time.NewTimer(idle)
@@ -146,22 +146,22 @@ func (g *gathering) leaveAlone(t *testing.T) {
 		t.Fatal(g.ctx.Err())
 	}
 	after, _ := g.packets(t)
-	took := time.Since(begun) // a busy machine makes it longer
+	took := time.Since(begun)
 	beats := g.beats(took)
 	checks := int(time.Duration(len(g.members)) * took / checkAgain)
 	if n := after - before; n > beats+checks+2 {
-		t.Errorf("%d waiters sent %d requests in %v, more than %d of heartbeats and %d checks of a predecessor", crowd, n, took, beats, checks)
+		t.Errorf("%d waiters sent %d requests in %v, more than %d of heartbeats and %d checks of a predecessor", waiterCount, n, took, beats, checks)
 	} else {
-		t.Logf("%d waiters sent %d requests in %v", crowd, n, took)
+		t.Logf("%d waiters sent %d requests in %v", waiterCount, n, took)
 	}
 }
 
 // handOver passes the lock from one member to the next until all have held it, and counts
-// requests and notifications.
-func (g *gathering) handOver(t *testing.T, notify, ask int) {
+// requests and events.
+func (g *queueTest) handOver(t *testing.T, notify, requests int) {
 	begun := time.Now()
 	before, _ := g.packets(t)
-	var own = map[string]bool{} // session and path of what tells a session of its own znode
+	var own = map[string]bool{} // session and path of events of a session's own znode
 	for i, m := range g.members {
 		var h *zklock.Hold
 		select {
@@ -173,7 +173,7 @@ func (g *gathering) handOver(t *testing.T, notify, ask int) {
 			t.FailNow()
 		}
 		own[fmt.Sprint(i, h.Node())] = true
-		if g.semaphore && i < crowd {
+		if g.semaphore && i < waiterCount {
 			g.reachLeases(t, g.members[i+1])
 		}
 		if err := h.Release(g.ctx); err != nil {
@@ -191,9 +191,9 @@ func (g *gathering) handOver(t *testing.T, notify, ask int) {
 	others, marks := 0, 0
 	for i, m := range g.members {
 		m.stop()
-		for _, p := range m.told {
-			// The event of a mark comes with that of the entry whose release it marks. The gate
-			// that a session leaves is its own as well.
+		for _, p := range m.events {
+			// Not counted are events of marks, of the session's own entry, and of its entry at the
+			// gate.
 			if queue.IsMark(path.Base(p)) {
 				marks++
 			} else if !own[fmt.Sprint(i, p)] && !g.ownGate(i, p) {
@@ -201,33 +201,32 @@ func (g *gathering) handOver(t *testing.T, notify, ask int) {
 			}
 		}
 	}
-	want := notify * crowd
+	want := notify * waiterCount
 	if g.semaphore {
-		want-- // the first to wait found the gate free
+		want-- // the first waiter found the gate free
 	}
 	if others != want {
-		t.Errorf("%d notifications to other sessions for %d hand-overs, want %d each", others, crowd, notify)
+		t.Errorf("%d notifications to other sessions for %d handovers, want %d each", others, waiterCount, notify)
 	}
-	// The first hold did not wait. A reader proves nothing about other readers.
-	if marks < crowd/2-1 || marks > crowd {
-		t.Errorf("%d hand-overs told of %d marks", crowd, marks)
+	// The first hold did not wait. A reader's release marks no other reader.
+	if marks < waiterCount/2-1 || marks > waiterCount {
+		t.Errorf("%d events of marks in %d handovers", marks, waiterCount)
 	}
 	beats := g.beats(time.Since(begun))
-	if n := after - before; n > ask*len(g.members)+beats {
-		t.Errorf("%d requests for %d hand-overs, more than %d each and %d of heartbeats", n, crowd, ask, beats)
+	if n := after - before; n > requests*len(g.members)+beats {
+		t.Errorf("%d requests for %d handovers, more than %d each and %d of heartbeats", n, waiterCount, requests, beats)
 	} else {
-		t.Logf("%d notifications to other sessions and %d marks, %d requests, at most %d of them of heartbeats, for %d hand-overs", others, marks, n, beats, crowd)
+		t.Logf("%d notifications to other sessions and %d marks, %d requests, at most %d of them of heartbeats, for %d handovers", others, marks, n, beats, waiterCount)
 	}
 }
 
-// beats returns how many requests the heartbeats of all members may have in a time.
-func (g *gathering) beats(d time.Duration) int {
+// beats returns the largest number of requests of all heartbeats in a time.
+func (g *queueTest) beats(d time.Duration) int {
 	return perBeat * len(g.members) * int(d/heartbeat+1)
 }
 
-// reachLeases waits until a member has passed the gate's queue and waits for a lease to be
-// deleted.
-func (g *gathering) reachLeases(t *testing.T, m *member) {
+// reachLeases waits until a member has left the gate's queue and waits for a lease.
+func (g *queueTest) reachLeases(t *testing.T, m *member) {
 	for {
 		select {
 		case name := <-m.waits:
@@ -235,20 +234,19 @@ func (g *gathering) reachLeases(t *testing.T, m *member) {
 				return
 			}
 		case <-g.ctx.Done():
-			t.Fatal("nobody waits at the leases")
+			t.Fatal("no member waits for a lease")
 		}
 	}
 }
 
-// ownGate reports whether a path is a session's own entry in a gate's queue: the last event
-// that it receives there, when it leaves. The first waiter found the gate free, so it
-// receives no other.
-func (g *gathering) ownGate(i int, p string) bool {
+// ownGate reports whether an event is of a session's own entry at a gate. This is the last
+// event that the session receives there.
+func (g *queueTest) ownGate(i int, p string) bool {
 	if path.Base(path.Dir(p)) != "locks" {
 		return false
 	}
 	last := ""
-	for _, q := range g.members[i].told {
+	for _, q := range g.members[i].events {
 		if path.Dir(q) == path.Dir(p) {
 			last = q
 		}

@@ -2,10 +2,8 @@
 // against any server: the embedded server in memory and on disk, one Apache
 // ZooKeeper, and an ensemble of three.
 //
-//   - [RunLocks] and [RunLocksInBubbles] test what zklock promises for each [Kind]
-//     of lock.
-//   - TestClient and TestZooKeeperClient test what zk promises.
+//   - [RunLocks] and [RunLocksInBubbles] test package zklock with each [Kind] of lock.
+//   - TestClient and TestZooKeeperClient test package zk.
 //
-// The package's own tests run both suites against each server. Further tests need
-// a real ZooKeeper: partitions, leader changes, and clocks.
+// Tests of partitions, leader changes, and clocks need a real ZooKeeper.
 package locktest

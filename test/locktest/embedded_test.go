@@ -9,8 +9,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// bubbleTimeout is the session timeout of tests in bubbles, where waiting takes no
-// time.
+// bubbleTimeout is the session timeout of tests in bubbles, in virtual time.
 const bubbleTimeout = 4 * time.Second
 
 func TestClient(t *testing.T) {
@@ -29,8 +28,7 @@ func TestLocks(t *testing.T) { inBubbles(t, Kind{}) }
 
 func TestLocksInMemory(t *testing.T) { inBubbles(t, Kind{}, zktest.Volatile) }
 
-// TestLocksInRealTime runs the tests with goroutines that race in real time, on a
-// server with a real disk.
+// TestLocksInRealTime runs the tests in real time on a server with a real disk.
 func TestLocksInRealTime(t *testing.T) {
 	srv := zktest.Start(t, zktest.OnDisk(t.TempDir()))
 	RunLocks(t, LockTarget{Servers: srv.Servers(), DialContext: srv.DialContext, SessionTimeout: timeout, Expiry: expiry})
@@ -42,7 +40,7 @@ func TestLocksOfEveryKind(t *testing.T) {
 	}
 }
 
-// inBubbles runs the tests of a kind of lock, each with a server of its own.
+// inBubbles runs the tests of a kind of lock, each with its own server.
 func inBubbles(t *testing.T, kind Kind, options ...zktest.Option) {
 	RunLocksInBubbles(t, func(t *testing.T) LockTarget {
 		srv := zktest.Start(t, options...)

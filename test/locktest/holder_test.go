@@ -11,20 +11,19 @@ import (
 	"github.com/zklock/zklock"
 )
 
-// errRefused is the error of a client whose cable refuses connections.
+// errRefused is the error of a clientNetwork that refuses connections.
 var errRefused = errors.New("the network refuses connections")
 
-// cable is the network of some clients, which the test can make fail without
-// affecting other clients of the server.
-type cable struct {
-	inner func(ctx context.Context, network, address string) (net.Conn, error) // nil means the network's
+// clientNetwork is the network of some clients. Its faults affect only these clients.
+type clientNetwork struct {
+	inner func(ctx context.Context, network, address string) (net.Conn, error) // nil means net.Dialer
 
 	mu      sync.Mutex
 	conns   []net.Conn
 	refused bool
 }
 
-func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (c *clientNetwork) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dial := c.inner
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
@@ -43,15 +42,15 @@ func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, er
 	return conn, nil
 }
 
-// refuse makes later connections fail, or lets them succeed again.
-func (c *cable) refuse(yes bool) {
+// refuse sets whether new connections fail.
+func (c *clientNetwork) refuse(yes bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refused = yes
 }
 
-// cut ends all connections.
-func (c *cable) cut() {
+// cut closes all connections.
+func (c *clientNetwork) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, conn := range c.conns {
@@ -60,7 +59,7 @@ func (c *cable) cut() {
 	c.conns = nil
 }
 
-// holder is a client that holds a lock, while another client waits for it.
+// holder is a client that holds a lock while another client waits for it.
 type holder struct {
 	name string
 	path string
@@ -68,19 +67,19 @@ type holder struct {
 	hold    *zklock.Hold
 	session int64
 	early   bool           // the hold was lost before the fault
-	granted chan grant     // to the client that waits
-	late    chan time.Time // the latest deadline that the hold has told, once it is lost
+	granted chan grant     // receives the grant of the waiting client
+	late    chan time.Time // receives the latest deadline of the hold after its loss
 }
 
-// grant is a hold and when it was granted; nil if it was not.
+// grant is a hold and the time of its grant.
 type grant struct {
-	hold *zklock.Hold
+	hold *zklock.Hold // nil if it was not granted
 	at   time.Time
-	err  error // of the hold before it
+	err  error // of the previous hold at that time
 }
 
-// take makes one client acquire the lock and another one wait for it.
-func (h *holder) take(t *testing.T, ctx context.Context, holds, waits *zklock.Client) {
+// acquireAndQueue makes one client acquire the lock and another one wait for it.
+func (h *holder) acquireAndQueue(t *testing.T, ctx context.Context, holds, waits *zklock.Client) {
 	t.Helper()
 	if err := h.acquire(t, ctx, holds, waits); err != nil {
 		t.Fatal(err)
@@ -88,7 +87,7 @@ func (h *holder) take(t *testing.T, ctx context.Context, holds, waits *zklock.Cl
 	waitForQueue(t, ctx, waits, h.path, 2)
 }
 
-// acquire is take without waiting until the other client waits.
+// acquire is acquireAndQueue, but returns before the other client waits.
 func (h *holder) acquire(t *testing.T, ctx context.Context, holds, waits *zklock.Client) (err error) {
 	if h.hold, err = holds.Mutex(h.path).Acquire(ctx); err != nil {
 		return err
@@ -102,12 +101,12 @@ func (h *holder) acquire(t *testing.T, ctx context.Context, holds, waits *zklock
 		}
 		h.granted <- grant{next, at, h.hold.Err()}
 	}()
-	go h.watch() // ends when the hold does
+	go h.watch() // ends with the hold
 	return nil
 }
 
-// next waits until the lock is granted to the waiting client, with a larger token, and
-// releases that hold.
+// next waits until the lock is granted to the waiting client, checks its token, and releases
+// that hold.
 func (h *holder) next(t *testing.T, ctx context.Context) grant {
 	t.Helper()
 	g := <-h.granted
@@ -123,8 +122,8 @@ func (h *holder) next(t *testing.T, ctx context.Context) grant {
 	return g
 }
 
-// pass releases the lock, and waits until it is granted to the waiting client.
-func (h *holder) pass(t *testing.T, ctx context.Context) {
+// handOver releases the lock, and waits until it is granted to the waiting client.
+func (h *holder) handOver(t *testing.T, ctx context.Context) {
 	t.Helper()
 	if err := h.hold.Release(ctx); err != nil {
 		t.Fatal(err)
@@ -132,7 +131,7 @@ func (h *holder) pass(t *testing.T, ctx context.Context) {
 	h.next(t, ctx)
 }
 
-// deadline returns the deadline that the hold tells now, zero if it is lost.
+// deadline returns the current deadline of the hold, or zero if it is lost.
 func (h *holder) deadline() time.Time {
 	at := time.Now()
 	if left := h.hold.Remaining(); left > 0 {
@@ -141,7 +140,7 @@ func (h *holder) deadline() time.Time {
 	return time.Time{}
 }
 
-// watch asks the hold for its deadline until it is lost.
+// watch reads the deadline of the hold until it is lost.
 func (h *holder) watch() {
 	var last time.Time
 	again := time.NewTicker(50 * time.Millisecond)
@@ -168,7 +167,7 @@ func dial(t *testing.T, ctx context.Context, servers string, opts *zklock.Option
 	return c
 }
 
-// waitForQueue waits until so many are in the queue.
+// waitForQueue waits until the queue has as many entries as want.
 func waitForQueue(t *testing.T, ctx context.Context, c *zklock.Client, path string, want int) {
 	t.Helper()
 	for {

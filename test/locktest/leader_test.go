@@ -16,67 +16,66 @@ var leaderTrials = flag.Int("locks.leaders", 1, "how often TestLeaderKilled kill
 // leaderTimeout is the session timeout of TestLeaderKilled.
 const leaderTimeout = 20 * time.Second
 
-// quickElection is the duration of an election that every hold survives.
+// quickElection is the longest election that every hold survives.
 const quickElection = leaderTimeout / 4
 
-// TestLeaderKilled checks that holders with a session of 20 s, one on each server at first,
-// keep their holds when the leader is killed repeatedly, if another is elected within a
-// quarter of that, and that the waiter is granted each lock after the release.
+// TestLeaderKilled kills the leader repeatedly, and checks that holders keep their locks if
+// another leader is elected within a quarter of the session timeout. At first, one holder is
+// connected to each server. After the release, the waiter is granted each lock.
 func TestLeaderKilled(t *testing.T) {
 	c := harness.StartEnsemble(t, 3, harness.ServerConfig{TickTime: leaderTimeout / 20})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+*leaderTrials)*limit)
 	defer cancel()
-	reign := &dynasty{cluster: c}
-	reign.found(t, ctx)
-	for reign.quick < *leaderTrials {
-		reign.kill(t, ctx)
-		if reign.slow > 3**leaderTrials+3 { // a busy machine may have some
-			t.Fatalf("%d of %d elections took longer than %v, so the trials show nothing", reign.slow, reign.slow+reign.quick, quickElection)
+	test := &leaderTest{cluster: c}
+	test.acquireAll(t, ctx)
+	for test.quick < *leaderTrials {
+		test.kill(t, ctx)
+		if test.slow > 3**leaderTrials+3 { // some elections on a busy machine are slow
+			t.Fatalf("%d of %d elections took longer than %v", test.slow, test.slow+test.quick, quickElection)
 		}
 	}
-	// A new leader gives the sessions their full timeout: for longer than what was
-	// left of the old one the holds must live on.
-	reign.outlive(t, leaderTimeout+2*time.Second)
+	// A new leader gives each session its full timeout. The holds must last longer than that.
+	test.outlive(t, leaderTimeout+2*time.Second)
 	fmt.Printf("leader-kill totals: trials=%d holds=%d spurious-losses=0 longest-election=%v slower-elections=%d losses-in-those=%d\n",
-		reign.quick, len(reign.holds), reign.longest.Round(time.Millisecond), reign.slow, reign.lost)
-	for _, h := range reign.holds {
-		h.pass(t, ctx)
+		test.quick, len(test.holds), test.longest.Round(time.Millisecond), test.slow, test.lost)
+	for _, h := range test.holds {
+		h.handOver(t, ctx)
 	}
 }
 
-// dynasty is an ensemble that loses its leaders, and the holds that survive that.
-type dynasty struct {
-	cluster *harness.Ensemble
-	holds   []*holder
-	reigns  int           // how often holds had to be made
-	quick   int           // elections that were quick
-	slow    int           // and others,
-	lost    int           // in which this many holds were lost
-	longest time.Duration // of the quick ones
+// leaderTest is an ensemble whose leaders are killed, and the holds that must survive that.
+type leaderTest struct {
+	cluster  *harness.Ensemble
+	holds    []*holder
+	acquires int           // how often holds were acquired
+	quick    int           // quick elections
+	slow     int           // slow elections
+	lost     int           // holds lost in slow elections
+	longest  time.Duration // the longest quick election
 }
 
-// found acquires a lock by a client on each of the servers.
-func (d *dynasty) found(t *testing.T, ctx context.Context) {
+// acquireAll acquires a lock by a client on each server.
+func (d *leaderTest) acquireAll(t *testing.T, ctx context.Context) {
 	t.Helper()
-	d.reigns++
+	d.acquires++
 	d.holds = nil
 	for i := range d.cluster.Servers {
-		d.keep(t, ctx, i)
+		d.acquireAt(t, ctx, i)
 	}
 }
 
-// keep acquires a lock by a client on the i-th server.
-func (d *dynasty) keep(t *testing.T, ctx context.Context, i int) {
+// acquireAt acquires a lock by a client on the i-th server.
+func (d *leaderTest) acquireAt(t *testing.T, ctx context.Context, i int) {
 	t.Helper()
 	servers, opts := d.cluster.ConnectStringFrom(i), &zklock.Options{SessionTimeout: leaderTimeout}
-	h := &holder{path: fmt.Sprintf("dynasty/%d/%d", d.reigns, i)}
-	h.take(t, ctx, dial(t, ctx, servers, opts), dial(t, ctx, servers, opts))
+	h := &holder{path: fmt.Sprintf("leader/%d/%d", d.acquires, i)}
+	h.acquireAndQueue(t, ctx, dial(t, ctx, servers, opts), dial(t, ctx, servers, opts))
 	d.holds = append(d.holds, h)
 }
 
-// awaitHeartbeats waits until every hold has the deadline that heartbeats give it without
-// faults: a server that starts may have delayed them.
-func (d *dynasty) awaitHeartbeats(t *testing.T, ctx context.Context) {
+// awaitHeartbeats waits until heartbeats have extended the deadline of every hold. The start
+// of a server may have delayed them.
+func (d *leaderTest) awaitHeartbeats(t *testing.T, ctx context.Context) {
 	t.Helper()
 	for i, h := range d.holds {
 		for h.hold.Remaining() < leaderTimeout*7/20 {
@@ -87,9 +86,9 @@ func (d *dynasty) awaitHeartbeats(t *testing.T, ctx context.Context) {
 	}
 }
 
-// kill kills the leader, waits for the next one, has a quorum confirm every hold,
-// and starts the server that was killed again.
-func (d *dynasty) kill(t *testing.T, ctx context.Context) {
+// kill kills the leader, waits for the next one, verifies every hold, and restarts the killed
+// server.
+func (d *leaderTest) kill(t *testing.T, ctx context.Context) {
 	t.Helper()
 	leader, err := d.cluster.WaitLeader(ctx)
 	if err != nil {
@@ -109,7 +108,7 @@ func (d *dynasty) kill(t *testing.T, ctx context.Context) {
 			lost, lastErr = lost+1, fmt.Errorf("hold %d, %v after the leader was killed: %w", i, time.Since(killed), err)
 		}
 	}
-	// While the machine stands still, clients cannot connect to the new leader either.
+	// While the machine stalls, clients cannot connect to the new leader.
 	elected += late()
 	if lost > 0 && elected < quickElection {
 		t.Fatalf("%d holds lost, %v without a leader: %v", lost, elected, lastErr)
@@ -126,12 +125,12 @@ func (d *dynasty) kill(t *testing.T, ctx context.Context) {
 		t.Fatal(err)
 	}
 	if lost > 0 {
-		d.found(t, ctx)
+		d.acquireAll(t, ctx)
 	}
 }
 
-// outlive watches all holds for a time.
-func (d *dynasty) outlive(t *testing.T, how time.Duration) {
+// outlive checks that all holds last for a time.
+func (d *leaderTest) outlive(t *testing.T, how time.Duration) {
 	t.Helper()
 	timer := time.NewTimer(how)
 	defer timer.Stop()

@@ -21,33 +21,33 @@ import (
 var leakTries = flag.Int("leaks", defaultLeakTries, "how many acquires TestCancelsLeaveNothing cancels")
 
 const (
-	// leakDelay delays everything in each direction.
+	// leakDelay is the delay of each direction of the network.
 	leakDelay = time.Millisecond
-	// leakBatch is the number of acquires between two checks of what is left.
+	// leakBatch is the number of acquires between two checks.
 	leakBatch = 500
 )
 
-// cancels are goroutines that acquire locks of every kind and cancel at any moment.
+// cancels runs goroutines that acquire locks of every kind and cancel at any moment.
 type cancels struct {
 	*env
 	locks     []*zklock.Lock
-	rng       *rand.Rand // shared, so only the batch's goroutine uses it
+	rng       *rand.Rand // only the goroutine that calls batch uses it
 	granted   atomic.Int64
 	cancelled atomic.Int64
 }
 
-// TestCancelsLeaveNothing cancels ten thousand acquires at any moment: before anything is
-// sent, while requests are in flight, and while they wait. While all sessions live, none
-// may leave a znode for longer than the round trips that delete it, nor a goroutine. With
-// -leaks=1000000 there are that many.
+// TestCancelsLeaveNothing cancels ten thousand acquires at any moment: before a request is
+// sent, while requests are in flight, and while they wait. No acquire may leave a goroutine, or
+// a znode for longer than the round trips of its delete. The flag -leaks sets the number of
+// acquires.
 func TestCancelsLeaveNothing(t *testing.T) {
 	inBubble(t, func(e *env, srv *zktest.Server) {
 		c := newCancels(e, srv)
 		before := countGoroutines()
 		for n := 0; n < *leakTries && !e.Failed(); n += leakBatch {
 			c.batch(leakBatch)
-			time.Sleep(2*leakDelay + // the reply to what was in flight
-				2*leakDelay + // the delete's
+			time.Sleep(2*leakDelay + // replies to requests in flight
+				2*leakDelay + // deletes
 				leakDelay) // a delete may wait for a listing in flight
 			synctest.Wait()
 			e.noEntries()
@@ -56,8 +56,8 @@ func TestCancelsLeaveNothing(t *testing.T) {
 	})
 }
 
-// TestCancelsWithLostRepliesLeaveNothing is the same while replies are lost with their
-// connections, as soon as there is a connection again.
+// TestCancelsWithLostRepliesLeaveNothing also loses replies together with their connections.
+// No znode may be left after the next connection.
 func TestCancelsWithLostRepliesLeaveNothing(t *testing.T) {
 	inBubble(t, func(e *env, srv *zktest.Server) {
 		c := newCancels(e, srv)
@@ -73,7 +73,7 @@ func TestCancelsWithLostRepliesLeaveNothing(t *testing.T) {
 				lost += f.Count()
 				f.Stop()
 			}
-			time.Sleep(bubbleTimeout / 4) // there is a connection again by then
+			time.Sleep(bubbleTimeout / 4) // until the clients have reconnected
 			synctest.Wait()
 			e.noEntries()
 		}
@@ -84,8 +84,8 @@ func TestCancelsWithLostRepliesLeaveNothing(t *testing.T) {
 	})
 }
 
-// countGoroutines counts the goroutines, without those that are just ending: these have
-// ended after the world was stopped.
+// countGoroutines counts the goroutines. ReadMemStats stops the world, after which goroutines
+// that were about to end have ended.
 func countGoroutines() int {
 	synctest.Wait()
 	var m runtime.MemStats
@@ -103,8 +103,7 @@ func newCancels(e *env, srv *zktest.Server) *cancels {
 			k.Mutex("m"), k.RWMutex("rw").Reader(), k.RWMutex("rw").Writer(), k.Semaphore("s", 3).Permits(2), k.NodeLock("n"),
 			zklock.All(k.Mutex("m"), k.Semaphore("s", 3)), zklock.All(k.Mutex("m"), k.RWMutex("rw").Writer()).InOrder())
 	}
-	// Each client has done what it does only once: goroutines and connections are counted
-	// from here on.
+	// First, let each client start its goroutines and connections.
 	for _, l := range c.locks {
 		e.release(e.acquire(l))
 	}
@@ -113,14 +112,14 @@ func newCancels(e *env, srv *zktest.Server) *cancels {
 	return c
 }
 
-// batch makes n acquires, a dozen at a time.
+// batch runs n acquires, a dozen at a time.
 func (c *cancels) batch(n int) {
 	const atATime = 12
 	var all sync.WaitGroup
 	slots := make(chan struct{}, atATime)
 	for range n {
 		l := c.locks[c.rng.IntN(len(c.locks))]
-		// A free lock takes two delays, and a semaphore more. Some acquires wait for others.
+		// An acquire of a free lock takes two delays, or more for a semaphore.
 		patience, hold := time.Duration(c.rng.Int64N(int64(8*leakDelay))), time.Duration(c.rng.Int64N(int64(4*leakDelay)))
 		if c.rng.IntN(5) == 0 {
 			patience *= 8
@@ -153,8 +152,8 @@ func (c *cancels) one(l *zklock.Lock, patience, hold time.Duration) {
 	}
 }
 
-// check fails unless many of n acquires were cancelled, and some were granted, and if more
-// goroutines run than before.
+// check fails if too few of n acquires were cancelled or granted, or if more goroutines run
+// than before.
 func (c *cancels) check(before, n int) {
 	c.Helper()
 	c.Logf("%d granted, %d cancelled", c.granted.Load(), c.cancelled.Load())

@@ -53,7 +53,7 @@ func (e *env) atOnce(l *zklock.Lock) {
 	}
 }
 
-// afterDelay fails unless the lock is acquired after the lock delay, which began just now.
+// afterDelay fails unless the lock is acquired after the lock delay, which begins now.
 func (e *env) afterDelay(l *zklock.Lock) {
 	e.Helper()
 	if took := e.use(l); took < lockDelay-bubbleTimeout || took > lockDelay+bubbleTimeout {
@@ -61,8 +61,8 @@ func (e *env) afterDelay(l *zklock.Lock) {
 	}
 }
 
-// TestLockDelayAfterCrash checks that the next client waits for the delay after a crash,
-// and not after a release.
+// TestLockDelayAfterCrash checks that the next client waits for the lock delay after a crash,
+// and does not wait after a release.
 func TestLockDelayAfterCrash(t *testing.T) {
 	for _, layout := range []zklock.Layout{{}, zklock.KazooLayout(), zklock.MixedLayout()} {
 		inBubble(t, func(e *env, srv *zktest.Server) {
@@ -88,8 +88,8 @@ func TestLockDelayAfterCrash(t *testing.T) {
 	}
 }
 
-// TestLockDelayRecordsAreNoEntries checks that a client without a lock delay neither
-// creates nor reads the records of it, and that Inspect does not show them.
+// TestLockDelayRecordsAreNoEntries checks that a client without a lock delay neither creates
+// nor reads records, and that Inspect does not show them.
 func TestLockDelayRecordsAreNoEntries(t *testing.T) {
 	inBubble(t, func(e *env, srv *zktest.Server) {
 		a, plain, op := e.dialWith(e.delayed()), e.dial(), srv.Dial(e.T)
@@ -114,8 +114,8 @@ func TestLockDelayRecordsAreNoEntries(t *testing.T) {
 	})
 }
 
-// TestLockDelayLeavesOtherKindsAlone checks that semaphores and node locks have no delay.
-func TestLockDelayLeavesOtherKindsAlone(t *testing.T) {
+// TestLockDelayOnlyOfQueues checks that semaphores and node locks have no lock delay.
+func TestLockDelayOnlyOfQueues(t *testing.T) {
 	inBubble(t, func(e *env, srv *zktest.Server) {
 		a := e.dialWith(e.delayed())
 		for _, l := range []*zklock.Lock{a.Semaphore("sem", 1), a.NodeLock("node")} {
@@ -127,8 +127,8 @@ func TestLockDelayLeavesOtherKindsAlone(t *testing.T) {
 	})
 }
 
-// TestLockDelayOfAll checks that an All waits for the delay of each of its locks, and
-// removes their records.
+// TestLockDelayOfAll checks that an All waits for the lock delay of each of its locks, and
+// deletes their records.
 func TestLockDelayOfAll(t *testing.T) {
 	inBubble(t, func(e *env, srv *zktest.Server) {
 		a, b := e.dialWith(e.delayed()), e.dialWith(e.delayed())
@@ -138,7 +138,7 @@ func TestLockDelayOfAll(t *testing.T) {
 	})
 }
 
-// TestLockDelayAfterDowngrade checks that the reader that a writer becomes has a record.
+// TestLockDelayAfterDowngrade checks that a downgraded hold has a record.
 func TestLockDelayAfterDowngrade(t *testing.T) {
 	inBubble(t, func(e *env, srv *zktest.Server) {
 		a, b := e.dialWith(e.delayed()).RWMutex("rw"), e.dialWith(e.delayed()).RWMutex("rw")
@@ -159,8 +159,8 @@ func TestLockDelayAfterDowngrade(t *testing.T) {
 	})
 }
 
-// TestLockDelayIsReported checks that the event and the error of a client that waits for
-// the end of a delay name the lock and the record.
+// TestLockDelayIsReported checks that, during a lock delay, the OnWait event and the error of
+// an acquire name the lock and the record.
 func TestLockDelayIsReported(t *testing.T) {
 	inBubble(t, func(e *env, srv *zktest.Server) {
 		waits := make(chan zklock.Event, 10)
@@ -182,8 +182,8 @@ func TestLockDelayIsReported(t *testing.T) {
 	})
 }
 
-// TestLockDelayOverManyClients checks that clients that live no longer than a try, like
-// those of a cron job, wait for the delay together.
+// TestLockDelayOverManyClients checks that the lock delay continues over many short-lived
+// clients, like those of a cron job.
 func TestLockDelayOverManyClients(t *testing.T) {
 	inBubble(t, func(e *env, srv *zktest.Server) {
 		e.lose(srv, e.dialWith(e.delayed()).Mutex("cron"))
@@ -209,9 +209,8 @@ func TestLockDelayOverManyClients(t *testing.T) {
 	})
 }
 
-// TestLockDelaySparesOtherZnodes checks that a client neither waits for, writes to, nor
-// deletes a znode among the records that is no record: a lock of that name has its entries
-// there.
+// TestLockDelaySparesOtherZnodes checks that a client neither waits for, writes to, nor deletes
+// a znode next to the records that is not a record. A lock of that name has its entries there.
 func TestLockDelaySparesOtherZnodes(t *testing.T) {
 	for _, layout := range []zklock.Layout{{}, zklock.KazooLayout(), zklock.MixedLayout()} {
 		inBubble(t, func(e *env, srv *zktest.Server) {

@@ -57,7 +57,7 @@ func testTry(e *env) {
 	e.release(h)
 }
 
-// testOrder checks that grants go in order of arrival, across clients and within one.
+// testOrder checks that grants are in the order of arrival, for one and for several clients.
 func testOrder(e *env) {
 	one, two := e.lock(e.dial(), e.name), e.lock(e.dial(), e.name)
 	h := e.acquire(one)
@@ -81,8 +81,8 @@ func testOrder(e *env) {
 	e.empty(one)
 }
 
-// testTokens checks that tokens grow even if the lock's znode is deleted in between;
-// sequence numbers do not.
+// testTokens checks that tokens grow even if the lock's znode is deleted in between, which
+// resets the sequence numbers.
 func testTokens(e *env) {
 	l, op := e.lock(e.dial(), e.name), e.operator()
 	last := int64(0)
@@ -108,7 +108,7 @@ func testCancel(e *env) {
 		e.Fatal("a cancelled acquire was granted while another holds")
 	}
 	e.until("the cancelled entry is gone", func() bool { return e.entries(a) == 2 })
-	pending(e, "a grant behind a cancelled waiter", behind)
+	pending(e, "a grant after a cancelled waiter", behind)
 	e.release(h)
 	e.release(wait(e, "the grant", behind))
 	if _, err := b.Acquire(ctx); !errors.Is(err, context.Canceled) {
@@ -135,7 +135,7 @@ func testReleaseContext(e *env) {
 		e.Errorf("after the release: %v", h.Err())
 	}
 	e.empty(l)
-	e.release(h) // by now it is confirmed
+	e.release(h) // the release is confirmed now
 }
 
 func testDo(e *env) {
@@ -222,13 +222,13 @@ func testVerify(e *env) {
 	}
 }
 
-// testInspect checks that the queue is shown in order, with owners and strays.
+// testInspect checks that Inspect shows the queue in order, with owners and strays.
 func testInspect(e *env) {
 	o := e.options()
 	o.Owner = &zklock.Owner{Host: "here", PID: 7, Command: "job\x1b[31m"}
 	l, op := e.lock(e.dialWith(o), e.name), e.operator()
 	if entries, err := l.Inspect(e.ctx); err != nil || len(entries) != 0 {
-		e.Errorf("a lock that nobody took: %v, %v", entries, err)
+		e.Errorf("an unused lock: %v, %v", entries, err)
 	}
 	h := e.acquire(l)
 	w := e.acquiring(e.ctx, e.lock(e.dial(), e.name))
@@ -246,12 +246,12 @@ func testInspect(e *env) {
 		e.Errorf("the others: %+v", entries[1:])
 	}
 	e.release(h)
-	e.release(wait(e, "the grant beside a stray", w))
+	e.release(wait(e, "the grant next to a stray", w))
 }
 
-// testSoleUse lets a client use a lock alone, so that it no longer lists the queue. Then the
-// lock's znode is deleted and created again, and the next number of another client's entries
-// follows the client's last one. The client waits for them.
+// testSoleUse checks that a client waits for another client's entry whose number follows the
+// client's last one. The client has used the lock alone, so that it no longer lists the queue.
+// Then the lock's znode was deleted and created again.
 func testSoleUse(e *env) {
 	l, other, op := e.lock(e.dial(), e.name), e.lock(e.dial(), e.name), e.operator()
 	for round := range 3 {
@@ -261,7 +261,7 @@ func testSoleUse(e *env) {
 			last = h.Node()
 			e.release(h)
 		}
-		for err := error(zk.ErrNotEmpty); err != nil; { // a server may still delete the entry
+		for err := error(zk.ErrNotEmpty); err != nil; { // the delete of the entry may be in flight
 			if err = op.Delete(e.ctx, path.Dir(last), -1); err != nil && !errors.Is(err, zk.ErrNotEmpty) {
 				e.Fatal(err)
 			}

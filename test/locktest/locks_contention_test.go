@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/zklock"
 )
 
-// testContention runs many goroutines of several clients, some of which cancel at random,
-// and checks that never two hold, that tokens grow, and that no entry is left.
+// testContention runs many goroutines of several clients, some of which cancel at random. It
+// checks that never two hold, that tokens grow, and that no entry is left.
 func testContention(e *env) {
 	const clients, rounds = 4, 6
 	workers := 100
@@ -67,8 +67,8 @@ func testContention(e *env) {
 	}
 	all.Wait()
 	if int(grants.Load()) < workers || grants.Load()+gaveUp.Load() != int32(workers*rounds) {
-		e.Errorf("%d grants, %d gave up: too little was done", grants.Load(), gaveUp.Load())
+		e.Errorf("only %d grants, %d canceled", grants.Load(), gaveUp.Load())
 	}
-	e.Logf("%d grants, %d gave up", grants.Load(), gaveUp.Load())
+	e.Logf("%d grants, %d canceled", grants.Load(), gaveUp.Load())
 	e.empty(locks[0])
 }

@@ -26,8 +26,8 @@ func (e *env) locked(l *zklock.Lock) {
 	e.until("the entries of the try are deleted", func() bool { return len(e.inspect(l)) <= before })
 }
 
-// testReadWrite checks that readers share, that a waiting writer stops later readers, and
-// that they are granted after a downgrade, which keeps the writer's token.
+// testReadWrite checks that readers share the lock, that later readers wait for a waiting
+// writer, and that they are granted after a downgrade, which keeps the writer's token.
 func testReadWrite(e *env) {
 	a, b := e.dial().RWMutex(e.name), e.dial().RWMutex(e.name)
 	r1, r2 := e.acquire(a.Reader()), e.acquire(b.Reader())
@@ -58,8 +58,8 @@ func testReadWrite(e *env) {
 	e.empty(a.Reader())
 }
 
-// testSemaphore checks permits in order of arrival, several at once, and clients that
-// disagree about their number.
+// testSemaphore checks permits in the order of arrival, several at once, and clients that
+// disagree about the number of permits.
 func testSemaphore(e *env) {
 	a, b := e.dial(), e.dial()
 	l, other := a.Semaphore(e.name, 3), b.Semaphore(e.name, 3)
@@ -85,8 +85,8 @@ func testSemaphore(e *env) {
 	e.empty(l)
 }
 
-// testResize checks that a semaphore grants by the size that the servers store: a larger one
-// grants the waiters that it has room for, and a smaller one revokes no hold.
+// testResize checks that a semaphore uses the size that the servers store. A larger size grants
+// more waiters, and a smaller size ends no hold.
 func testResize(e *env) {
 	a, b := e.dial(), e.dial()
 	l, other := a.ResizableSemaphore(e.name), b.ResizableSemaphore(e.name)
@@ -129,7 +129,7 @@ func testResize(e *env) {
 	e.empty(l)
 }
 
-// testAll checks several locks in one transaction with one token, and in order without one.
+// testAll checks an All in one transaction with one token, and in order without one.
 func testAll(e *env) {
 	c, other := e.dial(), e.dial()
 	x, y := e.name+"/x", e.name+"/y"
@@ -160,7 +160,6 @@ func testAll(e *env) {
 	e.empty(all)
 }
 
-// testNodeLock checks the lock that is one znode.
 func testNodeLock(e *env) {
 	a, b := e.dial().NodeLock(e.name), e.dial().NodeLock(e.name)
 	h := e.acquire(a)
@@ -176,8 +175,7 @@ func testNodeLock(e *env) {
 	e.empty(a)
 }
 
-// testGuard checks that operations are done with the check of the hold's znodes, or not at
-// all.
+// testGuard checks that guarded operations and the check of the hold's znodes are atomic.
 func testGuard(e *env) {
 	c, op := e.dial(), e.operator()
 	data := "/" + e.name
@@ -202,8 +200,8 @@ func testGuard(e *env) {
 	}
 }
 
-// testOncePer checks that one of several clients runs in a period, that a run which fails
-// does not count, and that each client sees the last run.
+// testOncePer checks that one of several clients runs in a period, that a failed run does not
+// count, and that each client sees the last run.
 func testOncePer(e *env) {
 	var runs atomic.Int64
 	once := func(c *zklock.Client, fail error) (ran bool) {
@@ -238,8 +236,7 @@ func testOncePer(e *env) {
 	}
 }
 
-// testRevoke checks that the release request reaches the holder, and that nothing else
-// happens.
+// testRevoke checks that the holder receives the release request, and that the hold continues.
 func testRevoke(e *env) {
 	c, asker := e.dial(), e.dial()
 	for _, pair := range [][2]*zklock.Lock{
@@ -261,7 +258,7 @@ func testRevoke(e *env) {
 	}
 }
 
-// testLayouts checks that each layout excludes itself, in every mode.
+// testLayouts checks exclusion between two clients with the same layout, for each layout.
 func testLayouts(e *env) {
 	for i, layout := range []zklock.Layout{
 		zklock.KazooLayout(), zklock.MixedLayout(), zklock.LatchLayout(),
@@ -282,7 +279,7 @@ func testLayouts(e *env) {
 		e.release(next)
 		r, err := a.Reader().Acquire(e.ctx)
 		if errors.Is(err, zklock.ErrInvalidLock) {
-			continue // has no readers
+			continue // the layout has no readers
 		}
 		if err != nil {
 			e.Fatal(err)
@@ -294,7 +291,7 @@ func testLayouts(e *env) {
 	}
 }
 
-// testLockDelay checks that the next client waits for the delay after a crash.
+// testLockDelay checks that the next client waits for the lock delay after a crash.
 func testLockDelay(e *env) {
 	delay := e.target.SessionTimeout / 2
 	sniffer := &sniffer{inner: e.target.DialContext}
@@ -308,7 +305,7 @@ func testLockDelay(e *env) {
 	begun := time.Now()
 	e.release(e.acquire(other))
 	if took, stalled := time.Since(begun), late(); took >= delay+stalled {
-		e.Errorf("without a crash: %v, of which the machine stood still for %v", took, stalled)
+		e.Errorf("without a crash: %v, of which the machine stalled for %v", took, stalled)
 	}
 	h := e.acquire(l)
 	w := e.acquiring(e.ctx, other)
@@ -329,7 +326,7 @@ func testLockDelay(e *env) {
 // two holds conflict and that no entry is left.
 func testKindsContend(e *env) {
 	const clients, workers, rounds, permits = 3, 24, 6, 4
-	var mu sync.Mutex // guards what follows
+	var mu sync.Mutex // guards the counts
 	readers, writers, taken := 0, 0, 0
 	count := func(r, w, p int) {
 		mu.Lock()

@@ -16,9 +16,8 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// testHolderDeleted checks that a holder reports within a round trip that another client
-// deleted its znode, if the hold is at least 100 ms old. A heartbeat is too slow for the
-// limit here.
+// testHolderDeleted checks that a hold that is at least 100 ms old reports within a round trip
+// that another client deleted its znode. A heartbeat would be too slow for the limit here.
 func testHolderDeleted(e *env) {
 	l, op := e.lock(e.dial(), e.name), e.operator()
 	h := e.acquire(l)
@@ -32,7 +31,7 @@ func testHolderDeleted(e *env) {
 	e.remove(op, h.Node())
 	wait(e, "the loss", h.Done())
 	if took, stalled := time.Since(begun), late(); took > e.target.SessionTimeout/16+stalled {
-		e.Errorf("told after %v, of which the machine stood still for %v", took, stalled)
+		e.Errorf("reported after %v, of which the machine stalled for %v", took, stalled)
 	}
 	if !errors.Is(h.Err(), zklock.ErrLost) {
 		e.Errorf("%v", h.Err())
@@ -44,16 +43,15 @@ func testHolderDeleted(e *env) {
 	e.release(next)
 }
 
-// testBrokenHold lets another client delete one of a hold's znodes, and acquire and release
-// the lock, before the holder knows, and checks that every way to release the hold reports
-// the loss.
+// testBrokenHold checks that every way to release a hold reports its loss. Another client has
+// deleted a znode of the hold, and acquired and released the lock, before the holder knows.
 func testBrokenHold(e *env) {
 	c, op := e.dial(), e.operator()
 	l, other := e.lock(c, e.name), e.lock(e.dial(), e.name)
 	broken := func(h *zklock.Hold) *zklock.Hold {
 		nodes := h.Nodes()
 		for _, node := range []string{nodes[len(nodes)-1], nodes[0]} {
-			// Of an All, the lock is free when both are gone.
+			// An All is free after both deletes.
 			if err := op.Delete(e.ctx, node, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
 				e.Fatal(err)
 			}
@@ -84,14 +82,14 @@ func testBrokenHold(e *env) {
 	}
 
 	h = broken(e.acquire(l))
-	if err := h.ReleaseAsync(); err != nil { // it has been told by now
+	if err := h.ReleaseAsync(); err != nil { // the client may know the loss
 		lost("released later", err)
 	}
-	next := e.acquire(l) // which may be one transaction with the release
+	next := e.acquire(l) // may be in one transaction with the release
 	lost("released later", h.Release(e.ctx))
 	e.release(next)
 
-	// Many releases at one moment share a multi.
+	// Simultaneous releases are batched.
 	var all []*zklock.Hold
 	for i := range 16 {
 		all = append(all, e.acquire(e.lock(c, fmt.Sprint(e.name, "-", i))))
@@ -113,8 +111,8 @@ func testBrokenHold(e *env) {
 	e.empty(l)
 }
 
-// testWaiterDeleted checks that a waiter whose znode is deleted enqueues again, and is not
-// granted because of the old one.
+// testWaiterDeleted checks that a waiter whose znode is deleted enqueues again, and is granted
+// only by its new znode.
 func testWaiterDeleted(e *env) {
 	l, op := e.lock(e.dial(), e.name), e.operator()
 	h := e.acquire(l)
@@ -124,7 +122,7 @@ func testWaiterDeleted(e *env) {
 		e.Fatalf("%v", entries)
 	}
 	old := entries[1].Name
-	// Both at once: the waiter's znode and what it waits for.
+	// Delete both the waiter's znode and its predecessor.
 	if _, err := op.Multi(e.ctx, zk.DeleteOp(path.Join(l.Path(), old), -1), zk.DeleteOp(h.Node(), -1)); err != nil {
 		e.Fatal(err)
 	}
@@ -140,15 +138,15 @@ func testWaiterDeleted(e *env) {
 	e.empty(l)
 }
 
-// testParentDeleted lets an operator delete the lock's znode with everything below it.
+// testParentDeleted checks that a waiter is granted after an operator deletes the lock's znode
+// and everything below it.
 func testParentDeleted(e *env) {
 	l, op := e.lock(e.dial(), e.name), e.operator()
 	h := e.acquire(l)
 	w := e.acquiring(e.ctx, e.lock(e.dial(), e.name))
 	entries := e.inspect(l)
-	// From the back: of one multi, the server tells each deletion by itself, and a
-	// waiter that hears of its blocker's first is granted for a moment, as it is
-	// when somebody deletes a new holder's znode.
+	// Delete the waiter's entry first. A server reports each deletion of a multi separately. If
+	// the waiter first received the event of its predecessor, it would be granted for a moment.
 	var ops []zk.Op
 	for _, entry := range slices.Backward(entries) {
 		ops = append(ops, zk.DeleteOp(l.Path()+"/"+entry.Name, -1))
@@ -164,8 +162,8 @@ func testParentDeleted(e *env) {
 	e.release(next)
 }
 
-// testSessionClosed lets another client end the sessions of a holder and of a waiter, and
-// checks that the hold is lost, and that the waiter enqueues again.
+// testSessionClosed checks that, after another client ends the session of a holder and waiter,
+// the hold is lost and the waiter enqueues again.
 func testSessionClosed(e *env) {
 	sniffer := &sniffer{inner: e.target.DialContext}
 	o := e.options()
@@ -181,7 +179,7 @@ func testSessionClosed(e *env) {
 		e.Fatal(err)
 	}
 	wait(e, "the loss", h.Done())
-	// A server may report the end of the entry before that of the session.
+	// A server may report the deletion of the entry before the end of the session.
 	if err := h.Err(); !errors.Is(err, zklock.ErrLost) || !errors.Is(err, zk.ErrSessionExpired) && !errors.Is(err, zklock.ErrDeleted) {
 		e.Errorf("%v", err)
 	}
@@ -194,7 +192,7 @@ func testSessionClosed(e *env) {
 	e.release(got)
 }
 
-// testCrash checks that the next client is granted when the session of a crashed client has
+// testCrash checks that the next client is granted after the session of a crashed client has
 // expired, and not before.
 func testCrash(e *env) {
 	gate := newGate(e.target.DialContext)
@@ -206,16 +204,16 @@ func testCrash(e *env) {
 	w := e.acquiring(e.ctx, l)
 	gate.shut()
 	got := wait(e, "the grant after the crash", w)
-	// The old holder, which still runs, said lost before that.
+	// The old holder, which still runs, must have reported its loss.
 	if !errors.Is(h.Err(), zklock.ErrLost) {
-		e.Errorf("two hold: the old one says %v, with %v left", h.Err(), h.Remaining())
+		e.Errorf("two hold: the old hold reports %v, with %v left", h.Err(), h.Remaining())
 	}
 	if e.token(got) <= e.token(h) {
 		e.Errorf("token %d after %d", e.token(got), e.token(h))
 	}
 	e.release(got)
 	gate.open()
-	// And the old one can go on, in a new session.
+	// The old client continues in a new session.
 	e.release(e.acquire(e.lock(dead, e.name)))
 	e.empty(l)
 }
@@ -271,10 +269,10 @@ func testSharedSession(e *env) {
 	}
 }
 
-// testOtherLayouts checks that a mutex waits for all entries ahead, in any layout.
+// testOtherLayouts checks that a mutex waits for all predecessors in any layout.
 func testOtherLayouts(e *env) {
 	l, op := e.lock(e.dial(), e.name), e.operator()
-	e.release(e.acquire(l)) // makes the parents
+	e.release(e.acquire(l)) // creates the parents
 	hex := "0123456789abcdef0123456789abcdef"
 	for _, prefix := range []string{
 		"_c_01234567-89ab-cdef-0123-456789abcdef-lock-",
@@ -286,7 +284,7 @@ func testOtherLayouts(e *env) {
 	} {
 		node := e.create(op, l.Path()+"/"+prefix, []byte("10.1.2.3"), zk.ModeEphemeralSequential)
 		if _, err := l.TryAcquire(e.ctx); !errors.Is(err, zklock.ErrLocked) {
-			e.Errorf("behind %s: %v", prefix, err)
+			e.Errorf("after %s: %v", prefix, err)
 		}
 		w := e.acquiring(e.ctx, l)
 		pending(e, "a grant after "+prefix, w)
@@ -295,8 +293,9 @@ func testOtherLayouts(e *env) {
 	}
 }
 
-// testWriterBecomesReader checks that a writer that downgrades creates a reader's entry
-// with its own number first, and that the waiters for the writer wait for the reader.
+// testWriterBecomesReader checks that a waiter for another library's writer waits for its
+// reader's entry after a downgrade. The downgrade creates the reader's entry with the same
+// number before it deletes the writer's entry.
 func testWriterBecomesReader(e *env) {
 	l, op := e.lock(e.dial(), e.name), e.operator()
 	e.release(e.acquire(l))
@@ -307,25 +306,24 @@ func testWriterBecomesReader(e *env) {
 	reader := base + "__READ__" + writer[len(writer)-10:]
 	e.create(op, reader, nil, zk.ModeEphemeral)
 	e.remove(op, writer)
-	// Two round trips of the waiter's client are after everything that the
-	// deletion made it do.
+	// After two round trips of the client, it has handled the deletion.
 	for range 2 {
 		e.entries(l)
 	}
-	pending(e, "a grant next to a live reader", w)
+	pending(e, "a grant next to a reader", w)
 	e.remove(op, reader)
 	e.release(wait(e, "the grant", w))
 }
 
-// testMalformed checks that no client is granted next to a contender whose sequence number
-// has overflowed.
+// testMalformed checks that no client is granted next to an entry whose sequence number has
+// overflowed.
 func testMalformed(e *env) {
 	l, op := e.lock(e.dial(), e.name), e.operator()
 	e.release(e.acquire(l))
 	bad := l.Path() + "/_c_01234567-89ab-cdef-0123-456789abcdef-lock--2147483648"
 	e.create(op, bad, nil, zk.ModeEphemeral)
 	if _, err := l.Acquire(e.ctx); !errors.Is(err, zklock.ErrSequenceExhausted) {
-		e.Errorf("beside a malformed contender: %v", err)
+		e.Errorf("next to a malformed entry: %v", err)
 	}
 	for _, harmless := range []string{"lock-", "lock-99999999999"} {
 		e.create(op, l.Path()+"/"+harmless, nil, zk.ModeEphemeral)
@@ -376,7 +374,7 @@ func testHooks(e *env) {
 	}
 }
 
-// testNoPermission: what an ACL forbids is an error, not a loop.
+// testNoPermission checks that an acquire without permission returns an error.
 func testNoPermission(e *env) {
 	op := e.operator()
 	dir := "/" + e.name

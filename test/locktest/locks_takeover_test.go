@@ -13,10 +13,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// takeOverAndClose resumes a session on conn and closes it, and reports whether
-// the session is over. It is not when its client, whose connection the
-// take-over ends, was back before the closing was read: a server then closes
-// conn, or answers that the session has moved.
+// takeOverAndClose resumes a session on conn and closes it, and reports whether the session has
+// ended. It has not if the session's client reconnected before the server read the request to
+// close. Then the server closes conn or answers that the session has moved.
 func takeOverAndClose(conn net.Conn, req wire.ConnectRequest) (over bool, err error) {
 	b := wire.AppendRecord(nil, &req)
 	if _, err := conn.Write(wire.AppendRequest(b, 1, wire.OpCloseSession, nil)); err != nil {
@@ -43,8 +42,8 @@ func takeOverAndClose(conn net.Conn, req wire.ConnectRequest) (over bool, err er
 	return h.Err == wire.ErrOK, nil
 }
 
-// A sniffer makes connections and remembers the last handshake's answer, with
-// the session's password, which the client tells nobody.
+// A sniffer opens connections and stores the answer to the last handshake, which has the
+// session's password.
 type sniffer struct {
 	inner func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -64,11 +63,11 @@ func (s *sniffer) dial(ctx context.Context, network, address string) (net.Conn, 
 	return &sniffed{Conn: conn, sniffer: s}, nil
 }
 
-// sniffed is a connection whose first frame is looked at.
+// sniffed is a connection whose first frame the sniffer reads.
 type sniffed struct {
 	net.Conn
 	sniffer *sniffer
-	seen    []byte // until the first frame is whole; then nil
+	seen    []byte // the bytes of the first frame until it is complete
 	done    bool
 }
 
@@ -88,9 +87,8 @@ func (c *sniffed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// closeElsewhere takes the session over on a connection of its own and closes it
-// there, as a second process that knows its password would. The session's own
-// client races it for the session; once its closing is over, it is over.
+// closeElsewhere resumes the session on another connection and closes it, like a process that
+// knows its password. It repeats that if the session's client was faster.
 func (s *sniffer) closeElsewhere(e *env) error {
 	s.mu.Lock()
 	last := s.last
@@ -111,7 +109,7 @@ func (s *sniffer) closeElsewhere(e *env) error {
 		if over {
 			return nil
 		}
-		e.Logf("taking session %#x over once more: its client was back first: %v", last.SessionID, err)
+		e.Logf("closing session %#x again, because its client reconnected: %v", last.SessionID, err)
 	}
-	return fmt.Errorf("session %#x was taken back by its client every time", last.SessionID)
+	return fmt.Errorf("the client of session %#x reconnected every time", last.SessionID)
 }

@@ -14,35 +14,34 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// A LockTarget is where the tests find servers.
+// A LockTarget configures the servers and the kind of lock of the tests.
 type LockTarget struct {
 	// Servers is the connection string, without a chroot.
 	Servers string
-	// DialContext reaches them; nil means by the network.
+	// DialContext opens connections; nil means net.Dialer.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// SessionTimeout is one that the servers accept. In real time sessions must
-	// live through a machine that stands still for a while.
+	// SessionTimeout is a timeout that the servers accept. In real time, sessions must survive
+	// stalls of the machine.
 	SessionTimeout time.Duration
-	// Expiry is the timeout of a session that a test lets expire, which it waits
-	// for. Zero means SessionTimeout.
+	// Expiry is the timeout of a session whose expiry a test waits for. Zero means
+	// SessionTimeout.
 	Expiry time.Duration
-	// Kind is what the tests lock with. The zero Kind is the mutex.
+	// Kind is the kind of lock. The zero Kind is the mutex.
 	Kind Kind
 }
 
-// RunLocksInBubbles runs all tests, each in a testing/synctest bubble of its own, with
-// the target that start makes inside of it.
+// RunLocksInBubbles runs all tests, each in its own testing/synctest bubble. It calls start
+// inside the bubble.
 func RunLocksInBubbles(t *testing.T, start func(t *testing.T) LockTarget) {
 	run(t, func(t *testing.T, test func(*testing.T, LockTarget)) {
 		synctest.Test(t, func(t *testing.T) { test(t, start(t)) })
 	})
 }
 
-// limit bounds every wait in these tests. It is far more than any of them needs on a busy
-// machine: only a test that hangs reaches it.
+// limit bounds every wait in these tests. Only a test that hangs reaches it.
 const limit = 5 * time.Minute
 
-// RunLocks runs all tests in real time, side by side, each on paths of its own.
+// RunLocks runs all tests in real time and in parallel, each with its own paths.
 func RunLocks(t *testing.T, target LockTarget) {
 	run(t, func(t *testing.T, test func(*testing.T, LockTarget)) {
 		t.Parallel()
@@ -54,8 +53,8 @@ func run(t *testing.T, within func(t *testing.T, test func(*testing.T, LockTarge
 	for _, test := range tests() {
 		t.Run(test.name, func(t *testing.T) {
 			within(t, func(t *testing.T, target LockTarget) {
-				if !target.Kind.suits(test.needs) {
-					t.SkipNow() // it is about what this kind does not have
+				if !target.Kind.has(test.needs) {
+					t.SkipNow() // the kind lacks a feature
 				}
 				ctx, cancel := context.WithTimeout(context.Background(), limit)
 				defer cancel()
@@ -65,7 +64,7 @@ func run(t *testing.T, within func(t *testing.T, test func(*testing.T, LockTarge
 	}
 }
 
-// conformance is one test, and what it needs of a kind.
+// conformance is a test and the features that it needs.
 type conformance struct {
 	name  string
 	needs needs
@@ -76,9 +75,9 @@ func tests() []conformance {
 	return []conformance{
 		{"Acquire", anything, testAcquire},
 		{"Try", anything, testTry},
-		{"Order", turns, testOrder},
+		{"Order", ordered, testOrder},
 		{"Tokens", queued, testTokens},
-		{"CancelledLeavesNothing", turns | counted, testCancel},
+		{"CancelledLeavesNothing", ordered | counted, testCancel},
 		{"ReleaseOutlivesContext", anything, testReleaseContext},
 		{"Do", anything, testDo},
 		{"Context", anything, testContext},
@@ -87,16 +86,16 @@ func tests() []conformance {
 		{"BrokenHold", anything, testBrokenHold},
 		{"WaiterDeleted", queued, testWaiterDeleted},
 		{"ParentDeleted", queued, testParentDeleted},
-		{"SessionClosed", turns, testSessionClosed},
-		{"Crash", turns, testCrash},
-		{"Close", turns | counted, testClose},
+		{"SessionClosed", ordered, testSessionClosed},
+		{"Crash", ordered, testCrash},
+		{"Close", ordered | counted, testClose},
 		{"SharedSession", anything, testSharedSession},
 		{"SoleUse", mutex, testSoleUse},
 		{"Inspect", mutex, testInspect},
 		{"OtherLayouts", mutex, testOtherLayouts},
 		{"WriterBecomesReader", mutex, testWriterBecomesReader},
 		{"SequenceLimit", mutex, testMalformed},
-		{"Hooks", queued | turns, testHooks},
+		{"Hooks", queued | ordered, testHooks},
 		{"NoPermission", mutex, testNoPermission},
 		{"UnreadableBlocker", mutex, testUnreadableBlocker},
 		{"Contention", anything, testContention},
@@ -119,14 +118,14 @@ func tests() []conformance {
 // unique distinguishes runs on one server.
 var unique atomic.Int64
 
-// env is what a test has.
+// env is the environment of a test.
 type env struct {
 	*testing.T
-	target LockTarget
-	ctx    context.Context
-	name   string // a lock name of this test's own
-	waits  atomic.Int64
-	looks  []*zk.Client // one at each server of an ensemble; of the test's own goroutine
+	target      LockTarget
+	ctx         context.Context
+	name        string // a unique lock name
+	waits       atomic.Int64
+	syncClients []*zk.Client // one connected to each server of an ensemble
 }
 
 func (e *env) options() *zklock.Options {
@@ -144,7 +143,7 @@ func (e *env) lock(c *zklock.Client, name string) *zklock.Lock {
 	return e.target.Kind.Lock(c, name)
 }
 
-// dial returns a client that the test's end closes.
+// dial returns a client, which is closed when the test ends.
 func (e *env) dial() *zklock.Client {
 	e.Helper()
 	return e.dialWith(e.options())
@@ -160,7 +159,7 @@ func (e *env) dialWith(o *zklock.Options) *zklock.Client {
 	return c
 }
 
-// operator returns a plain client, for reads and for interference.
+// operator returns a client without locks.
 func (e *env) operator() *zk.Client {
 	e.Helper()
 	c, err := zk.Dial(e.ctx, e.target.Servers, &zk.Options{SessionTimeout: e.target.SessionTimeout, DialContext: e.target.DialContext})
@@ -171,7 +170,7 @@ func (e *env) operator() *zk.Client {
 	return c
 }
 
-// create creates a znode by a plain client, and returns its path.
+// create creates a znode and returns its path.
 func (e *env) create(op *zk.Client, path string, data []byte, mode zk.CreateMode) string {
 	e.Helper()
 	made, _, err := op.Create(e.ctx, path, data, nil, mode)
@@ -181,7 +180,7 @@ func (e *env) create(op *zk.Client, path string, data []byte, mode zk.CreateMode
 	return made
 }
 
-// remove deletes a znode by a plain client.
+// remove deletes a znode.
 func (e *env) remove(op *zk.Client, path string) {
 	e.Helper()
 	if err := op.Delete(e.ctx, path, -1); err != nil {
@@ -189,8 +188,8 @@ func (e *env) remove(op *zk.Client, path string) {
 	}
 }
 
-// token returns the hold's fencing token, or, where an All in order has none,
-// that of the lock with the test's own name.
+// token returns the hold's fencing token. An All in order has none; then it returns the token
+// of the lock e.name.
 func (e *env) token(h *zklock.Hold) int64 {
 	if t := h.Token(); t != 0 {
 		return t
@@ -218,19 +217,19 @@ func (e *env) release(h *zklock.Hold) {
 	}
 }
 
-// acquiring starts an Acquire and returns when its entry is in the queue or, if entries do
-// not show that, when its hook has reported that it waits. The channel receives the hold,
-// or nil if the acquire failed.
+// acquiring starts an Acquire, and returns when its entry is in the queue. If entries do not
+// show that, it returns when OnWait was called. The channel receives the hold, or nil if the
+// acquire failed.
 func (e *env) acquiring(ctx context.Context, l *zklock.Lock) <-chan *zklock.Hold {
 	e.Helper()
-	if e.target.Kind.suits(counted) {
+	if e.target.Kind.has(counted) {
 		return e.acquiringUntil(ctx, l, func() int { return e.entries(l) })
 	}
 	return e.acquiringPermits(ctx, l)
 }
 
-// acquiringPermits is acquiring for semaphores, of which an acquire has one more entry for a
-// moment.
+// acquiringPermits is acquiring for semaphores. It waits for OnWait, because an acquire has one
+// additional entry for a moment.
 func (e *env) acquiringPermits(ctx context.Context, l *zklock.Lock) <-chan *zklock.Hold {
 	e.Helper()
 	return e.acquiringUntil(ctx, l, func() int { return int(e.waits.Load()) })
@@ -256,7 +255,7 @@ func (e *env) entries(l *zklock.Lock) int {
 	return len(e.inspect(l)) / max(1, e.target.Kind.Width)
 }
 
-// inspect returns the entries as of now.
+// inspect returns the current entries.
 func (e *env) inspect(l *zklock.Lock) []zklock.Entry {
 	e.Helper()
 	e.catchUp()
@@ -267,23 +266,23 @@ func (e *env) inspect(l *zklock.Lock) []zklock.Entry {
 	return entries
 }
 
-// catchUp waits until every server of an ensemble has applied all acknowledged changes: a
-// client at another server may read an earlier state.
+// catchUp waits until every server of an ensemble has applied all acknowledged changes.
+// Otherwise, a client connected to another server may read an earlier state.
 func (e *env) catchUp() {
 	e.Helper()
 	servers := strings.Split(e.target.Servers, ",")
 	if len(servers) == 1 {
 		return
 	}
-	for _, server := range servers[len(e.looks):] {
+	for _, server := range servers[len(e.syncClients):] {
 		c, err := zk.Dial(e.ctx, server, &zk.Options{SessionTimeout: e.target.SessionTimeout, DialContext: e.target.DialContext})
 		if err != nil {
 			e.Fatal(err)
 		}
 		e.Cleanup(func() { c.Close() })
-		e.looks = append(e.looks, c)
+		e.syncClients = append(e.syncClients, c)
 	}
-	for _, c := range e.looks {
+	for _, c := range e.syncClients {
 		if err := c.Sync(e.ctx, "/"); err != nil {
 			e.Fatal(err)
 		}
@@ -296,7 +295,7 @@ func (e *env) empty(l *zklock.Lock) {
 	e.until("the queue is empty", func() bool { return e.entries(l) == 0 })
 }
 
-// until repeats holds, which sends a request, until it returns true.
+// until calls holds until it returns true.
 func (e *env) until(what string, holds func() bool) {
 	e.Helper()
 	for !holds() {
@@ -320,7 +319,7 @@ func wait[T any](e *env, what string, c <-chan T) T {
 	}
 }
 
-// pending checks that nothing has come on the channel.
+// pending checks that the channel has no value.
 func pending[T any](e *env, what string, c <-chan T) {
 	e.Helper()
 	select {

@@ -8,9 +8,9 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// testUnreadableBlocker: servers tell nobody of the end of a znode that he may not
-// read, so that a waiter's watch on whoever is ahead can come to nothing. The
-// waiter looks again by itself: what it waits for is granted within two timeouts.
+// testUnreadableBlocker checks that a waiter is granted within two session timeouts after the
+// release of a predecessor that it may not read. Servers send no events of such a znode, so the
+// waiter must check its predecessor again.
 func testUnreadableBlocker(e *env) {
 	op := e.operator()
 	if err := op.AddAuth(e.ctx, "digest", []byte("operator:secret")); err != nil {
@@ -27,15 +27,15 @@ func testUnreadableBlocker(e *env) {
 	}
 	late := harness.WatchStalls(e.ctx)
 	begun := time.Now()
-	// The right to delete is the parent's to give.
+	// The parent's ACL permits the delete.
 	if err := h.Release(e.ctx); err != nil {
-		e.Logf("the release: %v", err) // the hold may have been found out before
+		e.Logf("the release: %v", err)
 	}
 	if next := wait(e, "the next grant", got); next != nil {
 		e.release(next)
 	}
-	// A busy machine may be late, but not by the pause of a session without a limit.
+	// The limit is less than the longest interval of these checks.
 	if d, stalled := time.Since(begun), late(); d > 2*o.SessionTimeout+5*time.Second+stalled {
-		e.Errorf("granted after %v, of which the machine stood still for %v, with a session timeout of %v", d, stalled, o.SessionTimeout)
+		e.Errorf("granted after %v, of which the machine stalled for %v, with a session timeout of %v", d, stalled, o.SessionTimeout)
 	}
 }

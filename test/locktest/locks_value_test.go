@@ -8,8 +8,8 @@ import (
 	"github.com/zklock/zklock"
 )
 
-// testValue checks that a value is published with the entry and replaced while the lock is
-// held, also next to a release request, and that no other client's write is lost.
+// testValue checks that a value is published with the entry, and that SetValue replaces it and
+// keeps a release request.
 func testValue(e *env) {
 	c, other := e.dial(), e.dial()
 	l, same := c.Mutex(e.name), other.Mutex(e.name)
@@ -59,8 +59,8 @@ func testValue(e *env) {
 	e.release(h)
 }
 
-// testWatch checks that a Watch yields the present state, each holder that stays, and each
-// value that stays, over the end of its session, and that its tokens never decrease.
+// testWatch checks that a Watch yields the current state and each lasting holder and value, also
+// after the end of its session, and that tokens never decrease.
 func testWatch(e *env) {
 	c, other := e.dial(), e.dial()
 	sniffer := &sniffer{inner: e.target.DialContext}

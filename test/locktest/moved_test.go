@@ -16,7 +16,7 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// A balancer connects a client to one server at a time, as a load balancer does.
+// A balancer connects a client to one server at a time, like a load balancer.
 type balancer struct {
 	mu     sync.Mutex
 	server string
@@ -45,12 +45,12 @@ func (b *balancer) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	b.conns = append(b.conns, conn)
 	select {
 	case b.dialed <- struct{}{}:
-	default: // the test does not wait for so many
+	default:
 	}
 	return conn, nil
 }
 
-// move closes the connections, and connects the client to another server.
+// move closes the connections. New connections go to another server.
 func (b *balancer) move(server string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,11 +63,11 @@ func (b *balancer) move(server string) {
 	}
 }
 
-// TestLateRequestsOfMovedSession checks that requests that reach the leader after the client
-// has moved to another server do no harm. Follower A is cut off from the leader. It has an
-// unanswered delete and create of the client, and after them a request to resume the
-// session, which the client gives up, or A is killed. Once what A sent reaches the leader, the
-// leader moves the session back to A, and may accept the delete and the create.
+// TestLateRequestsOfMovedSession checks requests that reach the leader after the client has
+// moved to another server. Follower A is cut off from the leader. It has an unanswered delete
+// and create of the client, and a later request to resume the session, which the client gives
+// up. In some rounds, A is killed. When these requests reach the leader, it moves the session
+// back to A, and may accept the delete and the create.
 func TestLateRequestsOfMovedSession(t *testing.T) {
 	t.Run("present release", func(t *testing.T) { lateRequestsOfMovedSession(t, "", 8) })
 	t.Run("3.4", func(t *testing.T) { lateRequestsOfMovedSession(t, harness.Release34, 4) })
@@ -119,16 +119,16 @@ func lateRequestsOfMovedSession(t *testing.T, release string, rounds int) {
 		}
 		remove := func() { released <- hold.Release(ctx) }
 		requests := []func(){create, remove}
-		if round%2 == 0 { // the leader may refuse the first, and then accept the second
+		if round%2 == 0 { // the leader may refuse the first request and accept the second one
 			slices.Reverse(requests)
 		}
 		for _, request := range requests {
 			go request()                       // ends with cancel, or the release
-			time.Sleep(100 * time.Millisecond) // until A has the request, which nothing shows
+			time.Sleep(100 * time.Millisecond) // until A has the request
 		}
 		via.move(a.Addr())
 		<-via.dialed
-		time.Sleep(200 * time.Millisecond) // until A has the request to resume, likewise
+		time.Sleep(200 * time.Millisecond) // until A has the request to resume
 		cancel()
 		if killed {
 			a.Kill()
@@ -141,7 +141,7 @@ func lateRequestsOfMovedSession(t *testing.T, release string, rounds int) {
 		select {
 		case err := <-released:
 			released <- err
-		case <-time.After(time.Second): // while the client may not delete the znode
+		case <-time.After(time.Second): // the client may not delete the znode yet
 		}
 		for len(waits) > 0 {
 			<-waits // of an earlier round
@@ -154,7 +154,7 @@ func lateRequestsOfMovedSession(t *testing.T, release string, rounds int) {
 			}
 			taken <- h
 		}()
-		for has := false; !has; { // the other client has the lock, or waits for it
+		for has := false; !has; { // until the other client holds the lock or waits for it
 			select {
 			case h := <-taken:
 				taken <- h
@@ -166,12 +166,12 @@ func lateRequestsOfMovedSession(t *testing.T, release string, rounds int) {
 		if err := link.Heal(); err != nil {
 			t.Fatal(err)
 		}
-		if killed { // its kernel still sends the requests
+		if killed { // the kernel still sends the requests
 			if err := a.Restart(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
-		late, err := zk.Dial(ctx, a.Addr(), nil) // its session begins after the requests that A had
+		late, err := zk.Dial(ctx, a.Addr(), nil) // A handles it after the older requests
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,13 +14,13 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// A reusable is a lock whose znodes have reusable names, of two clients.
+// A reusable is a lock of two clients whose znodes have reusable names.
 type reusable struct {
 	name        string
 	mine, other *zklock.Lock
 }
 
-// reusables returns all kinds of such locks.
+// reusables returns all kinds of locks with reusable names.
 func reusables(a, b *zklock.Client) []reusable {
 	return []reusable{
 		{"node lock", a.NodeLock("/n/node"), b.NodeLock("/n/node")},
@@ -37,7 +37,7 @@ func (e *env) withoutGUIDs() *zklock.Options {
 	return o
 }
 
-// takeName deletes a whole lock and acquires l, whose znode gets the same name.
+// takeName deletes a lock's znodes and acquires l, whose znode gets the same name.
 func (e *env) takeName(op *zk.Client, l *zklock.Lock, node string) *zklock.Hold {
 	e.Helper()
 	e.remove(op, node)
@@ -51,16 +51,16 @@ func (e *env) takeName(op *zk.Client, l *zklock.Lock, node string) *zklock.Hold 
 	return h
 }
 
-// TestPendingDeleteSparesReusedName checks that a client that deletes a znode after a
-// reconnect, because its hold was released or lost meanwhile, spares another client's
-// znode that has got the name.
+// TestPendingDeleteSparesReusedName checks that a client with a pending delete does not delete
+// another client's znode with the same name after a reconnect. Its hold was released or lost
+// while it was disconnected.
 func TestPendingDeleteSparesReusedName(t *testing.T) {
 	for i := range 4 {
 		for _, lost := range []bool{false, true} {
 			inBubble(t, func(e *env, srv *zktest.Server) {
 				route := srv.Route(e.T)
 				o := e.withoutGUIDs()
-				o.ClockDrift = 0.2 // so that a hold is lost long before its session ends
+				o.ClockDrift = 0.2 // the hold is lost long before its session ends
 				a := zklock.New(route.Dial(e.T), o)
 				defer a.Close()
 				n := reusables(a, e.dialWith(e.withoutGUIDs()))[i]
@@ -68,7 +68,7 @@ func TestPendingDeleteSparesReusedName(t *testing.T) {
 				h := e.acquire(n.mine)
 				route.Refuse(true)
 				route.CutConnections()
-				synctest.Wait() // until the client knows
+				synctest.Wait() // until the client has noticed
 				if lost {
 					<-h.Done()
 				} else if err := h.ReleaseAsync(); err != nil {
@@ -81,7 +81,7 @@ func TestPendingDeleteSparesReusedName(t *testing.T) {
 					e.Errorf("%s, lost %v: the other client's hold: %v", n.name, lost, err)
 				}
 				_ = other.Release(context.WithoutCancel(e.ctx))
-				// The release cannot tell whether the znode was deleted before or after it.
+				// The client does not know whether the znode was deleted before the release.
 				if err := h.Release(e.ctx); !errors.Is(err, zklock.ErrLost) {
 					e.Errorf("%s, lost %v: %v", n.name, lost, err)
 				}
@@ -90,8 +90,8 @@ func TestPendingDeleteSparesReusedName(t *testing.T) {
 	}
 }
 
-// TestRevokeSparesReusedName checks that a release request whose reply was lost does not
-// reach the next holder, whose znode has got the name.
+// TestRevokeSparesReusedName checks that a repeated release request does not reach the next
+// holder, whose znode has the same name.
 func TestRevokeSparesReusedName(t *testing.T) {
 	for i := range 4 {
 		for _, known := range []bool{false, true} {
@@ -124,7 +124,7 @@ func TestRevokeSparesReusedName(t *testing.T) {
 				revoked := other.Revoked()
 				route.Refuse(false)
 				if a := <-answers; a.err != nil || len(a.asked) != 0 {
-					e.Errorf("%s: asked %+v, %v", n.name, a.asked, a.err)
+					e.Errorf("%s: requests to %+v, %v", n.name, a.asked, a.err)
 				}
 				synctest.Wait()
 				select {
@@ -139,8 +139,8 @@ func TestRevokeSparesReusedName(t *testing.T) {
 	}
 }
 
-// TestPendingDeletesOfStalledConnectionSpareReusedNames checks many releases on a
-// connection that stalls: the client repeats none of them by name on the next connection.
+// TestPendingDeletesOfStalledConnectionSpareReusedNames checks that, after many releases on a
+// stalled connection, the client repeats no delete by name on the next connection.
 func TestPendingDeletesOfStalledConnectionSpareReusedNames(t *testing.T) {
 	inBubble(t, func(e *env, srv *zktest.Server) {
 		const many = 20
@@ -158,7 +158,7 @@ func TestPendingDeletesOfStalledConnectionSpareReusedNames(t *testing.T) {
 			if err := h.ReleaseAsync(); err != nil {
 				e.Fatal(err)
 			}
-			synctest.Wait() // each by itself
+			synctest.Wait() // send each release separately
 		}
 		route.Refuse(true)
 		route.CutConnections()

@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestLocksOnOldServers runs the tests through a relay that answers as old servers do.
+// TestLocksOnOldServers runs the tests through a relay that imitates old servers.
 func TestLocksOnOldServers(t *testing.T) {
 	t.Run("3.5", func(t *testing.T) { onOldServers(t, zktest.Release35, Kind{}) })
 	for _, kind := range append(Kinds(), Kind{Name: "mutex"}) {
@@ -30,8 +30,8 @@ func onOldServers(t *testing.T, release zktest.Release, kind Kind) {
 	})
 }
 
-// holdsOf acquires and releases a lock of each kind, and checks that the token of each hold
-// is the czxid of its znode. It returns the largest token.
+// holdsOf acquires and releases a lock of each kind, and checks that each token is the czxid of
+// its znode. It returns the largest token.
 func (e *env) holdsOf(c *zklock.Client, op *zk.Client, name string) (last int64) {
 	e.Helper()
 	for _, l := range []*zklock.Lock{
@@ -51,8 +51,8 @@ func (e *env) holdsOf(c *zklock.Client, op *zk.Client, name string) (last int64)
 	return last
 }
 
-// TestTokensOnOldServers checks tokens on servers whose answer to a create has no Stat. If
-// their leader is older than they are, they close connections instead of answering.
+// TestTokensOnOldServers checks tokens on servers whose answer to a create has no Stat, and on
+// servers with an older leader, which close the connection instead of answering.
 func TestTokensOnOldServers(t *testing.T) {
 	for _, release := range []zktest.Release{zktest.Release34, zktest.Release35, zktest.Leader34} {
 		inBubble(t, func(e *env, srv *zktest.Server) {
@@ -69,9 +69,9 @@ func TestTokensOnOldServers(t *testing.T) {
 	}
 }
 
-// TestTokenOfRetriedCreateOnOldServer checks a node lock whose create was executed, but whose
-// answer was lost. The next create finds the znode, and its answer's header has a later zxid
-// than the znode. So the client must read the czxid.
+// TestTokenOfRetriedCreateOnOldServer checks the token of a node lock after the answer to its
+// create was lost. The next create finds the znode, and the header of its answer has a later
+// zxid. So the client must read the czxid.
 func TestTokenOfRetriedCreateOnOldServer(t *testing.T) {
 	for _, release := range []zktest.Release{zktest.Newest, zktest.Release34} {
 		inBubble(t, func(e *env, srv *zktest.Server) {
@@ -80,7 +80,7 @@ func TestTokenOfRetriedCreateOnOldServer(t *testing.T) {
 			route.Imitate(release)
 			c := zklock.New(route.Dial(e.T), e.options())
 			defer c.Close()
-			e.release(e.acquire(c.NodeLock("/n"))) // the client learns of which release the server is
+			e.release(e.acquire(c.NodeLock("/n"))) // the client learns the release of the server
 			lost := route.DropReply(zktest.Match{Op: "create"})
 			h := e.acquire(c.NodeLock("/n"))
 			stat, there, err := op.Exists(e.ctx, h.Node())
@@ -92,15 +92,15 @@ func TestTokenOfRetriedCreateOnOldServer(t *testing.T) {
 	}
 }
 
-// TestRollingUpgradeFromOldServers upgrades servers below a client that holds one lock and
-// uses others. The client may send requests of 3.5 only to servers that know them.
+// TestRollingUpgradeFromOldServers upgrades and downgrades the servers of a client that holds
+// one lock and uses others. The client must send requests of 3.5 only to servers that know them.
 func TestRollingUpgradeFromOldServers(t *testing.T) {
 	inBubble(t, func(e *env, srv *zktest.Server) {
 		op := srv.Dial(e.T)
 		route := srv.Route(e.T)
 		c := zklock.New(route.Dial(e.T), e.options())
 		defer c.Close()
-		var containers atomic.Int64 // that were created: no Stat tells
+		var containers atomic.Int64 // created containers
 		route.DelayFunc(func(f zktest.Frame) time.Duration {
 			if f.Direction == zktest.ToClient && f.Op == "createContainer" {
 				containers.Add(1)
@@ -140,25 +140,25 @@ func TestRollingUpgradeFromOldServers(t *testing.T) {
 	})
 }
 
-// TestRollingUpgrade checks that clients keep their holds and their positions while the servers
-// of an ensemble are upgraded one by one, the leader last.
+// TestRollingUpgrade checks that clients keep their holds and their positions in the queue while
+// the servers of an ensemble are upgraded one by one, the leader last.
 func TestRollingUpgrade(t *testing.T) {
 	cluster := harness.StartEnsemble(t, 3, harness.ServerConfig{
 		Release: harness.Release34, TickTime: 3 * time.Second,
-		Extra: map[string]string{"snapshot.trust.empty": "true"}, // 3.4 writes no snapshot at first
+		Extra: map[string]string{"snapshot.trust.empty": "true"}, // a new 3.4 server has no snapshot
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	o := &zklock.Options{SessionTimeout: time.Minute, PersistentParents: true}
 	h := &holder{path: "upgrade/lock"}
-	h.take(t, ctx, dial(t, ctx, cluster.ConnectString(), o), dial(t, ctx, cluster.ConnectString(), o))
+	h.acquireAndQueue(t, ctx, dial(t, ctx, cluster.ConnectString(), o), dial(t, ctx, cluster.ConnectString(), o))
 	last := h.hold.Token()
 	for _, release := range []string{"", harness.Release39} {
 		upgrade(t, ctx, cluster, release)
 		if err := h.hold.Verify(ctx); err != nil {
 			t.Fatalf("after the upgrade to %q: %v", release, err)
 		}
-		// What 3.4 does not know works as soon as all servers are newer.
+		// Requests that 3.4 does not know work after all servers are newer.
 		again := dial(t, ctx, cluster.ConnectString(), nil)
 		other, err := again.Mutex("upgrade/to" + release).Acquire(ctx)
 		if err != nil {
@@ -172,7 +172,7 @@ func TestRollingUpgrade(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.pass(t, ctx)
+	h.handOver(t, ctx)
 }
 
 // upgrade restarts each server of an ensemble with another release, its leader last.

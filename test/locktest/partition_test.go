@@ -18,22 +18,22 @@ import (
 )
 
 var (
-	cutTrials      = flag.Int("locks.trials", 0, "how many holds each fault of TestCutOff is tried on, with ticks of 2 s; 0 takes shorter ticks")
-	cutShortTrials = flag.Int("locks.short-trials", 1, "the same with the shorter ticks")
+	cutTrials      = flag.Int("locks.trials", 0, "the number of holds for each fault of TestPartitionEndsHoldBeforeGrant, with ticks of 2 s; 0 uses shorter ticks")
+	cutShortTrials = flag.Int("locks.short-trials", 1, "the same number with shorter ticks")
 )
 
-// A scale has the times of the servers and sessions of TestCutOff, and how many holders
-// there are at a time.
+// A scale has the times of the servers and sessions of TestPartitionEndsHoldBeforeGrant, and
+// the number of holders at a time.
 type scale struct {
 	tick    time.Duration
-	sync    int // a server that hears nothing of the others continues for so many ticks
+	sync    int // the number of ticks for which a server continues without the others
 	timeout time.Duration
-	// pause is for how long a leader is stopped until the others have elected another
-	// one. It is shorter than pausedTimeout, the timeout of the sessions, or the leader
-	// would end the sessions itself when it continues.
+	// pause is how long a leader is stopped, until the others have elected another one. It is
+	// shorter than the session timeout pausedTimeout. Otherwise, the leader would expire the
+	// sessions itself when it continues.
 	pause, pausedTimeout time.Duration
-	late                 int // by how much holdPings delays pings, in percent of the slack; the rest is for the machine
-	writes, syncs        int // holders with each heartbeat; they share the phase of the leader's pings
+	late                 int // the delay of holdPings, in percent of the slack; the rest is for the machine
+	writes, syncs        int // the number of holders with each kind of heartbeat
 }
 
 var (
@@ -49,48 +49,48 @@ var (
 	}
 )
 
-// Sessions that are shorter than two ticks.
+// The tick and the timeout of sessions shorter than two ticks.
 const (
 	longTick     = 2 * time.Second
 	shortSession = 2 * time.Second
 )
 
-// cutFlap is between two cuts of the connections between clients and a leader that is
-// cut off: it resumes their sessions each time.
+// cutFlap is the time between two cuts of the connections to a leader that is cut off. After
+// each cut, the leader resumes the sessions.
 const cutFlap = 400 * time.Millisecond
 
-// slack is by how much a leader's pings may be late, and half of it how soon after a
-// pause it pings (assumption A4).
+// slack is the largest delay of a leader's pings. After a pause, the leader pings within half of
+// it (assumption A4).
 func slack(timeout time.Duration) time.Duration { return timeout / 32 }
 
-// A fault keeps what some clients send from the servers that decide about their
+// A fault prevents requests of some clients from reaching the leader that decides about their
 // sessions.
 type fault struct {
 	name   string
-	places []string // where the holders' clients are connected
-	// otherLeader says that the fault ends with another leader, and stops that it stops
+	places []string // the servers to which the holders are connected
+	// otherLeader is set if the fault ends with another leader. stops is set if the fault stops
 	// a server, so that a heartbeat by sync is no proof (assumption A5).
 	otherLeader, stops bool
-	// hold delays the leader's pings by as much as assumption A4 permits.
+	// holdPings is set if the leader's pings are late by as much as assumption A4 permits.
 	holdPings bool
-	strike    func(r *round) (end func())
+	inject    func(r *round) (end func())
 }
 
-// The places of holders.
+// The servers of holders.
 const (
 	onFollower = "follower"
 	onObserver = "observer"
 	onLeader   = "leader"
 )
 
-// TestCutOff checks that a hold is lost before the servers end its session, when what
-// its client sends no longer reaches the leader that decides about the session. Some
-// servers continue to answer such a client. A client that counts by pings then holds
-// the lock together with its successor.
+// TestPartitionEndsHoldBeforeGrant checks that, if the requests of a client do not reach the
+// leader, its hold is lost before the leader expires its session. Some servers continue to
+// answer such a client. So a client that counts the timeout from its pings holds the lock
+// together with its successor.
 //
-// The servers expire sessions at multiples of the tick, up to a tick after the timeout.
-// So the test also reads in the leader's log from when it counts the timeout.
-func TestCutOff(t *testing.T) {
+// The servers expire sessions at multiples of the tick, up to a tick after the timeout. So the
+// test also reads in the leader's log when the timeout began.
+func TestPartitionEndsHoldBeforeGrant(t *testing.T) {
 	full := *cutTrials > 0
 	times, most := shortScale, *cutShortTrials
 	if full {
@@ -105,17 +105,17 @@ func TestCutOff(t *testing.T) {
 		faults []fault
 	}{
 		{"usual", times, nil, []fault{
-			{name: "follower", places: []string{onFollower, onObserver, onLeader}, strike: cutPlaces},
-			{name: "paused leader", places: []string{onLeader}, otherLeader: true, stops: true, strike: pauseAndCutLeader},
+			{name: "follower", places: []string{onFollower, onObserver, onLeader}, inject: cutPlaces},
+			{name: "paused leader", places: []string{onLeader}, otherLeader: true, stops: true, inject: pauseAndCutLeader},
 		}},
 		{"local sessions", times, map[string]string{"localSessionsEnabled": "true", "localSessionsUpgradingEnabled": "true"}, []fault{
-			{name: "follower", places: []string{onFollower}, strike: cutPlaces},
-			{name: "late pings", places: []string{onFollower}, holdPings: true, stops: true, strike: cutPlaces},
-			{name: "leader", places: []string{onLeader}, otherLeader: true, strike: cutLeader},
-			{name: "leader paused, then cut", places: []string{onFollower}, stops: true, strike: pauseLeaderAndCutOneWay},
+			{name: "follower", places: []string{onFollower}, inject: cutPlaces},
+			{name: "late pings", places: []string{onFollower}, holdPings: true, stops: true, inject: cutPlaces},
+			{name: "leader", places: []string{onLeader}, otherLeader: true, inject: cutLeader},
+			{name: "leader paused, then cut", places: []string{onFollower}, stops: true, inject: pauseLeaderAndCutOneWay},
 		}},
 		{"short sessions", short, map[string]string{"minSessionTimeout": fmt.Sprint(longTick.Milliseconds())}, []fault{
-			{name: "follower", places: []string{onFollower}, strike: cutPlaces},
+			{name: "follower", places: []string{onFollower}, inject: cutPlaces},
 		}},
 	} {
 		t.Run(ensemble.name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestCutOff(t *testing.T) {
 			if observed {
 				places[3].Observer = true
 			}
-			s := &stage{scale: ensemble.times, network: n, cluster: harness.StartEnsembleAt(t, places, harness.ServerConfig{
+			s := &cutOffTest{scale: ensemble.times, network: n, cluster: harness.StartEnsembleAt(t, places, harness.ServerConfig{
 				TickTime: ensemble.times.tick, SyncLimit: ensemble.times.sync, Extra: ensemble.extra,
 				JavaFlags: append(harness.TouchFlags(), harness.ThreadFlags()...),
 			})}
@@ -144,7 +144,7 @@ func TestCutOff(t *testing.T) {
 					sum := tally{}
 					for k := 0; sum.fewest(f) < most && !t.Failed(); k++ {
 						if k > 5*most+15 {
-							t.Fatal("the machine is too busy: no trial counts")
+							t.Fatal("the machine is too busy for the trials")
 						}
 						s.try(t, f, sum)
 					}
@@ -160,16 +160,16 @@ func TestCutOff(t *testing.T) {
 // tally has the totals of a fault by place and heartbeat.
 type tally map[string]*trials
 
-// trials is what some trials came to.
+// trials has the results of some trials.
 type trials struct {
 	count   int
-	doubles int           // in how many of them two clients held the lock at a time
-	margin  time.Duration // smallest time from a loss to the next grant
-	sure    time.Duration // smallest time from a loss to the timeout after the leader's last note
-	control int           // how often a client that counts by pings held together with its successor
+	doubles int           // trials in which two clients held the lock at the same time
+	margin  time.Duration // the smallest time from a loss to the next grant
+	sure    time.Duration // the smallest time from a loss to the session timeout in the leader's log
+	control int           // how often a pinger held the lock together with its successor
 }
 
-// fewest returns the number of trials with writes at the place that has the fewest.
+// fewest returns the smallest number of trials with writes at any place.
 func (sum tally) fewest(f fault) int {
 	least := -1
 	for _, place := range f.places {
@@ -184,7 +184,7 @@ func (sum tally) fewest(f fault) int {
 	return least
 }
 
-// lines are the totals, in lines whose numbers can be added up.
+// lines returns the totals, one line for each place and heartbeat.
 func (sum tally) lines(ensemble string, f fault) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(sum)) {
 		s := sum[name]
@@ -194,17 +194,17 @@ func (sum tally) lines(ensemble string, f fault) (all []string) {
 	return all
 }
 
-// stage is an ensemble on which trials are made, one round after another.
-type stage struct {
+// cutOffTest is an ensemble on which rounds of trials run.
+type cutOffTest struct {
 	scale   scale
 	network *harness.Network
 	cluster *harness.Ensemble
-	rounds  int // made so far
+	rounds  int // the number of rounds
 }
 
-// A round tries one fault on many holds at once.
+// A round injects one fault into many holds at once.
 type round struct {
-	*stage
+	*cutOffTest
 	t       *testing.T
 	ctx     context.Context
 	fault   fault
@@ -213,22 +213,22 @@ type round struct {
 	leader  *harness.Server
 }
 
-// A group is the holders at one place.
+// A group has the holders at one place.
 type group struct {
 	place   string
 	server  *harness.Server
-	link    *cable
+	link    *clientNetwork
 	holders []*holder
 	control *pinger
-	taken   chan error // when the control's successor has its lock, or cannot
+	taken   chan error // receives the result of the control's successor
 }
 
-// try makes one round.
-func (s *stage) try(t *testing.T, f fault, sum tally) {
+// try runs one round.
+func (s *cutOffTest) try(t *testing.T, f fault, sum tally) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	s.rounds++
-	r := &round{stage: s, t: t, ctx: ctx, fault: f, timeout: s.scale.timeout}
+	r := &round{cutOffTest: s, t: t, ctx: ctx, fault: f, timeout: s.scale.timeout}
 	if f.otherLeader && f.stops {
 		r.timeout = s.scale.pausedTimeout
 	}
@@ -238,14 +238,14 @@ func (s *stage) try(t *testing.T, f fault, sum tally) {
 		stopHolding = r.holdPings()
 		defer stopHolding()
 	}
-	waits, rival, closeAll := r.connect(other)
+	waits, successor, closeAll := r.connect(other)
 	defer closeAll()
 	for _, g := range r.groups {
-		r.begin(g, waits, rival)
+		r.begin(g, waits, successor)
 		defer g.control.stop()
 	}
-	// Every hold has a proof of the usual age. The fault comes at any time between two
-	// heartbeats, right after one has proven a deadline, or before a ping of the leader.
+	// Inject the fault at any time between two heartbeats, right after one has proven a deadline,
+	// or before a ping of the leader.
 	harness.Sleep(ctx, r.timeout/2+time.Duration(rand.Int64N(int64(r.timeout/8))))
 	switch {
 	case f.holdPings || s.rounds%3 == 1:
@@ -260,11 +260,11 @@ func (s *stage) try(t *testing.T, f fault, sum tally) {
 			h.early = h.hold.Err() != nil
 		}
 	}
-	end := f.strike(r)
-	struck := time.Now()
+	end := f.inject(r)
+	injected := time.Now()
 	stopHolding()
 	for _, g := range r.groups {
-		go func() { g.taken <- succeed(ctx, rival, g.control.path) }() // ends with the lock, or ctx
+		go func() { g.taken <- succeed(ctx, successor, g.control.path) }() // ends with the lock, or ctx
 	}
 	ended := false
 	defer func() {
@@ -272,15 +272,14 @@ func (s *stage) try(t *testing.T, f fault, sum tally) {
 			end()
 		}
 	}()
-	r.judge(begun, struck, late, sum)
-	// A server that was cut off must have noticed, or it notices later.
+	r.judge(begun, injected, late, sum)
+	// Wait until the server that was cut off has noticed.
 	harness.Sleep(ctx, time.Until(begun.Add(time.Duration(s.scale.sync+1)*s.scale.tick)))
 	end()
 	ended = true
 }
 
-// servers finds the servers of the groups, and returns one that will
-// serve all the time.
+// servers finds the servers of the groups, and returns a server without faults.
 func (r *round) servers() (other *harness.Server) {
 	r.t.Helper()
 	if err := r.cluster.WaitServing(r.ctx); err != nil {
@@ -296,27 +295,27 @@ func (r *round) servers() (other *harness.Server) {
 	}
 	at := map[string]*harness.Server{onLeader: r.leader, onFollower: followers[0], onObserver: r.cluster.Servers[len(r.cluster.Servers)-1]}
 	for _, place := range r.fault.places {
-		r.groups = append(r.groups, &group{place: place, server: at[place], link: &cable{}, taken: make(chan error, 1)})
+		r.groups = append(r.groups, &group{place: place, server: at[place], link: &clientNetwork{}, taken: make(chan error, 1)})
 	}
 	return followers[1]
 }
 
-// connect connects the client that waits for all locks, and a client that reads the holders' znodes
-// and succeeds the controls. The returned function closes all clients of the round.
-func (r *round) connect(other *harness.Server) (waits *zklock.Client, rival *zk.Client, closeAll func()) {
+// connect connects a client that waits for all locks, and a client that reads the holders'
+// znodes and is the successor of the controls. The returned function closes both.
+func (r *round) connect(other *harness.Server) (waits *zklock.Client, successor *zk.Client, closeAll func()) {
 	r.t.Helper()
-	// Their sessions survive a busy machine.
+	// These sessions must survive a busy machine.
 	long := 20 * r.scale.tick
 	waits = dial(r.t, r.ctx, other.Addr(), &zklock.Options{SessionTimeout: long, ServerTick: r.scale.tick})
-	rival, err := zk.Dial(r.ctx, other.Addr(), &zk.Options{SessionTimeout: long})
+	successor, err := zk.Dial(r.ctx, other.Addr(), &zk.Options{SessionTimeout: long})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return waits, rival, func() { _, _ = waits.Close(), rival.Close() }
+	return waits, successor, func() { _, _ = waits.Close(), successor.Close() }
 }
 
-// begin makes a group's holders acquire their locks.
-func (r *round) begin(g *group, waits *zklock.Client, rival *zk.Client) {
+// begin makes a group's holders and its control acquire their locks.
+func (r *round) begin(g *group, waits *zklock.Client, successor *zk.Client) {
 	r.t.Helper()
 	path := fmt.Sprintf("cut/%d/%s", r.rounds, g.place)
 	for i := range r.scale.writes + r.scale.syncs {
@@ -340,7 +339,7 @@ func (r *round) begin(g *group, waits *zklock.Client, rival *zk.Client) {
 				r.t.Error(err)
 				return
 			}
-			r.t.Cleanup(func() { _ = holds.Close() }) // its session has ended
+			r.t.Cleanup(func() { _ = holds.Close() }) // the session has ended
 			if err := h.acquire(r.t, r.ctx, holds, waits); err != nil {
 				r.t.Error(err)
 				return
@@ -349,7 +348,7 @@ func (r *round) begin(g *group, waits *zklock.Client, rival *zk.Client) {
 				r.t.Error(err)
 				return
 			}
-			stat, found, err := rival.Exists(r.ctx, h.hold.Node())
+			stat, found, err := successor.Exists(r.ctx, h.hold.Node())
 			if err != nil || !found && h.hold.Err() == nil {
 				r.t.Errorf("%s: %v, %v", h.path, found, err)
 				return
@@ -365,12 +364,12 @@ func (r *round) begin(g *group, waits *zklock.Client, rival *zk.Client) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(func() { _ = control.Close() }) // its session has ended
+	r.t.Cleanup(func() { _ = control.Close() }) // the session has ended
 	g.control = newPinger(r.t, r.ctx, control, fmt.Sprintf("/control-%d-%s", r.rounds, g.place))
 }
 
-// queued waits until the next client waits for the lock, or the hold is lost, as short
-// sessions are on a busy machine.
+// queued waits until the next client waits for the lock, or the hold is lost, which happens to
+// short sessions on a busy machine.
 func (r *round) queued(waits *zklock.Client, h *holder) error {
 	for harness.Sleep(r.ctx, 10*time.Millisecond) {
 		if h.hold.Err() != nil {
@@ -407,7 +406,7 @@ func (r *round) awaitPing() {
 		}
 	}
 	begun := time.Now()
-	if err := r.host(r.groups[0].server).Heal(); err != nil { // to see how long a cut takes
+	if err := r.host(r.groups[0].server).Heal(); err != nil { // measures how long a cut takes
 		r.t.Fatal(err)
 	}
 	due := last.Add(-time.Since(begun))
@@ -426,14 +425,13 @@ func (r *round) pingInterval() time.Duration {
 	return interval
 }
 
-// expiryTime is for how long servers may end a session that has expired, and notify the
-// next client: a tick of the default length, because a machine is not faster where ticks
-// are shorter.
+// expiryTime bounds the time in which servers close an expired session and notify the next
+// client. It does not depend on the tick, because shorter ticks do not make the machine faster.
 const expiryTime = 2 * time.Second
 
-// judge waits until all locks are granted anew, and compares. The fault began and was
+// judge waits until all locks are granted again, and checks each trial. The fault began and was
 // complete at the given times.
-func (r *round) judge(begun, struck time.Time, late func() time.Duration, sum tally) {
+func (r *round) judge(begun, injected time.Time, late func() time.Duration, sum tally) {
 	t := r.t
 	t.Helper()
 	grants := map[*holder]grant{}
@@ -453,11 +451,11 @@ func (r *round) judge(begun, struck time.Time, late func() time.Duration, sum ta
 			}
 		}
 	}
-	// The followers' clients' sessions end as if the clients had crashed: after the
+	// The sessions of the followers' clients expire like those of crashed clients: after the
 	// timeout, which the leader rounds up to the next tick.
 	stalled := late()
 	limit := r.timeout + r.scale.tick + expiryTime + stalled
-	if took := last.Sub(struck); !r.fault.otherLeader && !r.fault.stops && took > limit {
+	if took := last.Sub(injected); !r.fault.otherLeader && !r.fault.stops && took > limit {
 		t.Errorf("handed over after %v, more than the timeout, a tick, and %v: %v", took, expiryTime, limit)
 	}
 	leader := r.leader
@@ -476,7 +474,7 @@ func (r *round) judge(begun, struck time.Time, late func() time.Duration, sum ta
 			t.Fatal(err)
 		}
 		overlap := time.Until(g.control.until(r.timeout))
-		t.Logf("on the %s: the control counts on for %v after its successor has the lock; told that its session is over: %v", g.place, overlap, g.control.told())
+		t.Logf("on the %s: the control assumes that it holds for %v after its successor acquires the lock; received the end of its session: %v", g.place, overlap, g.control.told())
 		for i, h := range g.holders {
 			key := g.place + " " + h.name
 			if sum[key] == nil {
@@ -490,7 +488,7 @@ func (r *round) judge(begun, struck time.Time, late func() time.Duration, sum ta
 	}
 }
 
-// compare judges one trial.
+// compare checks one trial.
 func (r *round) compare(h *holder, next grant, begun time.Time, touches map[int64]time.Time, stalled time.Duration, sum *trials) {
 	t := r.t
 	t.Helper()
@@ -507,16 +505,16 @@ func (r *round) compare(h *holder, next grant, begun time.Time, touches map[int6
 	}
 	touch, noted := touches[h.session]
 	if !noted {
-		t.Errorf("%s: the leader's log does not say that session %#x lives", h.path, h.session)
+		t.Errorf("%s: session %#x is not in the leader's log", h.path, h.session)
 		return
 	}
 	margin, sure := next.at.Sub(late), touch.Add(r.timeout).Sub(late)
 	if sure <= 0 {
-		// Assumption A4 may fail on a busy machine: it stands still, or the leader's last
-		// ping before the fault was late. The client is late by no more than that.
+		// Assumption A4 may not be true on a busy machine: it stalls, or the leader's last ping
+		// before the fault was late. The client may be late by the same time.
 		silent := begun.Sub(touch)
 		if stalled > slack(r.timeout) && -sure < stalled || -sure < silent-r.scale.tick/2-slack(r.timeout) {
-			t.Logf("%s, %s: lost %v after the timeout; the machine stood still for %v, and the leader had heard nothing for %v: not counted",
+			t.Logf("%s, %s: lost %v after the timeout; the machine stalled for %v, and the leader had received nothing for %v: not counted",
 				h.path, h.name, -sure, stalled, silent)
 			return
 		}
@@ -529,15 +527,15 @@ func (r *round) compare(h *holder, next grant, begun time.Time, touches map[int6
 // host returns the host of a server.
 func (r *round) host(s *harness.Server) *harness.Host { return r.network.Hosts[s.ID()-1] }
 
-// heal undoes all faults.
+// heal ends all faults.
 func (r *round) heal() {
 	if err := r.network.Heal(); err != nil {
 		r.t.Error(err)
 	}
 }
 
-// cutPlaces cuts the followers and observers of the groups off, with their clients, and
-// the leader's clients off the leader.
+// cutPlaces cuts the followers and observers of the groups off, together with their clients,
+// and cuts the leader's clients off the leader.
 func cutPlaces(r *round) (end func()) {
 	r.t.Helper()
 	var wg sync.WaitGroup
@@ -556,7 +554,7 @@ func cutPlaces(r *round) (end func()) {
 	return r.heal
 }
 
-// cutLeader cuts the leader off with its clients, which connect to it again and again.
+// cutLeader cuts the leader off together with its clients, which reconnect repeatedly.
 func cutLeader(r *round) (end func()) {
 	r.t.Helper()
 	if err := r.host(r.leader).CutQuorum(); err != nil {
@@ -565,8 +563,8 @@ func cutLeader(r *round) (end func()) {
 	return r.flap(func(context.Context) {})
 }
 
-// pauseAndCutLeader cuts the leader off and stops it until the others have another one.
-// Its clients come back to a server that is silent, which then resumes their sessions.
+// pauseAndCutLeader cuts the leader off and stops it until the others have elected another one.
+// Its clients reconnect to the silent server, which resumes their sessions when it continues.
 func pauseAndCutLeader(r *round) (end func()) {
 	r.t.Helper()
 	if err := r.host(r.leader).CutQuorum(); err != nil {
@@ -587,7 +585,7 @@ func pauseAndCutLeader(r *round) (end func()) {
 	})
 }
 
-// flap cuts the clients' connections again and again, after first has returned.
+// flap cuts the clients' connections repeatedly, after first has returned.
 func (r *round) flap(first func(context.Context)) (end func()) {
 	flapping, cancel := context.WithCancel(r.ctx)
 	over := make(chan struct{})
@@ -607,9 +605,9 @@ func (r *round) flap(first func(context.Context)) (end func()) {
 	}
 }
 
-// pauseLeaderAndCutOneWay stops the leader until some clients have sent the second
-// request of a proof. When the leader continues, it answers this request, and hears
-// nothing more of the follower, not even its answer to a ping.
+// pauseLeaderAndCutOneWay stops the leader until some clients have sent the second request of a
+// proof. When the leader continues, it answers this request, and receives nothing more from the
+// follower, not even its answer to a ping.
 func pauseLeaderAndCutOneWay(r *round) (end func()) {
 	r.t.Helper()
 	if err := r.leader.Stop(); err != nil {
@@ -628,8 +626,8 @@ func pauseLeaderAndCutOneWay(r *round) (end func()) {
 	return r.heal
 }
 
-// holdPings delays the leader's pings while all its other threads continue. The returned
-// function stops that; it may be called again.
+// holdPings delays the leader's pings while its other threads continue. The returned function
+// stops that; it may be called several times.
 func (r *round) holdPings() (stop func()) {
 	r.t.Helper()
 	thread, err := r.leader.Thread("QuorumPeer[")
@@ -650,7 +648,7 @@ func (r *round) holdPings() (stop func()) {
 				r.t.Error(err)
 				return
 			}
-			// A ping is due, and takes the thread a moment.
+			// Let the thread send the ping.
 			if !goes || !harness.Sleep(holding, r.scale.tick/20) {
 				return
 			}

@@ -16,9 +16,9 @@ const (
 	aloneTimeout = 6 * time.Second
 )
 
-// TestQuorumLost kills two of three servers. The hold lasts until its deadline, in jeopardy
-// first. No client acquires meanwhile, neither a waiter nor a new one. When there is a
-// quorum again, the waiter is granted, with a higher token.
+// TestQuorumLost kills two of three servers. The hold is in jeopardy and lasts until its
+// deadline. Without a quorum, neither a waiter nor a new client acquires. With a quorum again,
+// the waiter is granted, with a larger token.
 func TestQuorumLost(t *testing.T) {
 	c := harness.StartEnsemble(t, 3, harness.ServerConfig{TickTime: aloneTick})
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -37,7 +37,7 @@ func TestQuorumLost(t *testing.T) {
 	}})
 	others := dial(t, ctx, c.ConnectString(), &zklock.Options{SessionTimeout: 20 * aloneTick})
 	h := &holder{path: "alone"}
-	h.take(t, ctx, holds, others)
+	h.acquireAndQueue(t, ctx, holds, others)
 	hold := h.hold
 
 	begun, left := time.Now(), hold.Remaining()

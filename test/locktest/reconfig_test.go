@@ -48,7 +48,7 @@ func TestReconfig(t *testing.T) {
 		}
 	}
 	if !strings.Contains(itself, ";") {
-		itself += ";" + follower.Addr() // the configuration file has the client's port elsewhere
+		itself += ";" + follower.Addr() // the configuration file has the client port on another line
 	}
 	if _, _, err := c.IncrementalReconfig(ctx, []string{"server.9=nonsense"}, nil, zk.AnyVersion); !errors.Is(err, zk.ErrInvalidMembers) {
 		t.Errorf("added a malformed member: %v", err)

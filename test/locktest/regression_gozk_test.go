@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// gozkContender is the lock of go-zookeeper itself, used as its documentation has it: a
-// program that is told of its session's end takes the lock for lost.
+// gozkContender is a lock of go-zookeeper. As its documentation recommends, the program assumes
+// that the lock is lost when it learns that the session has expired.
 type gozkContender struct {
 	lock    *gozk.Lock
 	conn    *gozk.Conn
@@ -21,7 +21,7 @@ type gozkContender struct {
 }
 
 func (l *gozkContender) acquire(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, l.conn.Close) // it takes no context
+	stop := context.AfterFunc(ctx, l.conn.Close) // Lock has no context
 	defer stop()
 	err := l.lock.Lock()
 	l.has = err == nil
@@ -37,11 +37,11 @@ func (l *gozkContender) release(context.Context) error {
 func (l *gozkContender) held() bool { return l.has && !l.expired.Load() }
 
 // goZookeeper is the recipe of go-zookeeper.
-var goZookeeper = recipe{name: "go-zookeeper", make: func(s *scene, via *zktest.Route) contender {
+var goZookeeper = recipe{name: "go-zookeeper", make: func(s *bubble, via *zktest.Route) contender {
 	return dialGozk(s, via.DialContext)
 }}
 
-func dialGozk(s *scene, dial dialer) *gozkContender {
+func dialGozk(s *bubble, dial dialer) *gozkContender {
 	s.Helper()
 	l := &gozkContender{}
 	conn, _, err := gozk.Connect([]string{"127.0.0.1:2181"}, timeout,
@@ -62,7 +62,7 @@ func dialGozk(s *scene, dial dialer) *gozkContender {
 	return l
 }
 
-// quiet keeps go-zookeeper's log out of the test's.
+// quiet discards go-zookeeper's log.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}

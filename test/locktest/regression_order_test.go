@@ -15,11 +15,11 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestReadersWaitForLaterWriters is python-zk/kazoo#649: a reader waits for every
-// writer, also for one that came later and waits for the reader.
+// TestReadersWaitForLaterWriters reproduces python-zk/kazoo#649: a reader waits for every
+// writer, also for a later one that waits for the reader.
 func TestReadersWaitForLaterWriters(t *testing.T) {
-	regress(t, func(s *scene, r recipe) error {
-		first, p, later := s.enter(writer), s.enter(r), s.enter(writer)
+	regress(t, func(s *bubble, r recipe) error {
+		first, p, later := s.add(writer), s.add(r), s.add(writer)
 		if err := s.within(first.acquire); err != nil {
 			s.Fatal(err)
 		}
@@ -42,12 +42,12 @@ func TestReadersWaitForLaterWriters(t *testing.T) {
 		}
 		advance(time.Second)
 		return granted(write)
-	}, reader, recipe{name: "kazoo", make: func(s *scene, via *zktest.Route) contender {
+	}, reader, recipe{name: "kazoo", make: func(s *bubble, via *zktest.Route) contender {
 		return &waitingReader{zk: via.Dial(s.T, func(o *zk.Options) { o.SessionTimeout = timeout })}
-	}, shows: "the waiter waits"})
+	}, wantErr: "the waiter waits"})
 }
 
-// waitingReader is a reader that waits for the last writer, wherever that stands.
+// waitingReader is a reader that waits for the last writer in the queue.
 type waitingReader struct {
 	zk   *zk.Client
 	node string
@@ -91,19 +91,19 @@ func (l *waitingReader) release(ctx context.Context) error {
 	return l.zk.Delete(ctx, l.node, -1)
 }
 
-// TestSequenceAtItsLimit is go-zookeeper/zk#65, python-zk/kazoo#730 and
-// ZOOKEEPER-2944: after the last sequence number comes the same again, or in old
-// versions a negative one, and no client can tell which entry came first. go-zookeeper 1.0.4
-// gives the lock to everybody.
+// TestSequenceAtItsLimit reproduces go-zookeeper/zk#65, python-zk/kazoo#730, and
+// ZOOKEEPER-2944. The servers repeat the last sequence number, or in old versions use negative
+// ones, so that clients cannot see which entry came first. With go-zookeeper 1.0.4, all clients
+// get the lock.
 func TestSequenceAtItsLimit(t *testing.T) {
-	regress(t, func(s *scene, r recipe) error {
+	regress(t, func(s *bubble, r recipe) error {
 		if err := s.srv.JumpSequence(dir, math.MaxInt32); err != nil {
 			s.Fatal(err)
 		}
 		var all []*participant
 		var errs []error
 		for range 4 {
-			p := s.enter(r)
+			p := s.add(r)
 			all = append(all, p)
 			a := s.begin(s.Context(), p)
 			advance(time.Second)
@@ -132,5 +132,5 @@ func TestSequenceAtItsLimit(t *testing.T) {
 			return fmt.Errorf("left are %q", names)
 		}
 		return nil
-	}, mutex, goZookeeper.showing("4 hold"))
+	}, mutex, goZookeeper.withError("4 hold"))
 }

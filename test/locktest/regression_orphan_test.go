@@ -11,13 +11,13 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestOrphanAfterFailedCreate is samuel/go-zookeeper#229, which go-zookeeper 1.0.4
-// still has if the answer to the listing is lost: the znode is created, and Lock
-// returns the error and forgets the znode. While the session is alive, no client gets
-// the lock any more, not even this one.
+// TestOrphanAfterFailedCreate reproduces samuel/go-zookeeper#229. With go-zookeeper 1.0.4, it
+// still happens if the answer to the listing is lost: the znode exists, and Lock returns an
+// error and forgets the znode. While the session is alive, no client gets the lock, not even
+// this one.
 func TestOrphanAfterFailedCreate(t *testing.T) {
-	regress(t, func(s *scene, r recipe) error {
-		p := s.enter(r)
+	regress(t, func(s *bubble, r recipe) error {
+		p := s.add(r)
 		listing := p.route.DropReply(zktest.Match{Path: dir, Skip: 1})
 		if err := s.within(p.acquire); err == nil {
 			if err := s.within(p.release); err != nil {
@@ -26,13 +26,13 @@ func TestOrphanAfterFailedCreate(t *testing.T) {
 		}
 		s.happened(listing)
 		advance(time.Second)
-		return s.left(p, dir)
-	}, mutex, goZookeeper.showing("left are"))
+		return s.entryLeft(p, dir)
+	}, mutex, goZookeeper.withError("left are"))
 }
 
-// left returns an error if a participant that holds nothing has left an entry, while its
-// session is alive.
-func (s *scene) left(p *participant, below string) error {
+// entryLeft returns an error if a participant without a hold has left an entry while its session is
+// alive.
+func (s *bubble) entryLeft(p *participant, below string) error {
 	s.Helper()
 	if p.route.Connections() == 0 {
 		s.Fatal("the client has disconnected, and its session may have ended")
@@ -43,12 +43,12 @@ func (s *scene) left(p *participant, below string) error {
 	return s.free()
 }
 
-// TestOrphanAfterCancel is CURATOR-79 (and CURATOR-18 of its LeaderLatch): an
-// acquire that is cancelled during the create leaves its znode, which no client deletes
-// while the session is alive.
+// TestOrphanAfterCancel reproduces CURATOR-79 (and CURATOR-18 of its LeaderLatch): an acquire
+// that is cancelled during the create leaves its znode, which no client deletes while the
+// session is alive.
 func TestOrphanAfterCancel(t *testing.T) {
-	regress(t, func(s *scene, r recipe) error {
-		p := s.enter(r)
+	regress(t, func(s *bubble, r recipe) error {
+		p := s.add(r)
 		ctx, cancel := context.WithCancel(s.Context())
 		create := p.route.DropReply(zktest.Match{Op: "create2", Path: dir})
 		go func() { // ends with the fault
@@ -60,21 +60,21 @@ func TestOrphanAfterCancel(t *testing.T) {
 		}
 		s.happened(create)
 		advance(time.Second)
-		return s.left(p, dir)
-	}, mutex, flawed("Curator 2.3", abandonsCreate).showing("left are"))
+		return s.entryLeft(p, dir)
+	}, mutex, flawed("Curator 2.3", abandonsCreate).withError("left are"))
 }
 
-// TestOrphanAfterLostCleanup is python-zk/kazoo#732: an acquire that gives up tries
-// once to delete its znode, and takes no notice if that fails.
+// TestOrphanAfterLostCleanup reproduces python-zk/kazoo#732: a cancelled acquire tries once to
+// delete its znode, and ignores a failure.
 func TestOrphanAfterLostCleanup(t *testing.T) {
-	regress(t, func(s *scene, r recipe) error {
-		holder, p := s.blocker(), s.enter(r)
+	regress(t, func(s *bubble, r recipe) error {
+		holder, p := s.blocker(), s.add(r)
 		ctx, cancel := context.WithCancel(s.Context())
 		a := s.begin(ctx, p)
 		if n := len(s.entries(dir)); n != 2 {
 			s.Fatalf("%d entries while one waits", n)
 		}
-		// Whatever it deletes with, a delete or a multi.
+		// The client uses a delete or a multi.
 		cleanup := p.route.DropRequest(zktest.Match{Path: dir + "/_c_"})
 		cancel()
 		advance(time.Second)
@@ -83,16 +83,16 @@ func TestOrphanAfterLostCleanup(t *testing.T) {
 		}
 		s.happened(cleanup)
 		s.remove(holder)
-		return s.left(p, dir)
-	}, mutex, flawed("kazoo", cleansUpOnce).showing("left are"))
+		return s.entryLeft(p, dir)
+	}, mutex, flawed("kazoo", cleansUpOnce).withError("left are"))
 }
 
-// TestTwoNodesOfOneSession is the reason of etcd-io/etcd#5199, which names keys after
-// leases, and CURATOR-3 of LeaderLatch: a create whose answer is lost is done
-// again, and the client waits for its own first znode.
+// TestTwoNodesOfOneSession reproduces CURATOR-3 of LeaderLatch, and the reason for
+// etcd-io/etcd#5199, which names keys after leases: a client repeats a create whose answer was
+// lost, and waits for its own first znode.
 func TestTwoNodesOfOneSession(t *testing.T) {
-	regress(t, func(s *scene, r recipe) error {
-		p := s.enter(r)
+	regress(t, func(s *bubble, r recipe) error {
+		p := s.add(r)
 		create := p.route.DropReply(zktest.Match{Op: "create2", Path: dir})
 		err := s.within(p.acquire)
 		s.happened(create)
@@ -104,16 +104,16 @@ func TestTwoNodesOfOneSession(t *testing.T) {
 			return fmt.Errorf("held by %q", names)
 		}
 		return s.within(p.release)
-	}, mutex, flawed("etcd 2", repeatsCreate).showing("the lock is free, and not granted"))
+	}, mutex, flawed("etcd 2", repeatsCreate).withError("the lock is free, and not granted"))
 }
 
-// TestAdoptedNodeOfADyingSession is CURATOR-498, from which CURATOR-604 had two
-// holders: after a create whose outcome is unknown, the client finds a znode with
-// its own mark and takes it for its own, though it belongs to a session that is
-// about to end, with the znode. go-zookeeper 1.0.4 has it.
+// TestAdoptedNodeOfADyingSession reproduces CURATOR-498, which led to two holders in
+// CURATOR-604: after a create of unknown outcome, the client finds a znode with its own mark
+// and uses it. But the znode belongs to a session that is about to end. go-zookeeper 1.0.4 has
+// this bug.
 func TestAdoptedNodeOfADyingSession(t *testing.T) {
-	regress(t, func(s *scene, r recipe) error {
-		p := s.enter(r)
+	regress(t, func(s *bubble, r recipe) error {
+		p := s.add(r)
 		var marked atomic.Value
 		p.route.DelayFunc(func(f zktest.Frame) time.Duration {
 			if f.Direction == zktest.ToServer && (f.Op == "create" || f.Op == "create2") {
@@ -128,7 +128,7 @@ func TestAdoptedNodeOfADyingSession(t *testing.T) {
 		}()
 		a := s.begin(s.Context(), p)
 		s.happened(create)
-		// What a follower shows that has not heard of that session's end.
+		// A follower that does not know the end of that session shows such a znode.
 		dying := s.srv.Dial(s.T)
 		old, _, err := dying.Create(s.Context(), marked.Load().(string), nil, nil, zk.ModeEphemeralSequential)
 		if err != nil {
@@ -152,5 +152,5 @@ func TestAdoptedNodeOfADyingSession(t *testing.T) {
 			return fmt.Errorf("held by %q", names)
 		}
 		return s.within(p.release)
-	}, mutex, goZookeeper.showing("granted next to"))
+	}, mutex, goZookeeper.withError("granted next to"))
 }

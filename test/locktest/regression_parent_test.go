@@ -11,13 +11,12 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestContainerCollectedUnderAWaitingClient is python-zk/kazoo#563, and CURATOR-180 of
-// Curator's semaphore: the lock's znode was made sure of, and is collected while
-// the create below it is under way. The acquire fails, and its caller can do
-// nothing about it.
+// TestContainerCollectedUnderAWaitingClient reproduces python-zk/kazoo#563, and CURATOR-180 of
+// Curator's semaphore: the server collects the lock's znode while the create below it is in
+// flight, and the acquire fails.
 func TestContainerCollectedUnderAWaitingClient(t *testing.T) {
-	regress(t, func(s *scene, r recipe) error {
-		p := s.enter(r)
+	regress(t, func(s *bubble, r recipe) error {
+		p := s.add(r)
 		if err := s.within(p.acquire); err != nil {
 			s.Fatal(err)
 		}
@@ -29,13 +28,13 @@ func TestContainerCollectedUnderAWaitingClient(t *testing.T) {
 			if f.Direction != zktest.ToServer || f.Op != "create" && f.Op != "create2" {
 				return 0
 			}
-			creates++ // one frame at a time passes in a direction
+			creates++ // the relay handles one frame at a time in each direction
 			return time.Second
 		})
 		a := s.begin(s.Context(), p)
 		advance(time.Second / 2)
 		if creates == 0 {
-			s.Fatal("the create is not under way")
+			s.Fatal("the create is not in flight")
 		}
 		s.remove(dir)
 		advance(timeout)
@@ -43,14 +42,14 @@ func TestContainerCollectedUnderAWaitingClient(t *testing.T) {
 			return err
 		}
 		return s.within(p.release)
-	}, mutex, flawed("kazoo", trustsParent).showing("no such znode"))
+	}, mutex, flawed("kazoo", trustsParent).withError("no such znode"))
 }
 
-// TestContainerCollected is the same by the server's own collector: the lock rests, its
-// container goes, and the next acquire of the same client finds no parent.
+// TestContainerCollected uses the server's own collector: it deletes the container of an unused
+// lock, and the next acquire of the same client finds no parent.
 func TestContainerCollected(t *testing.T) {
 	const every = time.Minute
-	runSchedule(t, "zklock", func(s *scene) {
+	runSchedule(t, "zklock", func(s *bubble) {
 		srv := zktest.Start(s.T, func(o *zkserver.Options) { o.ContainerCheckInterval = every })
 		op := srv.Dial(s.T)
 		for _, kind := range []func(c *zklock.Client) *zklock.Lock{

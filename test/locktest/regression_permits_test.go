@@ -10,15 +10,15 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestPermitsNotReturned is CURATOR-315, CURATOR-335 and, cancelled, CURATOR-462: a
-// semaphore's acquire that fails or is cancelled between the permit's create and
-// its grant leaves the permit taken, for as long as the session lasts.
+// TestPermitsNotReturned reproduces CURATOR-315, CURATOR-335, and CURATOR-462: if an acquire of
+// a semaphore fails or is cancelled between the create of the permit and the grant, the permit
+// stays taken until the session ends.
 func TestPermitsNotReturned(t *testing.T) {
-	broken := recipe{name: "Curator 2.10", make: func(s *scene, via *zktest.Route) contender {
+	broken := recipe{name: "Curator 2.10", make: func(s *bubble, via *zktest.Route) contender {
 		return &permits{zk: via.Dial(s.T, func(o *zk.Options) { o.SessionTimeout = timeout })}
-	}, shows: "permit 1: "}
+	}, wantErr: "permit 1: "}
 	t.Run("failed", func(t *testing.T) {
-		regress(t, func(s *scene, r recipe) error {
+		regress(t, func(s *bubble, r recipe) error {
 			p := s.permits(r)
 			listing := p.route.DropReply(zktest.Match{Path: dir + "/leases", Skip: 1})
 			if err := s.within(p.acquire); err == nil {
@@ -31,8 +31,8 @@ func TestPermitsNotReturned(t *testing.T) {
 		}, permit, broken)
 	})
 	t.Run("cancelled", func(t *testing.T) {
-		regress(t, func(s *scene, r recipe) error {
-			first, second, p := s.enter(permit), s.enter(permit), s.permits(r)
+		regress(t, func(s *bubble, r recipe) error {
+			first, second, p := s.add(permit), s.add(permit), s.permits(r)
 			for _, other := range []*participant{first, second} {
 				if err := s.within(other.acquire); err != nil {
 					s.Fatal(err)
@@ -58,33 +58,33 @@ func TestPermitsNotReturned(t *testing.T) {
 	})
 }
 
-// permits adds a contender to a semaphore that has been used before.
-func (s *scene) permits(r recipe) *participant {
+// permits adds a contender of a semaphore that was used before.
+func (s *bubble) permits(r recipe) *participant {
 	s.Helper()
-	before := s.enter(permit)
+	before := s.add(permit)
 	if err := s.within(before.acquire); err != nil {
 		s.Fatal(err)
 	}
 	if err := s.within(before.release); err != nil {
 		s.Fatal(err)
 	}
-	return s.enter(r)
+	return s.add(r)
 }
 
-// allPermits returns an error unless all permits can be had.
-func (s *scene) allPermits() error {
+// allPermits returns an error unless all permits can be acquired.
+func (s *bubble) allPermits() error {
 	s.Helper()
 	advance(time.Second)
 	for i := range 2 {
-		if err := s.within(s.enter(permit).acquire); err != nil {
+		if err := s.within(s.add(permit).acquire); err != nil {
 			return fmt.Errorf("permit %d: %w; taken are %q", i, err, s.entries(dir+"/leases"))
 		}
 	}
 	return nil
 }
 
-// permits is Curator's semaphore of two, alone at its gate, with an acquire that
-// leaves the permit where it fails.
+// permits is Curator's semaphore of two without the gate. Its acquire leaves the permit if it
+// fails.
 type permits struct {
 	zk   *zk.Client
 	node string

@@ -11,28 +11,27 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestReleaseRequestLost is CURATOR-678 and CURATOR-486: a release whose delete is lost
-// with the connection forgets what to delete. The znode stays, no client gets
-// the lock, and the caller cannot release it again.
+// TestReleaseRequestLost reproduces CURATOR-678 and CURATOR-486: if the delete of a release is
+// lost with the connection, the client forgets the znode. The znode stays, no client gets the
+// lock, and the caller cannot release it again.
 func TestReleaseRequestLost(t *testing.T) {
 	regress(t, releaseIn(func(p *participant) *zktest.Fault {
 		return p.route.DropRequest(zktest.Match{Path: dir + "/_c_"})
-	}), mutex, flawed("Curator", forgetsNode).showing("left are"))
+	}), mutex, flawed("Curator", forgetsNode).withError("left are"))
 }
 
-// TestReleaseReplyLost is the other half: the delete was done, its answer lost. The
-// Unlock of go-zookeeper 1.0.4 fails from then on, and so does Lock, as the lock
-// is taken for held.
+// TestReleaseReplyLost loses the answer to an applied delete. In go-zookeeper 1.0.4, Unlock then
+// always fails, and so does Lock, because the client assumes that it holds the lock.
 func TestReleaseReplyLost(t *testing.T) {
 	regress(t, releaseIn(func(p *participant) *zktest.Fault {
 		return p.route.DropReply(zktest.Match{Path: dir + "/_c_"})
-	}), mutex, goZookeeper.showing("never to be had again"))
+	}), mutex, goZookeeper.withError("the next acquire"))
 }
 
 // releaseIn releases under a fault, releases again if that failed, and acquires.
-func releaseIn(inject func(p *participant) *zktest.Fault) func(*scene, recipe) error {
-	return func(s *scene, r recipe) error {
-		p := s.enter(r)
+func releaseIn(inject func(p *participant) *zktest.Fault) func(*bubble, recipe) error {
+	return func(s *bubble, r recipe) error {
+		p := s.add(r)
 		if err := s.within(p.acquire); err != nil {
 			s.Fatal(err)
 		}
@@ -41,31 +40,31 @@ func releaseIn(inject func(p *participant) *zktest.Fault) func(*scene, recipe) e
 		s.happened(f)
 		if err != nil {
 			advance(time.Second)
-			s.within(p.release) // its outcome shows below
+			s.within(p.release)
 		}
 		advance(time.Second)
-		if err := s.left(p, dir); err != nil {
+		if err := s.entryLeft(p, dir); err != nil {
 			return err
 		}
 		if err := s.within(p.acquire); err != nil {
-			return fmt.Errorf("never to be had again: %w", err)
+			return fmt.Errorf("the next acquire: %w", err)
 		}
 		return s.within(p.release)
 	}
 }
 
-// TestStaleReleaseDeletesANewerLock is etcd-io/etcd#22082: a release was done and its
-// answer lost; when it is tried again, the name belongs to a later hold, which it
-// deletes. This project's fixed name is that of a NodeLock.
+// TestStaleReleaseDeletesANewerLock reproduces etcd-io/etcd#22082: the answer to an applied
+// release is lost, and the repeated release deletes a later hold with the same name. In zklock,
+// a NodeLock has a fixed name.
 func TestStaleReleaseDeletesANewerLock(t *testing.T) {
-	regress(t, func(s *scene, r recipe) error {
-		p, later := s.enter(r), s.enter(r)
+	regress(t, func(s *bubble, r recipe) error {
+		p, later := s.add(r), s.add(r)
 		if err := s.within(p.acquire); err != nil {
 			s.Fatal(err)
 		}
 		release := p.route.DropReply(zktest.Match{Path: dir + "/node"})
 		p.route.Refuse(true)
-		go func() { s.within(p.release) }() // ends in good time
+		go func() { s.within(p.release) }() // ends after patience
 		advance(time.Second / 2)
 		s.happened(release)
 		if err := s.within(later.acquire); err != nil {
@@ -77,17 +76,17 @@ func TestStaleReleaseDeletesANewerLock(t *testing.T) {
 			return fmt.Errorf("the later hold was deleted: there are %q", names)
 		}
 		return s.within(later.release)
-	}, nodeLock, recipe{name: "etcd", make: func(s *scene, via *zktest.Route) contender {
+	}, nodeLock, recipe{name: "etcd", make: func(s *bubble, via *zktest.Route) contender {
 		return &oneName{zk: via.Dial(s.T, func(o *zk.Options) { o.SessionTimeout = timeout })}
-	}, shows: "the later hold was deleted"})
+	}, wantErr: "the later hold was deleted"})
 }
 
-// TestStaleReleaseOfOneClient is the same within one client, where etcd's key has the
-// same name again.
+// TestStaleReleaseOfOneClient tests two holds of one client. In etcd, their keys have the same
+// name.
 func TestStaleReleaseOfOneClient(t *testing.T) {
 	for _, kind := range []recipe{mutex, nodeLock} {
-		runSchedule(t, kind.name, func(s *scene) {
-			p := s.enter(kind)
+		runSchedule(t, kind.name, func(s *bubble) {
+			p := s.add(kind)
 			if err := s.within(p.acquire); err != nil {
 				s.Fatal(err)
 			}
@@ -111,8 +110,8 @@ func TestStaleReleaseOfOneClient(t *testing.T) {
 	}
 }
 
-// oneName is the lock of etcd, whose key's name is reused, on ZooKeeper: the client that
-// creates the znode holds the lock.
+// oneName is etcd's lock with a reused name, on ZooKeeper: the client that creates the znode
+// holds the lock.
 type oneName struct {
 	zk  *zk.Client
 	has bool
@@ -126,7 +125,7 @@ func (l *oneName) acquire(ctx context.Context) error {
 	return err
 }
 
-// release deletes until the znode is known to be gone.
+// release repeats the delete until its outcome is known.
 func (l *oneName) release(ctx context.Context) error {
 	for {
 		err := l.zk.Delete(ctx, dir+"/node", -1)

@@ -14,17 +14,17 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestGrantWithoutLookingAtTheSession is etcd-io/etcd#9921 and, of its read-write
-// lock, #16221: the node ahead is gone, and the waiter takes the lock without a
-// look at its own. Its session ended in a partition, and another holds the lock.
-func TestGrantWithoutLookingAtTheSession(t *testing.T) {
-	regress(t, func(s *scene, r recipe) error {
-		holder, p := s.blocker(), s.enter(r)
+// TestGrantWithoutCheckingSession reproduces etcd-io/etcd#9921 and, for its read-write lock,
+// #16221: the predecessor is gone, and the waiter assumes the grant without checking its own
+// entry. Its session ended in a partition, and another client holds the lock.
+func TestGrantWithoutCheckingSession(t *testing.T) {
+	regress(t, func(s *bubble, r recipe) error {
+		holder, p := s.blocker(), s.add(r)
 		a := s.begin(s.Context(), p)
-		next := s.enter(mutex)
+		next := s.add(mutex)
 		b := s.begin(s.Context(), next)
 		p.route.Partition()
-		s.remove(holder) // the event is under way until the partition heals
+		s.remove(holder) // the event is in flight until the partition ends
 		advance(2 * timeout)
 		if n := s.srv.Server().Stats().SessionsExpired; n != 1 || !next.held() {
 			s.Fatalf("%d sessions expired; the next one: %v", n, granted(b))
@@ -35,15 +35,15 @@ func TestGrantWithoutLookingAtTheSession(t *testing.T) {
 			return fmt.Errorf("two hold; there are %q", s.entries(dir))
 		}
 		return s.within(next.release)
-	}, mutex, flawed("etcd's lock service", trustsTheEvent).showing("two hold"))
+	}, mutex, flawed("etcd's lock service", trustsTheEvent).withError("two hold"))
 }
 
-// TestWaiterIgnoresItsOwnExpiry is etcd-io/etcd#19597, in Jepsen's report on etcd 3.4.3
-// before that: the session of a waiter ends, and it keeps waiting for the node
-// ahead, without a place in the queue.
+// TestWaiterIgnoresItsOwnExpiry reproduces etcd-io/etcd#19597, also in Jepsen's report on etcd
+// 3.4.3: the session of a waiter ends, and it continues to wait for its predecessor without an
+// entry in the queue.
 func TestWaiterIgnoresItsOwnExpiry(t *testing.T) {
-	regress(t, func(s *scene, r recipe) error {
-		holder, p := s.blocker(), s.enter(r)
+	regress(t, func(s *bubble, r recipe) error {
+		holder, p := s.blocker(), s.add(r)
 		a := s.begin(s.Context(), p)
 		for _, name := range s.entries(dir) {
 			if dir+"/"+name == holder {
@@ -55,21 +55,21 @@ func TestWaiterIgnoresItsOwnExpiry(t *testing.T) {
 		}
 		advance(2 * timeout)
 		if names := s.entries(dir); len(names) == 1 && !a.over.Load() {
-			return fmt.Errorf("it waits, and only %q is there", names)
+			return fmt.Errorf("it waits without an entry; there is only %q", names)
 		}
 		s.remove(holder)
 		advance(time.Second)
 		return granted(a)
-	}, mutex, flawed("etcd 3.6", waitsAfterExpiry).showing("it waits, and only"))
+	}, mutex, flawed("etcd 3.6", waitsAfterExpiry).withError("it waits without an entry"))
 }
 
-// TestSwappedSession is ClickHouse/ClickHouse#116690, reported of Java's client and
-// kazoo; go-zookeeper 1.0.4 has it too: on a reconnect, the server answers with
-// another session instead of reporting the old one expired, and the client continues as
-// if it had the old one's entries.
+// TestSwappedSession reproduces ClickHouse/ClickHouse#116690, which was reported for Java's
+// client and kazoo; go-zookeeper 1.0.4 has it too. On a reconnect, the server answers with
+// another session instead of reporting that the old one expired. The client continues as if its
+// entries existed.
 func TestSwappedSession(t *testing.T) {
-	swapped := func(name string, dial func(*scene, dialer) contender) recipe {
-		return recipe{name: name, make: func(s *scene, via *zktest.Route) contender {
+	swapped := func(name string, dial func(*bubble, dialer) contender) recipe {
+		return recipe{name: name, make: func(s *bubble, via *zktest.Route) contender {
 			sw := &swapper{dial: via.DialContext}
 			s.Cleanup(func() {
 				if sw.swaps.Load() == 0 {
@@ -79,18 +79,18 @@ func TestSwappedSession(t *testing.T) {
 			return dial(s, sw.dialContext)
 		}}
 	}
-	regress(t, func(s *scene, r recipe) error {
-		p := s.enter(r)
+	regress(t, func(s *bubble, r recipe) error {
+		p := s.add(r)
 		if err := s.within(p.acquire); err != nil {
 			s.Fatal(err)
 		}
 		p.route.CutConnections()
 		advance(timeout / 2)
 		if p.route.Connections() != 1 {
-			s.Fatal("it has not come back")
+			s.Fatal("the client has not reconnected")
 		}
 		advance(timeout) // the old session ends
-		other := s.enter(mutex)
+		other := s.add(mutex)
 		if err := s.within(other.acquire); err != nil {
 			s.Fatal(err)
 		}
@@ -98,15 +98,15 @@ func TestSwappedSession(t *testing.T) {
 			return fmt.Errorf("two hold; there are %q", s.entries(dir))
 		}
 		return s.within(other.release)
-	}, swapped("zklock", func(s *scene, d dialer) contender {
+	}, swapped("zklock", func(s *bubble, d dialer) contender {
 		return &zklockContender{lock: dialZklock(s, d).Mutex(dir)}
-	}), swapped("go-zookeeper", func(s *scene, d dialer) contender {
+	}), swapped("go-zookeeper", func(s *bubble, d dialer) contender {
 		return dialGozk(s, d)
-	}).showing("two hold"))
+	}).withError("two hold"))
 }
 
-// A swapper makes connections of which all but the first ask for a new session,
-// as if the server had no notion of resuming one.
+// A swapper opens connections. All except the first request a new session, as if the server
+// could not resume one.
 type swapper struct {
 	dial  dialer
 	dials atomic.Int64
@@ -121,15 +121,15 @@ func (s *swapper) dialContext(ctx context.Context, network, addr string) (net.Co
 	return &swappedConn{Conn: c, swapper: s}, nil
 }
 
-// swappedConn changes the first frame that is written.
+// swappedConn changes the first written frame.
 type swappedConn struct {
 	net.Conn
 	swapper *swapper
 	written bool
 }
 
-// Write puts session 0 in the handshake: after the length come the protocol version,
-// the last zxid, and the timeout.
+// Write sets the session in the handshake to 0. It follows the length, the protocol version, the
+// last zxid, and the timeout.
 func (c *swappedConn) Write(b []byte) (int, error) {
 	const at = 4 + 4 + 8 + 4
 	if !c.written && len(b) >= at+8 {
@@ -143,10 +143,10 @@ func (c *swappedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestSwappedSessionIsTold: the hold of the old session says at the reconnect that it
-// is lost, and does not wait for its deadline.
-func TestSwappedSessionIsTold(t *testing.T) {
-	runSchedule(t, "zklock", func(s *scene) {
+// TestSwappedSessionEndsHold checks that the hold of the old session reports its loss at the
+// reconnect, before its deadline.
+func TestSwappedSessionEndsHold(t *testing.T) {
+	runSchedule(t, "zklock", func(s *bubble) {
 		route := s.srv.Route(s.T)
 		sw := &swapper{dial: route.DialContext}
 		h, err := dialZklock(s, sw.dialContext).Mutex(dir).Acquire(s.Context())
@@ -160,7 +160,7 @@ func TestSwappedSessionIsTold(t *testing.T) {
 		case <-time.After(patience):
 		}
 		if took := time.Since(cut); took > timeout/4 || sw.swaps.Load() == 0 {
-			s.Errorf("told after %v; %d sessions swapped", took, sw.swaps.Load())
+			s.Errorf("lost after %v; %d sessions swapped", took, sw.swaps.Load())
 		}
 		if err := h.Err(); !errors.Is(err, zklock.ErrLost) {
 			s.Error(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// A flaw is a bug that a library's lock had.
+// A flaw is a bug of a library's lock.
 type flaw int
 
 const (
@@ -23,27 +23,27 @@ const (
 	repeatsCreate                // repeats a create whose outcome is unknown
 	waitsBlindly                 // waits for a watch on a node that may not exist
 	leavesWatch                  // watches for the deletion of a node that is gone
-	losesEvent                   // an event wakes only a waiter that waits at this moment
+	losesEvent                   // an event wakes only a waiter that already waits
 	trustsTheEvent               // holds when the predecessor is gone, even if its own node is too
-	waitsAfterExpiry             // keeps waiting for the predecessor after its own session has ended
-	forgetsNode                  // a release that fails has forgotten which node to delete
+	waitsAfterExpiry             // waits for the predecessor after its own session has ended
+	forgetsNode                  // a failed release forgets its node
 	trustsParent                 // creates the lock's znode only once
 )
 
-// textbook is the lock of ZooKeeper's recipes in few lines, with one flaw.
+// textbook is the lock of ZooKeeper's recipes with one flaw.
 type textbook struct {
 	zk   *zk.Client
 	flaw flaw
-	node string // its own, "" for none
+	node string // its entry, or ""
 	has  bool
 
-	mu   sync.Mutex // guards the condition alone
+	mu   sync.Mutex // the mutex of cond
 	cond *sync.Cond // of losesEvent
 }
 
-// flawed makes the recipe with this flaw.
+// flawed returns a recipe with a flaw.
 func flawed(name string, f flaw) recipe {
-	return recipe{name: name, make: func(s *scene, via *zktest.Route) contender {
+	return recipe{name: name, make: func(s *bubble, via *zktest.Route) contender {
 		l := &textbook{flaw: f}
 		l.cond = sync.NewCond(&l.mu)
 		l.zk = via.Dial(s.T, func(o *zk.Options) { o.SessionTimeout = timeout })
@@ -83,7 +83,7 @@ func (l *textbook) acquire(ctx context.Context) (err error) {
 	}
 }
 
-// create makes the node, and its parent where that is missing.
+// create creates the node, and its parent if it is missing.
 func (l *textbook) create(ctx context.Context) (string, error) {
 	prefix := fmt.Sprintf("%s/_c_%s-lock-", dir, guid())
 	for {
@@ -101,14 +101,14 @@ func (l *textbook) create(ctx context.Context) (string, error) {
 	}
 }
 
-// guid is a name in the form that Curator's have.
+// guid returns a GUID in Curator's format.
 func guid() string {
 	b := make([]byte, 16)
 	rand.Read(b) // never fails
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// ahead returns the node to wait for, "" for none.
+// ahead returns the predecessor, or "".
 func (l *textbook) ahead(ctx context.Context) (string, error) {
 	names, _, err := l.zk.Children(ctx, dir)
 	if err != nil {
@@ -125,10 +125,10 @@ func (l *textbook) ahead(ctx context.Context) (string, error) {
 	return dir + "/" + names[i-1], nil
 }
 
-// digits are the sequence number at the end of a name.
+// digits returns the sequence number at the end of a name.
 func digits(name string) string { return name[max(0, len(name)-10):] }
 
-// wait waits until the node ahead is gone.
+// wait waits until the predecessor is gone.
 func (l *textbook) wait(ctx context.Context, ahead string) error {
 	for {
 		var event <-chan zk.Event
@@ -159,7 +159,7 @@ func (l *textbook) wait(ctx context.Context, ahead string) error {
 	}
 }
 
-// waitForNotification waits as a thread that is held up a little before it does.
+// waitForNotification waits like a thread that is delayed before its wait.
 func (l *textbook) waitForNotification() {
 	time.Sleep(time.Millisecond)
 	l.mu.Lock()

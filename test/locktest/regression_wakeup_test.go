@@ -9,22 +9,22 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestMissedWakeUp is shayhatsor/zookeeper#26 of the WriteLock that comes with
-// ZooKeeper, and apache/helix#44 of a copy: the holder goes between the waiter's
-// listing and its watch, which then is on nothing; the waiter waits for ever.
+// TestMissedWakeUp reproduces shayhatsor/zookeeper#26 of ZooKeeper's WriteLock, and
+// apache/helix#44 of a copy: the holder releases between the waiter's listing and its watch. The
+// watch is on a missing znode, and the waiter waits forever.
 func TestMissedWakeUp(t *testing.T) {
-	regress(t, func(s *scene, r recipe) error {
-		holder, p := s.blocker(), s.enter(r)
+	regress(t, func(s *bubble, r recipe) error {
+		holder, p := s.blocker(), s.add(r)
 		watches := p.delays(holder)
 		a := s.begin(s.Context(), p)
 		advance(time.Second / 2)
 		if watches.Load() == 0 || len(s.entries(dir)) != 2 {
-			s.Fatal("the watch is not under way")
+			s.Fatal("the watch is not in flight")
 		}
 		s.remove(holder)
 		advance(2 * time.Second)
 		return granted(a)
-	}, mutex, flawed("ZooKeeper's WriteLock", waitsBlindly).showing("the waiter waits"))
+	}, mutex, flawed("ZooKeeper's WriteLock", waitsBlindly).withError("the waiter waits"))
 }
 
 // granted returns an error unless the acquire has succeeded.
@@ -35,38 +35,37 @@ func granted(a *attempt) error {
 	return a.err
 }
 
-// TestWakeUpBeforeTheWait is what CURATOR-527 and CURATOR-641 say of Curator, whose
-// monitor should prevent it: the holder goes when the watch is set and the waiter
-// does not wait yet. The event comes with the watch's answer, in one piece.
+// TestWakeUpBeforeTheWait reproduces the reports CURATOR-527 and CURATOR-641, although Curator's
+// monitor should prevent this: the holder releases after the watch is set and before the waiter
+// waits. The event arrives together with the answer to the watch.
 func TestWakeUpBeforeTheWait(t *testing.T) {
-	regress(t, func(s *scene, r recipe) error {
-		holder, p := s.blocker(), s.enter(r)
+	regress(t, func(s *bubble, r recipe) error {
+		holder, p := s.blocker(), s.add(r)
 		answers := 0
 		p.route.DelayFunc(func(f zktest.Frame) time.Duration {
 			if f.Direction == zktest.ToServer || !watches(f, holder) || f.Op == "notification" {
-				return 0 // the event still comes after the answer
+				return 0 // the event arrives after the answer
 			}
-			answers++ // only one frame at a time passes in a direction
+			answers++ // the relay handles one frame at a time in each direction
 			return time.Second
 		})
 		a := s.begin(s.Context(), p)
 		advance(time.Second / 2)
 		if answers == 0 {
-			s.Fatal("the watch's answer is not under way")
+			s.Fatal("the answer to the watch is not in flight")
 		}
 		s.remove(holder)
 		advance(2 * time.Second)
 		return granted(a)
-	}, mutex, flawed("no monitor", losesEvent).showing("the waiter waits"))
+	}, mutex, flawed("no monitor", losesEvent).withError("the waiter waits"))
 }
 
-// TestWatchOnANodeAlreadyGone is CURATOR-107 and python-zk/kazoo#490: the watch is set
-// by exists, which leaves one for ever on a znode whose name never comes again.
-// The servers keep it for as long as the session lasts.
+// TestWatchOnANodeAlreadyGone reproduces CURATOR-107 and python-zk/kazoo#490: the client sets
+// its watch by exists. If the znode is gone, the servers keep the watch until the session ends.
 func TestWatchOnANodeAlreadyGone(t *testing.T) {
-	regress(t, func(s *scene, r recipe) error {
+	regress(t, func(s *bubble, r recipe) error {
 		const rounds = 5
-		p := s.enter(r)
+		p := s.add(r)
 		before := s.srv.Server().Stats().Watches
 		for range rounds {
 			holder := s.blocker()
@@ -74,7 +73,7 @@ func TestWatchOnANodeAlreadyGone(t *testing.T) {
 			a := s.begin(s.Context(), p)
 			advance(time.Second / 2)
 			if watches.Load() == 0 {
-				s.Fatal("the watch is not under way")
+				s.Fatal("the watch is not in flight")
 			}
 			s.remove(holder)
 			advance(2 * time.Second)
@@ -90,5 +89,5 @@ func TestWatchOnANodeAlreadyGone(t *testing.T) {
 			return fmt.Errorf("%d watches are left of %d acquires", n, rounds)
 		}
 		return nil
-	}, mutex, flawed("kazoo 2.4", leavesWatch).showing("5 watches are left"))
+	}, mutex, flawed("kazoo 2.4", leavesWatch).withError("5 watches are left"))
 }

@@ -23,11 +23,11 @@ func (o *zklockContender) release(ctx context.Context) error { return o.hold.Rel
 
 func (o *zklockContender) held() bool { return o.hold != nil && o.hold.Err() == nil }
 
-// dialer is how clients reach a server.
+// dialer opens connections of clients.
 type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dialZklock makes a client with the sessions that all have here.
-func dialZklock(s *scene, dial dialer) *zklock.Client {
+// dialZklock dials a client with the session timeout of all tests.
+func dialZklock(s *bubble, dial dialer) *zklock.Client {
 	s.Helper()
 	c, err := zklock.Dial(s.Context(), s.srv.Servers(), &zklock.Options{SessionTimeout: timeout, DialContext: dial})
 	if err != nil {
@@ -37,18 +37,18 @@ func dialZklock(s *scene, dial dialer) *zklock.Client {
 	return c
 }
 
-// of makes the recipe that is this project's lock of some kind.
-func of(kind func(c *zklock.Client) *zklock.Lock) recipe {
-	return recipe{name: "zklock", make: func(s *scene, via *zktest.Route) contender {
+// zklockRecipe returns a recipe of a zklock lock.
+func zklockRecipe(kind func(c *zklock.Client) *zklock.Lock) recipe {
+	return recipe{name: "zklock", make: func(s *bubble, via *zktest.Route) contender {
 		return &zklockContender{lock: kind(dialZklock(s, via.DialContext))}
 	}}
 }
 
-// The recipes of this project.
+// The recipes of zklock.
 var (
-	mutex    = of(func(c *zklock.Client) *zklock.Lock { return c.Mutex(dir) })
-	nodeLock = of(func(c *zklock.Client) *zklock.Lock { return c.NodeLock(dir + "/node") })
-	reader   = of(func(c *zklock.Client) *zklock.Lock { return c.RWMutex(dir).Reader() })
-	writer   = of(func(c *zklock.Client) *zklock.Lock { return c.RWMutex(dir).Writer() })
-	permit   = of(func(c *zklock.Client) *zklock.Lock { return c.Semaphore(dir, 2) })
+	mutex    = zklockRecipe(func(c *zklock.Client) *zklock.Lock { return c.Mutex(dir) })
+	nodeLock = zklockRecipe(func(c *zklock.Client) *zklock.Lock { return c.NodeLock(dir + "/node") })
+	reader   = zklockRecipe(func(c *zklock.Client) *zklock.Lock { return c.RWMutex(dir).Reader() })
+	writer   = zklockRecipe(func(c *zklock.Client) *zklock.Lock { return c.RWMutex(dir).Writer() })
+	permit   = zklockRecipe(func(c *zklock.Client) *zklock.Lock { return c.Semaphore(dir, 2) })
 )

@@ -12,16 +12,16 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// A follower is a client that watches a lock on an ensemble.
-type follower struct {
+// A watcher has the results of a Watch.
+type watcher struct {
 	mu     sync.Mutex
-	tokens []int64 // of the holders, as they were yielded
-	value  string  // of the last one
+	tokens []int64 // of the yielded holders
+	value  string  // of the last holder
 	err    error
 }
 
-// follow watches the lock until ctx ends.
-func (f *follower) follow(ctx context.Context, c *zklock.Client, name string) {
+// watch watches the lock until ctx ends.
+func (f *watcher) watch(ctx context.Context, c *zklock.Client, name string) {
 	for s, err := range c.Watch(ctx, name) {
 		f.mu.Lock()
 		if f.err = err; err == nil && len(s.Holders) > 0 {
@@ -31,25 +31,25 @@ func (f *follower) follow(ctx context.Context, c *zklock.Client, name string) {
 	}
 }
 
-// TestWatchWhileServersFail kills each server of an ensemble in turn, and stops each so that
-// it lags behind when it continues, while a lock changes hands and values. Watchers on all
-// servers never see a smaller token after a larger one, and all see the last value.
+// TestWatchWhileServersFail kills and stops each server of an ensemble in turn, while a lock
+// changes its holders and values. A stopped server is behind the others when it continues.
+// Watchers on all servers must see no smaller token after a larger one, and the last value.
 func TestWatchWhileServersFail(t *testing.T) {
 	cluster := harness.StartEnsemble(t, 3, harness.ServerConfig{TickTime: 500 * time.Millisecond})
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	const name = "watch/while-servers-fail"
 	opts := &zklock.Options{SessionTimeout: 8 * time.Second}
-	var followers []*follower
+	var watchers []*watcher
 	var all sync.WaitGroup
 	watching, stop := context.WithCancel(ctx)
 	defer all.Wait()
 	defer stop()
 	for i := range cluster.Servers {
 		c := dial(t, ctx, cluster.ConnectStringFrom(i), &zklock.Options{SessionTimeout: opts.SessionTimeout, KeepOrder: true})
-		f := &follower{}
-		followers = append(followers, f)
-		all.Go(func() { f.follow(watching, c, name) })
+		f := &watcher{}
+		watchers = append(watchers, f)
+		all.Go(func() { f.watch(watching, c, name) })
 	}
 	a, b := dial(t, ctx, cluster.ConnectString(), opts), dial(t, ctx, cluster.ConnectString(), opts)
 	value := ""
@@ -88,7 +88,7 @@ func TestWatchWhileServersFail(t *testing.T) {
 		}
 	}
 	pass("last")
-	for i, f := range followers {
+	for i, f := range watchers {
 		for {
 			f.mu.Lock()
 			last, err, tokens := f.value, f.err, len(f.tokens)

@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// mostParallel is the number of tests that run at a time: most of them wait.
+// mostParallel is the number of tests that run at a time, because most of them wait.
 const mostParallel = 4
 
 func TestMain(m *testing.M) {
@@ -24,10 +24,9 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	// timeout is the timeout of sessions that must survive a machine that stands
-	// still for a while.
+	// timeout is the timeout of sessions that must survive stalls of the machine.
 	timeout = 16 * time.Second
-	// expiry is the timeout of sessions that a test lets expire.
+	// expiry is the timeout of sessions whose expiry a test waits for.
 	expiry = 6 * time.Second
 )
 
@@ -44,8 +43,8 @@ func TestZooKeeperClient(t *testing.T) {
 	}
 }
 
-// releases are the releases of ZooKeeper on which the tests of locks run. The first is the
-// one that Debian installed.
+// releases are the releases of ZooKeeper for the tests of locks. The first one is the release of
+// Debian.
 var releases = []string{"", harness.Release34, harness.Release39}
 
 func TestZooKeeperLocks(t *testing.T) {
@@ -66,8 +65,8 @@ func TestEnsembleLocks(t *testing.T) {
 	}
 }
 
-// TestZooKeeperLocksOfEveryKind runs the tests for every kind of exclusive lock in
-// every layout, all at the same time on one server.
+// TestZooKeeperLocksOfEveryKind runs the tests of every kind of exclusive lock in every layout in
+// parallel on one server.
 func TestZooKeeperLocksOfEveryKind(t *testing.T) {
 	node := harness.StartServer(t, harness.ServerConfig{TickTime: time.Second})
 	for _, kind := range Kinds() {

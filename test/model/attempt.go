@@ -9,7 +9,7 @@ import (
 // never is the return time of an operation that need not return.
 const never = math.MaxInt64
 
-// attempt is an acquire and its hold, gathered from events.
+// attempt is an acquire and its hold, collected from events.
 type attempt struct {
 	id, outer int
 	client    string
@@ -18,15 +18,15 @@ type attempt struct {
 
 	invoked  int64
 	returned int64
-	outcome  Kind // of the acquire; empty while there is none
+	outcome  Kind // of the acquire; empty without an outcome
 	locked   bool
 	token    int64
 	session  int64
 
 	proven int64  // the latest deadline of the hold
-	lost   int64  // when the hold reported that it is lost; never if it did not
-	limit  int64  // from when on an operator, or a kill, may have ended the hold
-	why    string // why it is lost
+	lost   int64  // when the hold reported its loss; never if it did not
+	limit  int64  // the earliest time at which an operator or a kill may have ended the hold
+	why    string // the reason for the loss
 	killed bool   // the client was killed before the attempt was over
 
 	down, release call
@@ -37,52 +37,52 @@ type attempt struct {
 type write struct {
 	call
 	token int64
-	place int64 // in the resource's order; 0 if it is not known
+	place int64 // in the resource's order; 0 if unknown
 }
 
 // call is an operation on a hold.
 type call struct {
-	invoked, returned int64 // never while it has not been, or has not returned
-	outcome           Kind  // empty while there is none
+	invoked, returned int64 // never until the call starts or returns
+	outcome           Kind  // empty without an outcome
 }
 
-// gathering turns events into attempts, and reports those that are out of order.
-type gathering struct {
-	attempts []*attempt
-	byID     map[int]*attempt
-	expires  map[int]int64 // ids of session ends, and when they were invoked
-	meddling map[int]*meddle
-	order    []*meddle // the same, in the order of their start
-	healed   int64     // when the last fault had ended; never if that is not recorded
-	problems []string
+// collector builds attempts from events and reports events that are out of order.
+type collector struct {
+	attempts   []*attempt
+	byID       map[int]*attempt
+	expires    map[int]int64 // ids of session ends, and when they were invoked
+	tamperings map[int]*tampering
+	order      []*tampering // the same, in the order of their start
+	healed     int64        // when the last fault had ended; never if that is not recorded
+	problems   []string
 }
 
-// meddle is an operator's change of some paths.
-type meddle struct {
+// tampering is an operator's change of the claims' paths.
+type tampering struct {
 	call
 	claims []Claim
 }
 
-func (g *gathering) problem(format string, args ...any) {
+func (g *collector) problem(format string, args ...any) {
 	g.problems = append(g.problems, fmt.Sprintf(format, args...))
 }
 
-// gather reads all events in the order of the history.
-func gather(events []Event) *gathering {
-	g := &gathering{byID: map[int]*attempt{}, expires: map[int]int64{}, meddling: map[int]*meddle{}, healed: never}
+// collect reads all events in the order of the history.
+func collect(events []Event) *collector {
+	g := &collector{byID: map[int]*attempt{}, expires: map[int]int64{}, tamperings: map[int]*tampering{}, healed: never}
 	for _, e := range events {
 		switch e.Op {
 		case Expire:
 			g.expire(e)
 		case Kill:
 			g.kill(e)
-		case Meddle:
-			g.meddle(e)
+		case Tamper:
+			g.tamper(e)
 		case Heal:
 			g.healed = e.At
 		case Acquire:
 			g.acquire(e)
-		case Look, Downgrade, Release, Write:
+		case Observe, Downgrade, Release, Write:
 			if a := g.byID[e.ID]; a == nil || a.outcome != OK {
 				g.problem("%s of attempt %d, which holds nothing", e.Op, e.ID)
 			} else {
@@ -92,7 +92,7 @@ func gather(events []Event) *gathering {
 			g.problem("unknown operation %q", e.Op)
 		}
 	}
-	// This is done last: an operator may end a session before the client has its hold's reply.
+	// An operator may end a session before the client receives the reply to its acquire.
 	for _, e := range events {
 		if e.Op != Expire || e.Kind != Invoke {
 			continue
@@ -103,38 +103,38 @@ func gather(events []Event) *gathering {
 			}
 		}
 	}
-	g.meddled()
+	g.limitTampered()
 	g.unfinished()
 	return g
 }
 
-// meddle reads an event of an operator that changes paths.
-func (g *gathering) meddle(e Event) {
-	m := g.meddling[e.ID]
+// tamper reads an operator's change of paths.
+func (g *collector) tamper(e Event) {
+	m := g.tamperings[e.ID]
 	switch {
 	case e.Kind == Invoke && m == nil && len(e.Claims) > 0:
-		m = &meddle{call: call{invoked: e.At, returned: never}, claims: e.Claims}
-		g.meddling[e.ID], g.order = m, append(g.order, m)
+		m = &tampering{call: call{invoked: e.At, returned: never}, claims: e.Claims}
+		g.tamperings[e.ID], g.order = m, append(g.order, m)
 	case e.Kind == Invoke || m == nil || m.outcome != "":
-		g.problem("the meddling %d: %q is out of order", e.ID, e.Kind)
+		g.problem("the tampering %d: %q is out of order", e.ID, e.Kind)
 	case e.Kind == OK:
 		m.outcome, m.returned = e.Kind, e.At
-	default: // it may still happen
+	default: // the change may still happen
 		m.outcome = e.Kind
 	}
 }
 
-// meddled limits every attempt that existed while an operator changed one of its paths:
-// its hold may have ended then.
-func (g *gathering) meddled() {
+// limitTampered limits each attempt that existed while an operator changed one of its
+// paths. Its hold may have ended then.
+func (g *collector) limitTampered() {
 	for _, m := range g.order {
 		for _, a := range g.attempts {
-			if touch(a.claims, m.claims) && a.invoked < m.returned && a.done() > m.invoked {
+			if sharePath(a.claims, m.claims) && a.invoked < m.returned && a.done() > m.invoked {
 				a.limit = min(a.limit, max(m.invoked, a.invoked))
 			}
 		}
 	}
-	// An inner hold is no more certain than its outer one.
+	// If the outer hold may have ended, the inner hold may have ended too.
 	for _, a := range g.attempts {
 		if outer := g.byID[a.outer]; outer != nil {
 			a.limit = min(a.limit, outer.limit)
@@ -142,8 +142,8 @@ func (g *gathering) meddled() {
 	}
 }
 
-// touch reports whether two lists of claims have a path in common.
-func touch(a, b []Claim) bool {
+// sharePath reports whether two lists of claims have a path in common.
+func sharePath(a, b []Claim) bool {
 	return slices.ContainsFunc(a, func(c Claim) bool {
 		return slices.ContainsFunc(b, func(d Claim) bool { return c.Path == d.Path })
 	})
@@ -157,7 +157,7 @@ func (a *attempt) done() int64 {
 	return never
 }
 
-func (g *gathering) expire(e Event) {
+func (g *collector) expire(e Event) {
 	_, there := g.expires[e.ID]
 	if there != (e.Kind != Invoke) {
 		g.problem("the end of session %#x: %q is out of order", e.Session, e.Kind)
@@ -165,7 +165,7 @@ func (g *gathering) expire(e Event) {
 	g.expires[e.ID] = e.At
 }
 
-func (g *gathering) kill(e Event) {
+func (g *collector) kill(e Event) {
 	for _, a := range g.attempts {
 		if a.client == e.Client && a.release.outcome == "" && a.outcome != Fail && a.outcome != Info {
 			a.killed = true
@@ -174,11 +174,11 @@ func (g *gathering) kill(e Event) {
 	}
 }
 
-func (g *gathering) acquire(e Event) {
+func (g *collector) acquire(e Event) {
 	a := g.byID[e.ID]
 	switch {
 	case e.Kind == Invoke && a == nil && e.ID > 0:
-		// Until something else is known, no operation returns and no hold ends.
+		// By default, no operation returns and no hold ends.
 		a = &attempt{id: e.ID, outer: e.ID, client: e.Client, claims: e.Claims, try: e.Try, invoked: e.At,
 			returned: never, lost: never, limit: never,
 			down: call{invoked: never, returned: never}, release: call{invoked: never, returned: never}}
@@ -201,14 +201,14 @@ func (g *gathering) acquire(e Event) {
 	}
 }
 
-// onlyPermits reports whether the attempt claims only permits, so that its hold needs no
+// onlyPermits reports whether the attempt claims only permits. Then its hold needs no
 // token.
 func (a *attempt) onlyPermits() bool {
 	return !slices.ContainsFunc(a.claims, func(c Claim) bool { return c.Mode != Permit })
 }
 
-// claims checks the claims of an attempt.
-func (g *gathering) claims(a *attempt) {
+// claims validates the claims of an attempt.
+func (g *collector) claims(a *attempt) {
 	paths := map[string]bool{}
 	for _, c := range a.claims {
 		if paths[c.Path] {
@@ -224,10 +224,10 @@ func (g *gathering) claims(a *attempt) {
 	}
 }
 
-func (g *gathering) holding(a *attempt, e Event) {
+func (g *collector) holding(a *attempt, e Event) {
 	switch e.Op {
-	case Look:
-		g.look(a, e)
+	case Observe:
+		g.observe(a, e)
 		return
 	case Write:
 		g.write(a, e)
@@ -253,10 +253,9 @@ func (g *gathering) holding(a *attempt, e Event) {
 	}
 }
 
-// look reads a check of a hold.
-func (g *gathering) look(a *attempt, e Event) {
+// observe reads a client's check of its hold.
+func (g *collector) observe(a *attempt, e Event) {
 	switch {
-	// A hold that has ended does not come back.
 	case e.Kind == OK && a.release.invoked != never:
 		g.problem("attempt %d says that it is held after its release", a.id)
 	case e.Kind == OK && a.lost != never:
@@ -269,7 +268,7 @@ func (g *gathering) look(a *attempt, e Event) {
 }
 
 // write reads a write to the resource, or its answer.
-func (g *gathering) write(a *attempt, e Event) {
+func (g *collector) write(a *attempt, e Event) {
 	var last *write
 	if n := len(a.writes); n > 0 && a.writes[n-1].outcome == "" {
 		last = &a.writes[n-1]
@@ -284,15 +283,15 @@ func (g *gathering) write(a *attempt, e Event) {
 	}
 }
 
-// lose reads that the hold is lost. The first report counts.
+// lose records the loss of the hold. Only the first report counts.
 func (a *attempt) lose(e Event) {
 	if a.lost == never {
 		a.lost, a.why = e.At, e.Err
 	}
 }
 
-// unfinished reports operations without an outcome whose client was not killed.
-func (g *gathering) unfinished() {
+// unfinished reports operations without an outcome, unless their client was killed.
+func (g *collector) unfinished() {
 	for _, a := range g.attempts {
 		if a.killed || a.outcome == Fail || a.outcome == Info {
 			continue
@@ -309,19 +308,19 @@ func (g *gathering) unfinished() {
 	}
 }
 
-// end returns until when the hold is certain to have been held. It is never later than
-// the real end.
+// end returns the time until which the client certainly held the lock. The real end is not
+// earlier.
 func (a *attempt) end() int64 {
 	if a.release.outcome == OK || a.release.outcome == Info {
-		// A release that does not report a loss releases a lock that is held.
+		// If the release reports no loss, the lock was held until then.
 		return min(a.release.invoked, a.lost, a.limit)
 	}
-	// It was not released: it is certain until its own deadline.
+	// Without a release, the hold is certain until its deadline.
 	return min(a.proven, a.release.invoked, a.lost, a.limit)
 }
 
-// loose reports whether the hold may have ended by itself.
-func (a *attempt) loose() bool { return a.lost != never || a.limit != never }
+// uncertain reports whether the hold may have ended without a release.
+func (a *attempt) uncertain() bool { return a.lost != never || a.limit != never }
 
 // granted reports whether the acquire has returned a hold.
 func (a *attempt) granted() bool { return a.outcome == OK }

@@ -5,10 +5,9 @@ import (
 	"testing"
 )
 
-// TestEventOutOfOrderIsAViolation checks that events that cannot have happened are
-// violations.
+// TestEventOutOfOrderIsAViolation checks that an impossible event is a violation.
 func TestEventOutOfOrderIsAViolation(t *testing.T) {
-	for _, c := range []struct{ name, story, want string }{
+	for _, c := range []struct{ name, events, want string }{
 		{"granted without a call", `1 got 5`, "out of order"},
 		{"called twice", `1 call; 1 call; 1 got 5; 1 release; 1 released`, "out of order"},
 		{"granted twice", `1 call; 1 got 5; 1 got 5; 1 release; 1 released`, "out of order"},
@@ -17,8 +16,8 @@ func TestEventOutOfOrderIsAViolation(t *testing.T) {
 		{"released without a hold", `1 call; 1 fail; 1 release; 1 released`, "holds nothing"},
 		{"released without a call", `1 call; 1 got 5; 1 released`, "out of order"},
 		{"released twice", `1 call; 1 got 5; 1 release; 1 released; 1 release; 1 released`, "out of order"},
-		{"lowered twice", `1 call; 1 got 5; 1 lower; 1 lowered; 1 lower; 1 lowered; 1 release; 1 released`, "out of order"},
-		{"lowered without a call", `1 call; 1 got 5; 1 lowered; 1 release; 1 released`, "out of order"},
+		{"downgraded twice", `1 call; 1 got 5; 1 downgrade; 1 downgraded; 1 downgrade; 1 downgraded; 1 release; 1 released`, "out of order"},
+		{"downgraded without a call", `1 call; 1 got 5; 1 downgraded; 1 release; 1 released`, "out of order"},
 		{"held after its release", `1 call; 1 got 5; 1 release; 1 held until 90; 1 released`, "after its release"},
 		{"held after it was lost", `1 call; 1 got 5; 1 lost; 1 held until 90`, "held again"},
 		{"released although it was lost", `1 call; 1 got 5; 1 lost; 1 release; 1 released`, "was held"},
@@ -26,7 +25,7 @@ func TestEventOutOfOrderIsAViolation(t *testing.T) {
 		{"no outcome", `1 call`, "no outcome"},
 		{"never released", `1 call; 1 got 5 until 90`, "neither released nor lost"},
 		{"a release without an outcome", `1 call; 1 got 5; 1 release`, "no outcome"},
-		{"a downgrade without an outcome", `1 call; 1 got 5; 1 lower; 1 release; 1 released`, "no outcome"},
+		{"a downgrade without an outcome", `1 call; 1 got 5; 1 downgrade; 1 release; 1 released`, "no outcome"},
 		{"token 0", `1 call; 1 got 0; 1 release; 1 released`, "the token 0"},
 		{"a negative token", `1 call; 1 got -5; 1 release; 1 released`, "the token -5"},
 		{"the same path twice", `1 call on /x /x; 1 fail`, "/x twice"},
@@ -34,8 +33,8 @@ func TestEventOutOfOrderIsAViolation(t *testing.T) {
 		{"more permits than there are", `1 call permits 4/3; 1 fail`, "4 permits of 3"},
 		{"entering what does not exist", `1 again 7; 1 fail`, "does not exist"},
 		{"a session ended twice", `9 expire 1; 9 expire 1`, "out of order"},
-		{"meddling twice", `9 meddle; 9 meddle`, "out of order"},
-		{"meddling without a call", `9 meddled`, "out of order"},
+		{"tampering twice", `9 tamper; 9 tamper`, "out of order"},
+		{"tampering without a call", `9 tampered`, "out of order"},
 		{"a write that was not asked for", `1 call; 1 got 5; 1 wrote 5; 1 release; 1 released`, "out of order"},
 		{"a write after the release", `1 call; 1 got 5; 1 release; 1 released; 1 write 5; 1 wrote 5`, "out of order"},
 		{"two writes at once", `1 call; 1 got 5; 1 write 5; 1 write 5; 1 wrote 5; 1 release; 1 released`, "out of order"},
@@ -44,7 +43,7 @@ func TestEventOutOfOrderIsAViolation(t *testing.T) {
 		{"a session's end without a call", `9 expired 1`, "out of order"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := Check(story(t, c.story), Rules{Model: Multi()})
+			r := Check(parseHistory(t, c.events), Rules{Model: Multi()})
 			if all := strings.Join(r.Violations, "\n"); !strings.Contains(all, c.want) {
 				t.Errorf("%q, wanted %q", all, c.want)
 			}

@@ -12,40 +12,39 @@ import (
 // Rules configure the check of a history.
 type Rules struct {
 	Model Model
-	// Limit is how long the model may be searched for an order. Zero means 10 s.
+	// Limit is the longest search for an order. Zero means 10 s.
 	Limit time.Duration
-	// Linger is how long a try may still find the entry of an acquire that failed, or of
-	// a hold that was lost or whose release was not confirmed. Zero means that tries may
-	// be refused without a visible reason.
+	// Linger is how long an entry may stay visible after its acquire failed, its hold was
+	// lost, or its release was not confirmed. Zero disables the check of refused tries.
 	Linger time.Duration
-	// Kept is set if holds are taken away only by ending sessions. Then a hold that is
-	// lost before its deadline, in a session that no operator ended, is a violation.
-	Kept bool
-	// Patience is how long an acquire may wait with no holder in its way after the last
-	// fault. Zero means that waits are not checked.
+	// NoEarlyLoss is set if an operator takes a hold away only by ending its session. A hold
+	// that is lost before its deadline, in a session that no operator ended, is a violation.
+	NoEarlyLoss bool
+	// Patience is how long an acquire may wait after the last fault while no other client
+	// holds the lock. Zero disables the check of waits.
 	Patience time.Duration
-	// Floor is the least that must have happened.
+	// Floor is the minimum of each count.
 	Floor Floor
 }
 
-// Floor is the least that a run must have done.
+// Floor counts operations. As a rule, it is the minimum of each count.
 type Floor struct {
-	Acquired  int // acquires that were granted
-	Waited    int // of these, those that waited for the end of another hold
-	Refused   int // tries that found the lock held
-	Cancelled int // acquires that failed otherwise
-	Lost      int // holds that reported that they were lost
-	Unknown   int // operations of unknown outcome
-	Lowered   int // downgrades that were done
-	Reentered int // acquires inside of a hold
-	Expired   int // sessions that an operator ended
-	Meddled   int // changes by an operator
-	Written   int // writes that the resource applied
-	Stale     int // writes that it refused, and that a resource without a fence applies
-	Waiting   int // acquires that waited when the last fault had ended
+	Acquired   int // acquires that were granted
+	Waited     int // of these, acquires that waited for the end of another hold
+	Refused    int // tries that found the lock held
+	Cancelled  int // acquires that failed otherwise
+	Lost       int // holds that reported their loss
+	Unknown    int // operations of unknown outcome
+	Downgraded int // downgrades that were done
+	Reentered  int // acquires inside a hold
+	Expired    int // sessions that an operator ended
+	Tampered   int // changes by an operator
+	Written    int // writes that the resource applied
+	Stale      int // writes that the resource refused because it had seen a higher token
+	Waiting    int // acquires that were waiting when the last fault ended
 }
 
-// Add adds what another history did.
+// Add adds the counts of another history.
 func (f *Floor) Add(o Floor) {
 	f.Acquired += o.Acquired
 	f.Waited += o.Waited
@@ -53,16 +52,16 @@ func (f *Floor) Add(o Floor) {
 	f.Cancelled += o.Cancelled
 	f.Lost += o.Lost
 	f.Unknown += o.Unknown
-	f.Lowered += o.Lowered
+	f.Downgraded += o.Downgraded
 	f.Reentered += o.Reentered
 	f.Expired += o.Expired
-	f.Meddled += o.Meddled
+	f.Tampered += o.Tampered
 	f.Written += o.Written
 	f.Stale += o.Stale
 	f.Waiting += o.Waiting
 }
 
-// Below names what is below another floor.
+// Below returns a description of each count that is below least.
 func (f Floor) Below(least Floor) (lacks []string) {
 	for _, x := range []struct {
 		what      string
@@ -74,10 +73,10 @@ func (f Floor) Below(least Floor) (lacks []string) {
 		{"cancelled", f.Cancelled, least.Cancelled},
 		{"lost", f.Lost, least.Lost},
 		{"of unknown outcome", f.Unknown, least.Unknown},
-		{"downgraded", f.Lowered, least.Lowered},
+		{"downgraded", f.Downgraded, least.Downgraded},
 		{"entered again", f.Reentered, least.Reentered},
 		{"sessions ended", f.Expired, least.Expired},
-		{"taken away by an operator", f.Meddled, least.Meddled},
+		{"taken away by an operator", f.Tampered, least.Tampered},
 		{"written", f.Written, least.Written},
 		{"stale writes", f.Stale, least.Stale},
 		{"waiting at the end of the faults", f.Waiting, least.Waiting},
@@ -91,24 +90,23 @@ func (f Floor) Below(least Floor) (lacks []string) {
 
 // Report is the result of a check.
 type Report struct {
-	// Violations are broken invariants, and whatever makes the result worthless. There
-	// must be none.
+	// Violations are broken invariants, and defects that make the result worthless.
 	Violations []string
-	// Done is what happened.
+	// Done counts what happened.
 	Done Floor
-	// Result is what porcupine said.
+	// Result is the result of porcupine.
 	Result porcupine.CheckResult
-	// Margins are the times between the end of a hold and the start of the next
-	// that conflicts with it, sorted. None is below 0 without a violation.
+	// Margins are the sorted times between the end of a hold and the start of the next
+	// conflicting one. A negative margin is also a violation.
 	Margins []time.Duration
-	// LongestWait is the longest wait with nothing in the way after the last fault.
+	// LongestWait is the longest wait without a holder after the last fault.
 	LongestWait time.Duration
 }
 
-// Check judges a history.
+// Check checks a history against the rules.
 func Check(h *History, rules Rules) *Report {
 	r := &Report{}
-	g := gather(h.Events)
+	g := collect(h.Events)
 	r.Violations = append(r.Violations, g.problems...)
 	r.count(g)
 	problems, longest, waiting := g.waits(h.Events, int64(rules.Patience))
@@ -126,18 +124,18 @@ func Check(h *History, rules Rules) *Report {
 	problems, r.Margins = sweep(g.attempts, rules.Model.handedOff)
 	r.Violations = append(r.Violations, problems...)
 	if rules.Linger > 0 {
-		r.Violations = append(r.Violations, unreasonable(g.attempts, int64(rules.Linger))...)
+		r.Violations = append(r.Violations, groundlessRefusals(g.attempts, int64(rules.Linger))...)
 	}
-	if rules.Kept {
-		r.Violations = append(r.Violations, lostForNothing(g.attempts)...)
+	if rules.NoEarlyLoss {
+		r.Violations = append(r.Violations, earlyLosses(g.attempts)...)
 	}
 	r.order(g, rules)
 	return r
 }
 
-// order lets porcupine search for an order that the model explains. A search that does
-// not end in time is a violation.
-func (r *Report) order(g *gathering, rules Rules) {
+// order lets porcupine search for an order that the model permits. A search that exceeds
+// its limit is a violation.
+func (r *Report) order(g *collector, rules Rules) {
 	limit := rules.Limit
 	if limit == 0 {
 		limit = 10 * time.Second
@@ -151,7 +149,7 @@ func (r *Report) order(g *gathering, rules Rules) {
 	r.Violations = append(r.Violations, fmt.Sprintf("%s: no order explains the history (%s)%s", rules.Model.Name, result, stuck(info)))
 }
 
-// stuck describes the end of the longest order.
+// stuck describes the end of the longest partial order.
 func stuck(info porcupine.LinearizationInfo) string {
 	var b strings.Builder
 	for _, partials := range info.PartialLinearizationsOperations() {
@@ -166,9 +164,9 @@ func stuck(info porcupine.LinearizationInfo) string {
 	return b.String()
 }
 
-// count counts what happened.
-func (r *Report) count(g *gathering) {
-	r.Done.Expired, r.Done.Meddled = len(g.expires), len(g.order)
+// count counts the operations.
+func (r *Report) count(g *collector) {
+	r.Done.Expired, r.Done.Tampered = len(g.expires), len(g.order)
 	for _, a := range g.attempts {
 		for _, c := range []call{a.down, a.release} {
 			if c.invoked != never && (c.outcome == Info || c.outcome == "") {
@@ -204,18 +202,18 @@ func (r *Report) count(g *gathering) {
 			r.Done.Lost++
 		}
 		if a.down.outcome == OK {
-			r.Done.Lowered++
+			r.Done.Downgraded++
 		}
 	}
 }
 
 // follows reports whether the attempt waited for the end of a conflicting hold.
 func (a *attempt) follows(o *attempt) bool {
-	return o.granted() && o.outer != a.outer && meet(a, o) && o.returned < a.invoked && o.end() > a.invoked && o.end() <= a.returned
+	return o.granted() && o.outer != a.outer && conflict(a, o) && o.returned < a.invoked && o.end() > a.invoked && o.end() <= a.returned
 }
 
-// meet reports whether two attempts have a path in common that they cannot share.
-func meet(a, b *attempt) bool {
+// conflict reports whether two attempts have a path in common that they cannot share.
+func conflict(a, b *attempt) bool {
 	for _, c := range a.claims {
 		for _, d := range b.claims {
 			if c.Path == d.Path && (exclude(c, d) || c.Mode == Permit) {
@@ -231,7 +229,7 @@ func (r *Report) String() string {
 	d := r.Done
 	return fmt.Sprintf("%s; %d acquired (%d waited, %d again), %d refused, %d cancelled, %d lost, %d unknown, %d downgraded, %d sessions ended, "+
 		"%d written, %d stale; %s; longest wait once healed %v", r.Result, d.Acquired, d.Waited, d.Reentered, d.Refused, d.Cancelled, d.Lost,
-		d.Unknown, d.Lowered, d.Expired, d.Written, d.Stale, Distribution(r.Margins), r.LongestWait)
+		d.Unknown, d.Downgraded, d.Expired, d.Written, d.Stale, Distribution(r.Margins), r.LongestWait)
 }
 
 // Distribution describes sorted margins.

@@ -10,20 +10,20 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// busy is a history in which something of everything happens.
+// busy is a history that contains each kind of operation.
 const busy = `
 	1 call; 1 got 5 until 900; 2 call; 3 try; 3 locked; 4 call; 4 fail; 1 release; 2 got 6 until 900; 1 released
-	5 again 2 shared; 5 got 6; 5 release; 5 released; 2 lower; 2 lowered; 6 call; 9 expire 2; 9 expired 2; 6 got 7
-	2 lost; 6 release; 6 unconfirmed; 8 meddle on /y; 8 meddled; 7 call on /y; 7 got 8; 7 write 8; 7 wrote 8; 10 call on /y; 1 heal
-	7 release; 7 released; 10 fail; 11 call on /z; 11 got 9; 11 write 9; 12 meddle on /z; 12 meddled; 11 denied 9; 11 release; 11 released`
+	5 again 2 shared; 5 got 6; 5 release; 5 released; 2 downgrade; 2 downgraded; 6 call; 9 expire 2; 9 expired 2; 6 got 7
+	2 lost; 6 release; 6 unconfirmed; 8 tamper on /y; 8 tampered; 7 call on /y; 7 got 8; 7 write 8; 7 wrote 8; 10 call on /y; 1 heal
+	7 release; 7 released; 10 fail; 11 call on /z; 11 got 9; 11 write 9; 12 tamper on /z; 12 tampered; 11 denied 9; 11 release; 11 released`
 
-func TestCounts(t *testing.T) {
-	r := Check(story(t, busy), Rules{Model: ReadWrite(), Linger: time.Nanosecond})
+func TestReportCountsOperations(t *testing.T) {
+	r := Check(parseHistory(t, busy), Rules{Model: ReadWrite(), Linger: time.Nanosecond})
 	if len(r.Violations) > 0 {
 		t.Error(r.Violations)
 	}
-	want := Floor{Acquired: 5, Waited: 2, Refused: 1, Cancelled: 2, Lost: 1, Unknown: 1, Lowered: 1, Reentered: 1, Expired: 1,
-		Meddled: 2, Written: 1, Stale: 1, Waiting: 1}
+	want := Floor{Acquired: 5, Waited: 2, Refused: 1, Cancelled: 2, Lost: 1, Unknown: 1, Downgraded: 1, Reentered: 1, Expired: 1,
+		Tampered: 2, Written: 1, Stale: 1, Waiting: 1}
 	if r.Done != want || r.Result != porcupine.Ok {
 		t.Errorf("%+v, wanted %+v: %s", r.Done, want, r)
 	}
@@ -33,33 +33,32 @@ func TestCounts(t *testing.T) {
 	if s := r.String(); !strings.Contains(s, "2 margins, min 10ns") || !strings.Contains(s, "5 acquired (2 waited, 1 again)") {
 		t.Error(s)
 	}
-	if s := Check(story(t, ``), Rules{Model: Mutex()}).String(); !strings.Contains(s, "0 acquired") {
+	if s := Check(parseHistory(t, ``), Rules{Model: Mutex()}).String(); !strings.Contains(s, "0 acquired") {
 		t.Error(s)
 	}
 }
 
-// TestTooLittleIsAViolation checks that a run that did too little fails, for each count.
-func TestTooLittleIsAViolation(t *testing.T) {
+// TestTooFewOperationsIsAViolation checks each count against a minimum above it.
+func TestTooFewOperationsIsAViolation(t *testing.T) {
 	for _, f := range []Floor{
-		{Acquired: 6}, {Waited: 3}, {Refused: 2}, {Cancelled: 3}, {Lost: 2}, {Unknown: 2}, {Lowered: 2}, {Reentered: 2}, {Expired: 2},
-		{Meddled: 3}, {Written: 2}, {Stale: 2}, {Waiting: 2},
+		{Acquired: 6}, {Waited: 3}, {Refused: 2}, {Cancelled: 3}, {Lost: 2}, {Unknown: 2}, {Downgraded: 2}, {Reentered: 2}, {Expired: 2},
+		{Tampered: 3}, {Written: 2}, {Stale: 2}, {Waiting: 2},
 	} {
-		r := Check(story(t, busy), Rules{Model: ReadWrite(), Floor: f})
+		r := Check(parseHistory(t, busy), Rules{Model: ReadWrite(), Floor: f})
 		if len(r.Violations) != 1 || !strings.HasPrefix(r.Violations[0], "too little happened") {
 			t.Errorf("%+v: %v", f, r.Violations)
 		}
 	}
 }
 
-// TestSearchThatTakesTooLongIsAViolation checks that a search without a result fails.
 func TestSearchThatTakesTooLongIsAViolation(t *testing.T) {
 	var b strings.Builder
-	// Everybody holds at the same time as everybody else: there are very many
-	// orders to be tried, and none is right.
+	// All 16 clients hold at the same time: very many orders are possible, and none is
+	// permitted.
 	for i := range 16 {
 		fmt.Fprintf(&b, "%d call permits 1/9;", i+1)
 	}
-	h := story(t, b.String())
+	h := parseHistory(t, b.String())
 	for i, e := range slices.Clone(h.Events) {
 		e.At, e.Kind, e.Claims, e.Token = int64(1000+i), OK, nil, int64(i+1)
 		h.Events = append(h.Events, e)
@@ -74,25 +73,25 @@ func TestSearchThatTakesTooLongIsAViolation(t *testing.T) {
 	}
 	slices.SortStableFunc(h.Events, func(a, b Event) int { return int(a.At - b.At) })
 	r := &Report{}
-	r.order(gather(h.Events), Rules{Model: Semaphore(9), Limit: time.Millisecond})
+	r.order(collect(h.Events), Rules{Model: Semaphore(9), Limit: time.Millisecond})
 	if r.Result != porcupine.Unknown || len(r.Violations) != 1 || !strings.Contains(r.Violations[0], "Unknown") {
 		t.Errorf("%s: %v", r.Result, r.Violations)
 	}
 }
 
-// TestRefusalWithoutHolderIsAViolation checks that a try may be refused only while
-// another client's entry may be visible.
+// TestRefusalWithoutHolderIsAViolation checks that a try is refused only while an entry of
+// another client may be visible.
 func TestRefusalWithoutHolderIsAViolation(t *testing.T) {
 	for _, c := range []struct {
-		name, story string
-		reason      bool
+		name, events string
+		reason       bool
 	}{
 		{"held", `1 call; 1 got 5; 2 try; 2 locked; 1 release; 1 released`, true},
 		{"being released", `1 call; 1 got 5; 1 release; 2 try; 2 locked; 1 released`, true},
-		{"held by an acquire that is cancelled", `1 call; 2 try; 1 fail; 2 locked`, true},
+		{"the entry of an acquire during its cancellation", `1 call; 2 try; 1 fail; 2 locked`, true},
 		{"the entry of a cancelled acquire", `1 call; 1 fail; 2 try; 2 locked`, true},
 		{"the entry of an acquire that was cancelled long ago", `1 call; 1 fail; 3 call on /y; 3 fail; 2 try; 2 locked`, false},
-		{"the leavings of a lost hold", `1 call; 1 got 5; 1 lost; 2 try; 2 locked`, true},
+		{"the entry of a lost hold", `1 call; 1 got 5; 1 lost; 2 try; 2 locked`, true},
 		{"an unconfirmed release", `1 call; 1 got 5; 1 release; 1 unconfirmed; 3 call on /y; 3 fail; 2 try; 2 locked`, true},
 		{"an acquire of unknown outcome", `1 call; 1 info; 3 call on /y; 3 fail; 2 try; 2 locked`, true},
 		{"no holder", `2 try; 2 locked`, false},
@@ -103,23 +102,22 @@ func TestRefusalWithoutHolderIsAViolation(t *testing.T) {
 		{"cancelled, not refused", `2 try; 2 fail`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := Check(story(t, c.story), Rules{Model: Multi(), Linger: 25})
+			r := Check(parseHistory(t, c.events), Rules{Model: Multi(), Linger: 25})
 			if (len(r.Violations) == 0) != c.reason {
 				t.Errorf("reasonable: %v, wanted %v", r.Violations, c.reason)
 			}
 		})
 	}
-	if r := Check(story(t, `2 try; 2 locked`), Rules{Model: Mutex()}); len(r.Violations) != 0 {
+	if r := Check(parseHistory(t, `2 try; 2 locked`), Rules{Model: Mutex()}); len(r.Violations) != 0 {
 		t.Errorf("without a limit: %v", r.Violations)
 	}
 }
 
-// TestLossBeforeDeadlineIsAViolation checks that no hold is lost before its deadline
-// under the rule Kept.
+// TestLossBeforeDeadlineIsAViolation checks the rule NoEarlyLoss.
 func TestLossBeforeDeadlineIsAViolation(t *testing.T) {
 	for _, c := range []struct {
-		name, story string
-		fine        bool
+		name, events string
+		fine         bool
 	}{
 		{"at its deadline", `1 call; 1 got 5 until 25; 1 lost`, true},
 		{"before its deadline", `1 call; 1 got 5 until 35; 1 lost`, false},
@@ -130,12 +128,12 @@ func TestLossBeforeDeadlineIsAViolation(t *testing.T) {
 		{"released", `1 call; 1 got 5 until 90; 1 release; 1 released`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := story(t, c.story)
-			if r := Check(h, Rules{Model: Multi(), Kept: true}); (len(r.Violations) == 0) != c.fine {
+			h := parseHistory(t, c.events)
+			if r := Check(h, Rules{Model: Multi(), NoEarlyLoss: true}); (len(r.Violations) == 0) != c.fine {
 				t.Errorf("%v", r.Violations)
 			}
 			if r := Check(h, Rules{Model: Multi()}); len(r.Violations) != 0 {
-				t.Errorf("where they may be: %v", r.Violations)
+				t.Errorf("without the rule: %v", r.Violations)
 			}
 		})
 	}

@@ -6,7 +6,7 @@ import "slices"
 type Kind string
 
 // Every operation begins with Invoke. OK means that it was applied, Fail that it never
-// will be, and Info that it may have been, or may be later.
+// will be applied, and Info that it may be applied at any time.
 const (
 	Invoke Kind = "invoke"
 	OK     Kind = "ok"
@@ -17,50 +17,50 @@ const (
 // Op is an operation.
 type Op string
 
-// The operations. An attempt, which an [Event]'s ID names, is one Acquire and
-// what is done with its hold: at most one Downgrade and one Release, and any
-// number of Looks and of Writes, one after the other.
+// The operations. The ID of an [Event] names an attempt: one Acquire and the operations on
+// its hold. These are at most one Downgrade and one Release, and any number of Observe and
+// Write, one after the other.
 const (
-	// Acquire ends with OK (Token, Session, Until), or with Fail, which is
-	// Locked if it was a try that found the lock held.
+	// Acquire ends with OK (Token, Session, Until), or with Fail. Locked is set if a try
+	// found the lock held.
 	Acquire Op = "acquire"
 	// Downgrade makes an exclusive hold a shared one.
 	Downgrade Op = "downgrade"
-	// Release ends with OK, with Fail if the hold had been lost before, and with
-	// Info if it continues unconfirmed.
+	// Release ends with OK, with Fail if the hold was lost before, or with Info if the
+	// release is not confirmed yet.
 	Release Op = "release"
-	// Look is a check of the hold: OK (Until) if it was held, no earlier than At, and Fail
-	// if it was lost, no later than At. It is not invoked.
-	Look Op = "look"
-	// Expire is an operator's end of the Session: from its invocation on, the holds of
+	// Observe is a client's check of its hold: OK (Until) if the client held the lock at At
+	// or later, Fail if the hold was lost at At or earlier. It has no invocation.
+	Observe Op = "observe"
+	// Expire means that an operator ends the Session. From its invocation on, the holds of
 	// that session may have ended.
 	Expire Op = "expire"
-	// Kill is OK when the process of the Client was killed, no earlier than At.
-	// It is not invoked.
+	// Kill means that the process of the Client was killed at At or later. It has no
+	// invocation.
 	Kill Op = "kill"
-	// Meddle is an operator's deletion of znodes of the Claims' paths, or its denial of
-	// access to them. A hold or a waiter with a claim on one of them between its
-	// invocation and its outcome may have ended from then on.
-	Meddle Op = "meddle"
-	// Write is a write to the resource that the lock guards, with the hold's Token: OK if
-	// the resource applied it, Fail if the resource had seen a higher token.
+	// Tamper means that an operator deletes znodes of the Claims' paths, or denies access
+	// to them. Each hold and each waiter with a claim on such a path between its invocation
+	// and its outcome may have ended from then on.
+	Tamper Op = "tamper"
+	// Write is a write to the guarded resource with the hold's Token: OK if the resource
+	// applied it, Fail if the resource had seen a higher token.
 	Write Op = "write"
-	// Heal is OK when the last fault had ended, no later than At. It is not invoked.
+	// Heal means that the last fault had ended at At or earlier. It has no invocation.
 	Heal Op = "heal"
 )
 
-// Mode is how a claim shares its path.
+// Mode is how holders share a path.
 type Mode string
 
 // The modes.
 const (
-	Exclusive Mode = "exclusive" // with no other
-	Shared    Mode = "shared"    // with others of this mode
-	Permit    Mode = "permit"    // with others of this mode, while the permits suffice
+	Exclusive Mode = "exclusive" // one holder
+	Shared    Mode = "shared"    // any number of holders with this mode
+	Permit    Mode = "permit"    // holders with this mode, as long as permits are left
 )
 
-// Claim is what an acquire asks of one path. An acquire of several claims holds
-// all of them or none.
+// Claim is the request of an acquire for one path. An acquire with several claims gets all
+// of them or none.
 type Claim struct {
 	Path    string `json:"path"`
 	Mode    Mode   `json:"mode"`
@@ -70,28 +70,27 @@ type Claim struct {
 
 // Event is one line of a history.
 type Event struct {
-	// At is when it happened, in nanoseconds of a monotonic clock: of an
-	// invocation before the call, of an outcome after the return.
+	// At is the time in nanoseconds of a monotonic clock: before the call for an
+	// invocation, after the return for an outcome.
 	At     int64  `json:"at"`
 	Kind   Kind   `json:"kind"`
 	Op     Op     `json:"op"`
 	ID     int    `json:"id,omitempty"` // of the attempt; above 0
 	Client string `json:"client,omitempty"`
 
-	// Of the invocation of an Acquire, and of a Meddle.
+	// Claims belongs to the invocation of an Acquire or a Tamper.
 	Claims []Claim `json:"claims,omitempty"`
 	Try    bool    `json:"try,omitempty"`
-	// Outer is the attempt whose hold is entered again; 0 of any other.
+	// Outer is the attempt whose hold is entered again, or 0.
 	Outer int `json:"outer,omitempty"`
 
-	Token   int64 `json:"token,omitempty"` // may be 0 of a hold of permits alone
+	Token   int64 `json:"token,omitempty"` // may be 0 if the hold has only permits
 	Session int64 `json:"session,omitempty"`
-	// Until is the hold's deadline as it was at At, on the same clock: until when it
-	// holds if no server answers again.
+	// Until is the hold's deadline at the time At, on the same clock.
 	Until  int64 `json:"until,omitempty"`
 	Locked bool  `json:"locked,omitempty"`
-	// Place is the place of a Write that was OK in the order in which the resource
-	// acted, from 1 on; 0 if it is not known.
+	// Place is the position of an applied Write in the resource's order, from 1 on. It is 0
+	// if the position is unknown.
 	Place int64  `json:"place,omitempty"`
 	Err   string `json:"err,omitempty"`
 }
@@ -99,7 +98,7 @@ type Event struct {
 // History is the record of a run.
 type History struct {
 	Name   string // of the run
-	Seed   uint64 // that repeats its random choices
+	Seed   uint64 // of its random choices
 	Events []Event
 }
 

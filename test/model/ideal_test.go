@@ -9,13 +9,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// kindCase is a kind of lock as the generator knows it.
+// kindCase is a kind of lock for the generator of histories.
 type kindCase struct {
-	name   string
-	model  Model
-	claims func(t *rapid.T) []Claim
-	again  bool // may be entered again
-	lower  bool // may be downgraded
+	name      string
+	model     Model
+	claims    func(t *rapid.T) []Claim
+	again     bool // may be entered again
+	downgrade bool // may be downgraded
 }
 
 func kindCases() []kindCase {
@@ -49,33 +49,33 @@ func kindCases() []kindCase {
 	}
 }
 
-// lock is an ideal lock of every kind: what is granted, decided by looking at
-// all holders, with no code in common with the models.
+// lock is an ideal lock of any kind. It compares each claim with those of all holders, and
+// shares no code with the models.
 type lock struct {
 	t       *rapid.T
 	kind    kindCase
 	history *History
 	now     int64
-	holds   map[int]*ideally
+	holds   map[int]*idealHold
 	token   int64
 	ids     int
 	// order numbers the grants of exclusive claims.
 	grants []int
 }
 
-// ideally is a hold of the ideal lock.
-type ideally struct {
-	id, outer int
-	claims    []Claim
-	token     int64
-	lowered   bool
+// idealHold is a hold of the ideal lock.
+type idealHold struct {
+	id, outer  int
+	claims     []Claim
+	token      int64
+	downgraded bool
 }
 
 // ideal draws a history of an ideal lock.
 func ideal(t *rapid.T) *lock { return idealOf(t, rapid.SampledFrom(kindCases()).Draw(t, "kind")) }
 
 func idealOf(t *rapid.T, kind kindCase) *lock {
-	l := &lock{t: t, kind: kind, history: &History{}, holds: map[int]*ideally{}}
+	l := &lock{t: t, kind: kind, history: &History{}, holds: map[int]*idealHold{}}
 	for range rapid.IntRange(1, 30).Draw(t, "steps") {
 		l.step()
 	}
@@ -110,7 +110,7 @@ func (l *lock) step() {
 		l.expire(h)
 	case what == 6 && l.kind.again:
 		l.again(h)
-	case what == 7 && l.kind.lower && h.outer == h.id && len(h.claims) == 1 && h.claims[0].Mode == Exclusive && !h.lowered:
+	case what == 7 && l.kind.downgrade && h.outer == h.id && len(h.claims) == 1 && h.claims[0].Mode == Exclusive && !h.downgraded:
 		l.downgrade(h)
 	default:
 		l.release(h)
@@ -149,36 +149,36 @@ func (l *lock) acquire() {
 		return
 	}
 	l.token += int64(rapid.IntRange(1, 3).Draw(l.t, "zxids"))
-	l.holds[l.ids] = &ideally{id: l.ids, outer: l.ids, claims: claims, token: l.token}
+	l.holds[l.ids] = &idealHold{id: l.ids, outer: l.ids, claims: claims, token: l.token}
 	l.grant(l.holds[l.ids])
 	l.grants = append(l.grants, l.ids)
 }
 
-func (l *lock) grant(h *ideally) {
+func (l *lock) grant(h *idealHold) {
 	l.add(Event{Op: Acquire, Kind: OK, ID: h.id, Token: h.token, Session: int64(h.outer), Until: l.now + 3})
 }
 
-func (l *lock) again(h *ideally) {
+func (l *lock) again(h *idealHold) {
 	l.ids++
 	l.add(Event{Op: Acquire, Kind: Invoke, ID: l.ids, Claims: h.claims, Outer: h.id})
-	l.holds[l.ids] = &ideally{id: l.ids, outer: h.outer, claims: h.claims, token: h.token, lowered: true}
+	l.holds[l.ids] = &idealHold{id: l.ids, outer: h.outer, claims: h.claims, token: h.token, downgraded: true}
 	l.grant(l.holds[l.ids])
 }
 
-func (l *lock) downgrade(h *ideally) {
+func (l *lock) downgrade(h *idealHold) {
 	if len(l.levels(h)) > 1 {
 		return
 	}
 	l.add(Event{Op: Downgrade, Kind: Invoke, ID: h.id})
-	l.add(Event{Op: Downgrade, Kind: rapid.SampledFrom([]Kind{OK, Info}).Draw(l.t, "lowered"), ID: h.id})
-	// Whether it was applied or not, only a client that may hold after it is granted.
+	l.add(Event{Op: Downgrade, Kind: rapid.SampledFrom([]Kind{OK, Info}).Draw(l.t, "downgraded"), ID: h.id})
+	// The outcome is unknown if it is Info. The ideal lock continues as after OK.
 	h.claims = slices.Clone(h.claims)
-	h.claims[0].Mode, h.lowered = Shared, true
+	h.claims[0].Mode, h.downgraded = Shared, true
 }
 
-// levels are the holds that are one with this one.
-func (l *lock) levels(h *ideally) []*ideally {
-	var all []*ideally
+// levels returns all levels of a hold that was entered several times.
+func (l *lock) levels(h *idealHold) []*idealHold {
+	var all []*idealHold
 	for _, id := range slices.Sorted(maps.Keys(l.holds)) {
 		if l.holds[id].outer == h.outer {
 			all = append(all, l.holds[id])
@@ -187,7 +187,7 @@ func (l *lock) levels(h *ideally) []*ideally {
 	return all
 }
 
-func (l *lock) release(h *ideally) {
+func (l *lock) release(h *idealHold) {
 	l.add(Event{Op: Release, Kind: Invoke, ID: h.id})
 	kind := OK
 	if len(l.levels(h)) == 1 && rapid.IntRange(0, 4).Draw(l.t, "unconfirmed") == 0 {
@@ -197,8 +197,8 @@ func (l *lock) release(h *ideally) {
 	l.add(Event{Op: Release, Kind: kind, ID: h.id})
 }
 
-// lose has a hold end after its deadline, and say so at once, later or never.
-func (l *lock) lose(h *ideally) {
+// lose ends a hold after its deadline. The hold reports the loss.
+func (l *lock) lose(h *idealHold) {
 	l.now += 3
 	for _, o := range l.levels(h) {
 		delete(l.holds, o.id)
@@ -206,13 +206,13 @@ func (l *lock) lose(h *ideally) {
 			l.add(Event{Op: Release, Kind: Invoke, ID: o.id})
 			l.add(Event{Op: Release, Kind: Fail, ID: o.id})
 		} else {
-			l.add(Event{Op: Look, Kind: Fail, ID: o.id})
+			l.add(Event{Op: Observe, Kind: Fail, ID: o.id})
 		}
 	}
 }
 
-// expire makes an operator end the session of a hold, which learns of it afterwards.
-func (l *lock) expire(h *ideally) {
+// expire makes an operator end the session of a hold, which reports its loss afterwards.
+func (l *lock) expire(h *idealHold) {
 	l.ids++
 	id := l.ids
 	l.add(Event{Op: Expire, Kind: Invoke, ID: id, Session: int64(h.outer)})
@@ -225,13 +225,12 @@ func (l *lock) expire(h *ideally) {
 	}
 	l.add(Event{Op: Expire, Kind: OK, ID: id, Session: int64(h.outer)})
 	for _, o := range levels {
-		l.add(Event{Op: Look, Kind: Fail, ID: o.id})
+		l.add(Event{Op: Observe, Kind: Fail, ID: o.id})
 	}
 }
 
-// TestIdeal: every model explains what an ideal lock of its kind did, and the
-// sweep finds nothing.
-func TestIdeal(t *testing.T) {
+// TestIdealLockHasNoViolations checks random histories of ideal locks of each kind.
+func TestIdealLockHasNoViolations(t *testing.T) {
 	for _, kind := range kindCases() {
 		t.Run(kind.name, rapid.MakeCheck(func(t *rapid.T) {
 			h := idealOf(t, kind).history

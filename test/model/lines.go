@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// ErrTorn reports that the last line of a history is unfinished, as after a
+// ErrTorn reports that the last line of a history is unfinished, for example after a
 // SIGKILL of its writer.
 var ErrTorn = errors.New("model: the last line is unfinished")
 
@@ -37,17 +37,17 @@ func (h *History) Write(w io.Writer) error {
 	return out.Flush()
 }
 
-// Read reads a history that Write wrote. With [ErrTorn] what stands before the
-// torn line is returned; any other error wraps [ErrLine] or comes from r.
+// Read reads a history that Write wrote. With [ErrTorn], Read returns the lines before the
+// unfinished one. Any other error wraps [ErrLine] or comes from r.
 func Read(r io.Reader) (*History, error) {
 	h := &History{}
 	return h, EachLine(r, h.line)
 }
 
-// EachLine gives each whole line to take, with its number from 1 on. It returns
-// [ErrTorn] if the last one is unfinished; any other error wraps [ErrLine] and
-// what take returned, or comes from r.
-func EachLine(r io.Reader, take func(n int, line []byte) error) error {
+// EachLine calls handle for each complete line, with the line number from 1 on. It returns
+// [ErrTorn] if the last line is unfinished. Any other error wraps [ErrLine] and the error
+// of handle, or comes from r.
+func EachLine(r io.Reader, handle func(n int, line []byte) error) error {
 	in := bufio.NewReader(r)
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')
@@ -59,13 +59,13 @@ func EachLine(r io.Reader, take func(n int, line []byte) error) error {
 		case err != nil:
 			return err
 		}
-		if err := take(n, line); err != nil {
+		if err := handle(n, line); err != nil {
 			return fmt.Errorf("%w: line %d: %w", ErrLine, n, err)
 		}
 	}
 }
 
-// line takes in the n-th line.
+// line decodes the n-th line.
 func (h *History) line(n int, line []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestReadReturnsWhatWriteWrote checks whole and torn histories.
+// TestReadReturnsWhatWriteWrote checks complete and truncated histories.
 func TestReadReturnsWhatWriteWrote(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := ideal(t).history

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Merge merges the histories of several processes on one machine into one. Each must be
-// in the order of its times, with attempts and clients of its own.
+// Merge merges the histories of several processes on one machine. Each history must be in
+// the order of its times. No two histories may share an attempt or a client.
 //
-// A process may run for a moment after it is killed, and record events. So a Kill is
-// placed after the last event of its client, and keeps its time.
+// A killed process may still record events for a moment. So Merge puts each Kill after the
+// last event of its client, and keeps its time.
 func Merge(name string, seed uint64, parts ...*History) *History {
 	merged := &History{Name: name, Seed: seed}
 	var kills []Event

@@ -9,13 +9,12 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Model is what a lock may do: the sequential specification that must explain a
-// history.
+// Model is the sequential specification of a lock.
 type Model struct {
 	Name string
 	// start is the state without holders.
 	start state
-	// split is set if each path may be checked by itself.
+	// split is set if porcupine may check each path separately.
 	split bool
 	// handedOff is set if one hold may hand its token to the next.
 	handedOff bool
@@ -36,9 +35,8 @@ func (m Model) porcupine() porcupine.Model {
 		Init: func() any { return m.start },
 		Step: func(s, input, _ any) (bool, any) {
 			mv := input.(move)
-			// Whether it acquired the lock, and for how long, is unknown. No effect is the
-			// case that permits the other operations most.
-			if mv.kind == maybe {
+			// Its effect is unknown. Without an effect, it restricts no other operation.
+			if mv.kind == unknown {
 				return true, s
 			}
 			next := s.(state).after(mv)
@@ -57,8 +55,8 @@ func (m Model) porcupine() porcupine.Model {
 	return p
 }
 
-// byPath partitions operations by their paths. An operation on several paths is in the
-// part of its first one, where no model of one path explains it.
+// byPath partitions operations by their paths. An operation on several paths belongs to its
+// first path, and no model of one path permits it.
 func byPath(ops []porcupine.Operation) [][]porcupine.Operation {
 	var paths []string
 	parts := map[string][]porcupine.Operation{}
@@ -89,7 +87,7 @@ func (m move) String() string {
 	return fmt.Sprintf("%s %s by %s as hold %d, token %#x", m.kind, strings.Join(claims, " and "), m.owner, m.hold, m.token)
 }
 
-// only reports whether the move is one of the kinds, about one claim of one of the modes.
+// only reports whether the move is one of the kinds and has one claim with one of the modes.
 func (m move) only(kinds []moveKind, modes ...Mode) bool {
 	return len(m.claims) == 1 && slices.Contains(kinds, m.kind) && slices.Contains(modes, m.claims[0].Mode)
 }

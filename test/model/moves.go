@@ -11,39 +11,39 @@ import (
 type moveKind int
 
 const (
-	take    moveKind = iota // the hold begins
-	reenter                 // the hold is entered once more
-	give                    // one level is released
-	end                     // it ends by itself, with all its levels
-	lower                   // from exclusive to shared
-	maybe                   // an acquire of unknown outcome
+	acquire   moveKind = iota // the hold begins
+	reenter                   // the hold is entered once more
+	release                   // one level is released
+	end                       // it ends by itself, with all its levels
+	downgrade                 // from exclusive to shared
+	unknown                   // an acquire of unknown outcome
 )
 
 // String returns the name of the move.
 func (k moveKind) String() string {
-	return [...]string{"take", "reenter", "give", "end", "lower", "maybe"}[k]
+	return [...]string{"acquire", "reenter", "release", "end", "downgrade", "unknown"}[k]
 }
 
-// move is an operation as the models see it: what happened at one moment.
+// move is an operation of a model. It takes effect at one moment.
 type move struct {
 	kind   moveKind
 	hold   int    // the attempt that took it
 	owner  string // the client
 	claims []Claim
 	token  int64
-	// loose is set if the hold may have ended already, so that the move has no effect.
-	// It is not set for the end itself, which would otherwise be tried everywhere.
-	loose bool
+	// uncertain is set if the hold may have ended already. Then the move has no effect. It
+	// is not set for the move end, which the search would otherwise try everywhere.
+	uncertain bool
 }
 
-// operations turns attempts into the operations that a model must explain.
+// operations returns the operations of attempts for porcupine.
 //
-// Operations that failed are left out, because they changed nothing. An acquire of
-// unknown outcome stays: if it acquired the lock, it may have released it at any time
-// since, so that it constrains nothing, and no model may refuse it. It comes after all
-// other operations, where it costs the search nothing.
+// Failed operations are omitted because they changed nothing. An acquire of unknown outcome
+// stays. If it acquired the lock, it may have released it at any time. So it restricts no
+// other operation, and no model refuses it. It comes after all other operations, where it
+// does not slow the search.
 func operations(attempts []*attempt) []porcupine.Operation {
-	list := &listing{clients: map[string]int{}, groups: map[int][]*attempt{}}
+	list := &operationList{clients: map[string]int{}, groups: map[int][]*attempt{}}
 	for _, a := range attempts {
 		if _, known := list.clients[a.client]; !known {
 			list.clients[a.client] = len(list.clients)
@@ -57,57 +57,55 @@ func operations(attempts []*attempt) []porcupine.Operation {
 		switch {
 		case a.outcome == Fail:
 		case !a.granted():
-			list.add(a, maybe, never-1, never)
-		case slices.ContainsFunc(group, (*attempt).loose):
+			list.add(a, unknown, never-1, never)
+		case slices.ContainsFunc(group, (*attempt).uncertain):
 			if a.outer == a.id {
-				list.fragile(a, group)
+				list.addUncertain(a, group)
 			}
 		default:
-			list.lasting(a)
+			list.addReleased(a)
 		}
 	}
 	return list.ops
 }
 
-// listing is the list of operations.
-type listing struct {
-	ops     []porcupine.Operation
-	clients map[string]int
-	groups  map[int][]*attempt // the granted attempts of each hold, by the outer one
-	loose   bool               // of what is added
+// operationList is the list of operations.
+type operationList struct {
+	ops       []porcupine.Operation
+	clients   map[string]int
+	groups    map[int][]*attempt // the granted attempts of each hold, by the outer attempt
+	uncertain bool               // whether added operations are uncertain
 }
 
-func (l *listing) add(a *attempt, kind moveKind, from, to int64) {
-	m := move{kind: kind, hold: a.outer, owner: a.client, claims: a.claims, token: a.token, loose: l.loose}
+func (l *operationList) add(a *attempt, kind moveKind, from, to int64) {
+	m := move{kind: kind, hold: a.outer, owner: a.client, claims: a.claims, token: a.token, uncertain: l.uncertain}
 	l.ops = append(l.ops, porcupine.Operation{ClientId: l.clients[a.client], Input: m, Call: from, Return: to})
 }
 
-// lasting adds the operations of a hold, or of one level of it, that only its releases
-// ended.
-func (l *listing) lasting(a *attempt) {
-	l.loose = false
+// addReleased adds the operations of a hold, or of one level, that only its releases ended.
+func (l *operationList) addReleased(a *attempt) {
+	l.uncertain = false
 	if a.outer != a.id {
 		l.add(a, reenter, a.invoked, a.returned)
 	} else {
-		l.add(a, take, a.invoked, a.returned)
+		l.add(a, acquire, a.invoked, a.returned)
 	}
-	l.lowering(a)
-	// A release that is not confirmed may be applied at any time after its call.
+	l.addDowngrade(a)
+	// The server may apply an unconfirmed release at any time after the call.
 	if a.release.invoked != never && a.release.outcome != Fail {
 		ended := a.release.returned
 		if a.release.outcome != OK {
 			ended = never
 		}
-		l.add(a, give, a.release.invoked, ended)
+		l.add(a, release, a.release.invoked, ended)
 	}
 }
 
-// fragile adds the operations of a hold that may have ended by itself. Its end is
-// pending from the last moment at which any of its levels is certain to have been held,
-// until the last release has confirmed it.
-func (l *listing) fragile(a *attempt, group []*attempt) {
-	l.loose = false
-	l.add(a, take, a.invoked, a.returned)
+// addUncertain adds the operations of a hold that may have ended without a release. It may
+// end at any time between [earliest] and the confirmation of the last release.
+func (l *operationList) addUncertain(a *attempt, group []*attempt) {
+	l.uncertain = false
+	l.add(a, acquire, a.invoked, a.returned)
 	ended := int64(0)
 	for _, level := range group {
 		if level.release.outcome != OK {
@@ -117,29 +115,29 @@ func (l *listing) fragile(a *attempt, group []*attempt) {
 		ended = max(ended, level.release.returned)
 	}
 	l.add(a, end, earliest(group), ended)
-	// Operations on it may come too late.
-	l.loose = true
+	// The hold may end before the other operations.
+	l.uncertain = true
 	for _, level := range group {
 		if level != a {
 			l.add(level, reenter, level.invoked, level.returned)
 		}
-		l.lowering(level)
+		l.addDowngrade(level)
 	}
 }
 
-// lowering adds the downgrade, if there was one. A downgrade of unknown outcome is
-// applied at some time; after the hold's end it has no effect.
-func (l *listing) lowering(a *attempt) {
+// addDowngrade adds the downgrade, if any. A downgrade of unknown outcome is applied at
+// some time, possibly without effect after the end of the hold.
+func (l *operationList) addDowngrade(a *attempt) {
 	switch {
 	case a.down.outcome == OK:
-		l.add(a, lower, a.down.invoked, a.down.returned)
+		l.add(a, downgrade, a.down.invoked, a.down.returned)
 	case a.down.outcome != Fail && a.down.invoked != never:
-		l.add(a, lower, a.down.invoked, never)
+		l.add(a, downgrade, a.down.invoked, never)
 	}
 }
 
-// earliest returns the first moment at which a hold may have ended by itself: the last
-// one at which any of its levels is certain to have been held.
+// earliest returns the first moment at which a hold may have ended without a release: the
+// last moment at which one of its levels was certainly held.
 func earliest(group []*attempt) int64 {
 	last := slices.MaxFunc(group, func(a, b *attempt) int { return cmp.Compare(a.end(), b.end()) })
 	limit := int64(never)

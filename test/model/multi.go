@@ -7,35 +7,35 @@ import (
 	"strings"
 )
 
-// Multi is any number of locks of all kinds, of which a hold has one or several
-// at the same time, all under one token.
+// Multi is any number of locks of all kinds. A hold has one or several of them at the same
+// time, with one token.
 func Multi() Model { return Model{Name: "multi", start: multiState{}} }
 
-// multiState is all places by their paths.
-type multiState struct{ places map[string]place }
+// multiState is the state of each path.
+type multiState struct{ paths map[string]pathState }
 
 func (s multiState) key() string {
 	var b strings.Builder
-	for _, path := range slices.Sorted(maps.Keys(s.places)) {
-		fmt.Fprintf(&b, "%s: %s\n", path, s.places[path].key())
+	for _, path := range slices.Sorted(maps.Keys(s.paths)) {
+		fmt.Fprintf(&b, "%s: %s\n", path, s.paths[path].key())
 	}
 	return b.String()
 }
 
 func (s multiState) after(m move) state {
-	places := maps.Clone(s.places)
-	if places == nil {
-		places = map[string]place{}
+	paths := maps.Clone(s.paths)
+	if paths == nil {
+		paths = map[string]pathState{}
 	}
 	for _, c := range m.claims {
-		if m.kind == lower && c.Mode != Exclusive {
+		if m.kind == downgrade && c.Mode != Exclusive {
 			return nil
 		}
-		next, ok := places[c.Path].after(m, c)
+		next, ok := paths[c.Path].after(m, c)
 		if !ok {
 			return nil
 		}
-		places[c.Path] = next
+		paths[c.Path] = next
 	}
-	return multiState{places: places}
+	return multiState{paths: paths}
 }

@@ -7,30 +7,29 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A mutation plants one fault in a lawful history. It returns nil if the history
-// has no place for it.
+// A mutation inserts one error into a valid history. It returns nil if it does not apply
+// to the history.
 type mutation struct {
 	name   string
 	mutate func(t *rapid.T, l *lock) *History
 }
 
-// certain are the attempts of an ideal history whose holds nothing ended but
-// their releases, which were confirmed: they last for certain from the grant to
-// the release.
+// certain returns the attempts of an ideal history whose holds certainly last from the
+// grant to the release: only a confirmed release ended them.
 func certain(h *History) []*attempt {
-	g := gather(h.Events)
-	fragile := map[int]bool{}
+	g := collect(h.Events)
+	uncertain := map[int]bool{}
 	for _, e := range h.Events {
-		fragile[int(e.Session)] = fragile[int(e.Session)] || e.Op == Expire // the ideal lock's sessions are its holds
+		uncertain[int(e.Session)] = uncertain[int(e.Session)] || e.Op == Expire // the ideal lock's sessions are its holds
 	}
 	for _, a := range g.attempts {
-		fragile[a.outer] = fragile[a.outer] || a.loose() || a.release.outcome != OK || a.down.invoked != never
+		uncertain[a.outer] = uncertain[a.outer] || a.uncertain() || a.release.outcome != OK || a.down.invoked != never
 	}
-	return slices.DeleteFunc(g.attempts, func(a *attempt) bool { return fragile[a.outer] })
+	return slices.DeleteFunc(g.attempts, func(a *attempt) bool { return uncertain[a.outer] })
 }
 
-// clash reports whether two attempts cannot both hold.
-func clash(a, b *attempt) bool {
+// excludes reports whether two attempts cannot hold at the same time.
+func excludes(a, b *attempt) bool {
 	for _, c := range a.claims {
 		for _, d := range b.claims {
 			if c.Path == d.Path && (exclude(c, d) || c.Permits+d.Permits > c.Of) && c.Mode != Shared {
@@ -41,7 +40,7 @@ func clash(a, b *attempt) bool {
 	return false
 }
 
-// fencedBy reports whether one's exclusive claim stands against the other's.
+// fencedBy reports whether a has an exclusive claim on a path of b.
 func fencedBy(a, b *attempt) bool {
 	for _, c := range a.claims {
 		for _, d := range b.claims {
@@ -53,7 +52,7 @@ func fencedBy(a, b *attempt) bool {
 	return false
 }
 
-// pick draws one, or none of none.
+// pick draws one attempt, or returns nil if there are none.
 func pick(t *rapid.T, all []*attempt) *attempt {
 	if len(all) == 0 {
 		return nil
@@ -61,8 +60,8 @@ func pick(t *rapid.T, all []*attempt) *attempt {
 	return rapid.SampledFrom(all).Draw(t, "victim")
 }
 
-// insert puts events after the one at the time, a nanosecond apart from each
-// other in a history whose times are made wide enough first.
+// insert inserts events, a nanosecond apart, after the event at the time after. It first
+// multiplies all times by 100 to make space.
 func insert(h *History, after int64, events ...Event) *History {
 	m := h.Clone()
 	for i := range m.Events {
@@ -77,8 +76,8 @@ func insert(h *History, after int64, events ...Event) *History {
 	return m
 }
 
-// intruder is a whole acquire and release of the same claims at a moment.
-func intruder(a *attempt, after int64, h *History, token int64) *History {
+// insertHold inserts an acquire and a release with the claims of a by another client.
+func insertHold(a *attempt, after int64, h *History, token int64) *History {
 	const id = 1000
 	return insert(h, after,
 		Event{Kind: Invoke, Op: Acquire, ID: id, Client: "intruder", Claims: a.claims},
@@ -90,19 +89,19 @@ func intruder(a *attempt, after int64, h *History, token int64) *History {
 func mutations() []mutation {
 	return []mutation{
 		{"granted next to a holder", func(t *rapid.T, l *lock) *History {
-			a := pick(t, slices.DeleteFunc(certain(l.history), func(a *attempt) bool { return !clash(a, a) }))
+			a := pick(t, slices.DeleteFunc(certain(l.history), func(a *attempt) bool { return !excludes(a, a) }))
 			if a == nil {
 				return nil
 			}
-			return intruder(a, a.returned, l.history, a.token+1)
+			return insertHold(a, a.returned, l.history, a.token+1)
 		}},
-		{"a release that was none", func(t *rapid.T, l *lock) *History {
-			// The victim's release is moved after the next grant that conflicts.
+		{"a release without effect", func(t *rapid.T, l *lock) *History {
+			// Move a release after the next conflicting grant.
 			all := certain(l.history)
 			for _, a := range all {
 				for _, o := range all {
-					if o.outer != a.outer && clash(a, o) && o.invoked > a.release.returned {
-						return later(l.history, a.id, o.returned)
+					if o.outer != a.outer && excludes(a, o) && o.invoked > a.release.returned {
+						return delayRelease(l.history, a.id, o.returned)
 					}
 				}
 			}
@@ -146,17 +145,17 @@ func mutations() []mutation {
 			return m
 		}},
 		{"a loss after the successor's grant", func(t *rapid.T, l *lock) *History {
-			// A hold that was lost claims to have been safe for ever.
+			// Move the deadline and the loss of a hold after the next conflicting grant.
 			m := l.history.Clone()
-			g := gather(m.Events)
+			g := collect(m.Events)
 			for _, a := range g.attempts {
 				alone := !slices.ContainsFunc(g.attempts, func(o *attempt) bool { return o != a && o.outer == a.outer })
 				if a.lost == never || a.limit != never || !alone || a.down.invoked != never {
 					continue
 				}
 				for _, o := range g.attempts {
-					if o.granted() && clash(a, o) && o.returned > a.lost && o.end() > o.returned {
-						return promise(m, a.id, o.returned)
+					if o.granted() && excludes(a, o) && o.returned > a.lost && o.end() > o.returned {
+						return delayLoss(m, a.id, o.returned)
 					}
 				}
 			}
@@ -165,8 +164,8 @@ func mutations() []mutation {
 	}
 }
 
-// later moves the release of an attempt after a time.
-func later(h *History, id int, after int64) *History {
+// delayRelease moves the release of an attempt after the event at a time.
+func delayRelease(h *History, id int, after int64) *History {
 	var moved []Event
 	m := h.Clone()
 	m.Events = slices.DeleteFunc(m.Events, func(e Event) bool {
@@ -179,12 +178,12 @@ func later(h *History, id int, after int64) *History {
 	return insert(m, after, moved...)
 }
 
-// promise moves the deadline and the loss of an attempt after a time.
-func promise(h *History, id int, after int64) *History {
+// delayLoss moves the deadline and the loss of an attempt after the event at a time.
+func delayLoss(h *History, id int, after int64) *History {
 	var moved []Event
 	m := h.Clone()
 	m.Events = slices.DeleteFunc(m.Events, func(e Event) bool {
-		if e.ID == id && (e.Op == Look || e.Op == Release) {
+		if e.ID == id && (e.Op == Observe || e.Op == Release) {
 			moved = append(moved, e)
 			return true
 		}
@@ -198,9 +197,9 @@ func promise(h *History, id int, after int64) *History {
 	return insert(m, after, moved...)
 }
 
-// TestMutants checks that a history with one wrong event is refuted, by the model and by
-// the sweep, whatever else is in it; and each fault is planted often enough.
-func TestMutants(t *testing.T) {
+// TestMutatedHistoryIsRefuted checks that the model and the sweep refute each mutated
+// history, and that each mutation applies often enough.
+func TestMutatedHistoryIsRefuted(t *testing.T) {
 	for _, kind := range kindCases() {
 		for _, m := range mutations() {
 			planted := 0
@@ -211,7 +210,7 @@ func TestMutants(t *testing.T) {
 					return
 				}
 				planted++
-				g := gather(h.Events)
+				g := collect(h.Events)
 				if len(g.problems) > 0 {
 					t.Fatalf("the mutant is out of turn: %v\n%v", g.problems, h.Events)
 				}
@@ -219,7 +218,7 @@ func TestMutants(t *testing.T) {
 					t.Fatalf("the sweep finds nothing in\n%v", h.Events)
 				}
 				r := &Report{}
-				if r.order(g, Rules{Model: kind.model}); len(r.Violations) == 0 && !unfenced(kind, m) {
+				if r.order(g, Rules{Model: kind.model}); len(r.Violations) == 0 && !modelAccepts(kind, m) {
 					t.Fatalf("an order explains\n%v", h.Events)
 				}
 			}))
@@ -230,12 +229,12 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// unfenced reports whether the fault is none of the model's business.
-func unfenced(kind kindCase, m mutation) bool {
+// modelAccepts reports whether the model of the kind does not check the rule.
+func modelAccepts(kind kindCase, m mutation) bool {
 	return m.name == "a token goes back" && (kind.name == "mutex" || kind.name == "owner")
 }
 
-// applies reports whether the kind can have the fault at all.
+// applies reports whether the mutation can apply to the kind.
 func applies(kind kindCase, m mutation) bool {
 	switch m.name {
 	case "a token goes back":

@@ -2,8 +2,8 @@ package model
 
 import "strconv"
 
-// plain returns the moves of a lock that is neither entered again nor downgraded.
-func plain() []moveKind { return []moveKind{take, give, end} }
+// plain returns the moves of a lock without reentry and downgrade.
+func plain() []moveKind { return []moveKind{acquire, release, end} }
 
 // Mutex is a lock that is held or free.
 func Mutex() Model { return Model{Name: "mutex", start: mutexState(false), split: true} }
@@ -17,16 +17,16 @@ func (s mutexState) after(m move) state {
 	switch {
 	case !m.only(plain(), Exclusive):
 		return nil
-	case (m.kind == take) != bool(s):
-		return mutexState(m.kind == take)
+	case (m.kind == acquire) != bool(s):
+		return mutexState(m.kind == acquire)
 	}
 	return nil
 }
 
-// Owner is a lock that knows its holder: only the holder releases it.
+// Owner is a lock that only its holder releases.
 func Owner() Model { return Model{Name: "owner", start: ownerState(0), split: true} }
 
-// ownerState is the hold that has the lock; 0 while it is free.
+// ownerState is the hold that has the lock, or 0.
 type ownerState int
 
 func (s ownerState) key() string { return strconv.Itoa(int(s)) }
@@ -35,9 +35,9 @@ func (s ownerState) after(m move) state {
 	switch {
 	case !m.only(plain(), Exclusive):
 		return nil
-	case m.kind == take && s == 0:
+	case m.kind == acquire && s == 0:
 		return ownerState(m.hold)
-	case m.kind != take && int(s) == m.hold:
+	case m.kind != acquire && int(s) == m.hold:
 		return ownerState(0)
 	}
 	return nil

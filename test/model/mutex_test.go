@@ -2,13 +2,13 @@ package model
 
 import "testing"
 
-// one after the other is lawful by every model of a mutex.
+// inTurn is a history that every model of a mutex permits.
 const inTurn = `
 	1 call; 1 got 5; 2 call; 1 release; 2 got 6; 1 released; 2 release; 2 released`
 
-// mutexCases are what every model of a mutex must judge alike.
-func mutexCases() []judged {
-	return []judged{
+// mutexCases returns the cases with the same result for every model of a mutex.
+func mutexCases() []testCase {
+	return []testCase{
 		{"nothing", ``, true, true},
 		{"one", `1 call; 1 got 5; 1 release; 1 released`, true, true},
 		{"in turn", inTurn, true, true},
@@ -21,7 +21,7 @@ func mutexCases() []judged {
 		{"an unconfirmed release is not done before its call", `1 call; 1 got 5; 2 call; 2 got 6; 1 release; 1 unconfirmed; 2 release; 2 released`, false, false},
 		{"lost at its deadline", `1 call; 1 got 5 until 30; 2 call; 2 got 6; 1 lost; 2 release; 2 released`, true, true},
 		{"granted before the deadline", `1 call; 1 got 5 until 45; 2 call; 2 got 6; 1 lost; 2 release; 2 released`, false, false},
-		{"the deadline moves with a look", `1 call; 1 got 5 until 25; 1 held until 65; 2 call; 2 got 6; 1 lost; 2 release; 2 released`, false, false},
+		{"a check of the hold extends the deadline", `1 call; 1 got 5 until 25; 1 held until 65; 2 call; 2 got 6; 1 lost; 2 release; 2 released`, false, false},
 		{"lost before its deadline", `1 call; 1 got 5 until 900; 1 lost; 2 call; 2 got 6; 2 release; 2 released`, true, true},
 		{"the release finds it lost", `1 call; 1 got 5 until 25; 2 call; 2 got 6; 1 release; 1 too-late; 2 release; 2 released`, true, true},
 		{"the release finds it lost before the deadline", `1 call; 1 got 5 until 90; 2 call; 2 got 6; 1 release; 1 too-late; 2 release; 2 released`, false, false},
@@ -40,21 +40,21 @@ func mutexCases() []judged {
 }
 
 func TestMutex(t *testing.T) {
-	judge(t, Mutex(), append(mutexCases(),
-		judged{"a reader is none of a mutex's", `1 call shared; 1 got 5; 1 release; 1 released`, false, true},
-		judged{"two paths at once are not its business", `1 call on /x /y; 1 got 5; 1 release; 1 released`, false, true},
-		judged{"a lost hold can't end twice", `1 call; 1 got 5 until 25; 1 lost; 2 call; 2 got 6; 3 call; 3 got 7; 2 release; 2 released; 3 release; 3 released`, false, false},
-		judged{"tokens are none of its business", `1 call; 1 got 6; 1 release; 1 released; 2 call; 2 got 5; 2 release; 2 released`, true, false},
+	runCases(t, Mutex(), append(mutexCases(),
+		testCase{"a reader is none of a mutex's", `1 call shared; 1 got 5; 1 release; 1 released`, false, true},
+		testCase{"two paths at once are not its business", `1 call on /x /y; 1 got 5; 1 release; 1 released`, false, true},
+		testCase{"a lost hold can't end twice", `1 call; 1 got 5 until 25; 1 lost; 2 call; 2 got 6; 3 call; 3 got 7; 2 release; 2 released; 3 release; 3 released`, false, false},
+		testCase{"tokens are none of its business", `1 call; 1 got 6; 1 release; 1 released; 2 call; 2 got 5; 2 release; 2 released`, true, false},
 	))
 }
 
 func TestOwner(t *testing.T) {
-	judge(t, Owner(), append(mutexCases(),
-		// 1's end is still to come when 2 has long been granted: as a mutex it
-		// may free the lock of 2 instead, as an owner it must be its own.
-		judged{"another's end is not mine", `
+	runCases(t, Owner(), append(mutexCases(),
+		// Client 1's hold may end after client 2's grant. The model Mutex lets that end
+		// release client 2's lock; the model Owner does not.
+		testCase{"the end of a hold does not release another hold", `
 			1 call; 1 got 5 until 20; 1 lost; 2 call; 2 got 6; 3 call; 3 got 7 until 60
 			3 lost; 2 release; 2 released`, false, true},
-		judged{"a downgrade is none of a mutex's", `1 call; 1 got 5; 1 lower; 1 lowered; 1 release; 1 released`, false, true},
+		testCase{"a downgrade is none of a mutex's", `1 call; 1 got 5; 1 downgrade; 1 downgraded; 1 release; 1 released`, false, true},
 	))
 }

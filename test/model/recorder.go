@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// Recorder records what the clients of one process do. Its methods, and
-// those of its attempts, may be called from any goroutine.
+// Recorder records the operations of the clients of one process. Its methods, and those of
+// its attempts, may be called from any goroutine.
 //
-// Its clock never stands still. If package time's does, as in a bubble of
-// testing/synctest, each event is a nanosecond after the one before, so that the times
-// show the order of events.
+// If package time's clock does not advance, as in a bubble of testing/synctest, each event
+// is a nanosecond later than the previous one. So the times show the order of events.
 type Recorder struct {
 	now func() int64
-	out io.Writer // nil where events are kept in memory
+	out io.Writer // nil if events are kept in memory
 
-	mu      sync.Mutex // guards what follows, and orders writes to out
+	mu      sync.Mutex // guards the fields below, and orders writes to out
 	history History
 	last    int64
 	ids     int
@@ -32,9 +31,9 @@ func NewRecorder(name string, seed uint64) *Recorder {
 	return &Recorder{now: func() int64 { return int64(time.Since(begun)) }, history: History{Name: name, Seed: seed}}
 }
 
-// RecordTo begins one process's part of a history of several, for [Merge]: on the
-// clock of [Monotonic], with attempts numbered from first on, and with one write
-// to out for each line, so that what was written outlives a SIGKILL.
+// RecordTo begins the part of one process of a history for [Merge]. It uses the clock
+// [Monotonic], numbers attempts from first on, and writes each line to out at once, so that
+// the lines survive a SIGKILL.
 func RecordTo(out io.Writer, name string, seed uint64, first int) *Recorder {
 	r := &Recorder{now: Monotonic, out: out, ids: first - 1}
 	r.write(header{Name: name, Seed: seed})
@@ -78,7 +77,7 @@ func (r *Recorder) add(e Event) int64 {
 	return e.At
 }
 
-// id gives the next attempt its name.
+// id returns the ID of the next attempt.
 func (r *Recorder) id() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,8 +85,8 @@ func (r *Recorder) id() int {
 	return r.ids
 }
 
-// until asks a hold how long it holds, and turns that into a time of the clock
-// that is not later than the truth.
+// until returns the deadline of a hold on the recorder's clock. The result is not later
+// than the real deadline.
 func (r *Recorder) until(remaining func() time.Duration) int64 {
 	before := r.now()
 	return before + int64(remaining())
@@ -107,17 +106,17 @@ func (r *Recorder) Expire(session int64) func(error) {
 	}
 }
 
-// Meddle records that an operator is about to change the claims' paths. The caller passes
+// Tamper records that an operator is about to change the claims' paths. The caller passes
 // the result to the returned function.
-func (r *Recorder) Meddle(claims ...Claim) func(error) {
+func (r *Recorder) Tamper(claims ...Claim) func(error) {
 	id := r.id()
-	r.add(Event{Kind: Invoke, Op: Meddle, ID: id, Claims: slices.Clone(claims)})
+	r.add(Event{Kind: Invoke, Op: Tamper, ID: id, Claims: slices.Clone(claims)})
 	return func(err error) {
 		if err != nil {
-			r.add(Event{Kind: Info, Op: Meddle, ID: id, Err: err.Error()})
+			r.add(Event{Kind: Info, Op: Tamper, ID: id, Err: err.Error()})
 			return
 		}
-		r.add(Event{Kind: OK, Op: Meddle, ID: id})
+		r.add(Event{Kind: OK, Op: Tamper, ID: id})
 	}
 }
 
@@ -151,9 +150,9 @@ func (a *Attempt) add(e Event) {
 	a.recorder.add(e)
 }
 
-// Again records that the hold is about to be entered again, by an acquire under its
-// context.
-func (a *Attempt) Again(try bool, claims ...Claim) *Attempt {
+// Reenter records that the client is about to acquire the lock again, with the context of
+// the hold.
+func (a *Attempt) Reenter(try bool, claims ...Claim) *Attempt {
 	return a.recorder.acquire(Event{Client: a.client, Try: try, Claims: slices.Clone(claims), Outer: a.id})
 }
 
@@ -175,27 +174,27 @@ func (a *Attempt) Held(err func() error, remaining func() time.Duration) error {
 		a.Lost(e)
 		return e
 	}
-	a.add(Event{Kind: OK, Op: Look, Until: until})
+	a.add(Event{Kind: OK, Op: Observe, Until: until})
 	return nil
 }
 
-// Verify asks the servers about the hold. If they confirm it, Verify records that it was
-// held when they were asked. An error says nothing about the hold.
+// Verify asks the servers about the hold. If they confirm it, Verify records that the lock
+// was held at the time of the request. It does not record an error.
 func (a *Attempt) Verify(verify func() error) error {
-	asked := a.recorder.now()
+	requested := a.recorder.now()
 	err := verify()
 	if err == nil {
-		a.add(Event{Kind: OK, Op: Look, Until: asked})
+		a.add(Event{Kind: OK, Op: Observe, Until: requested})
 	}
 	return err
 }
 
 // Lost records that the hold is lost.
-func (a *Attempt) Lost(err error) { a.add(Event{Kind: Fail, Op: Look, Err: err.Error()}) }
+func (a *Attempt) Lost(err error) { a.add(Event{Kind: Fail, Op: Observe, Err: err.Error()}) }
 
-// Writing records that the hold is about to write to the resource with its token. The
-// caller passes the place of the write in the resource's order, 0 if it was refused, or
-// an error, to the returned function.
+// Writing records that the client is about to write to the resource with the hold's token.
+// The caller passes to the returned function the place of the write in the resource's
+// order, 0 if the resource refused the write, or an error.
 func (a *Attempt) Writing(token int64) func(place int64, err error) {
 	a.add(Event{Kind: Invoke, Op: Write, Token: token})
 	return func(place int64, err error) {
@@ -209,13 +208,13 @@ func (a *Attempt) Writing(token int64) func(place int64, err error) {
 	}
 }
 
-// Downgrading records that the hold is about to be downgraded. The caller passes the
-// outcome to the returned function: Info if it may have been applied.
+// Downgrading records that the client is about to downgrade the hold. The caller passes the
+// outcome to the returned function: Info if the downgrade may have been applied.
 func (a *Attempt) Downgrading() func(Kind, error) { return a.begin(Downgrade) }
 
-// Releasing records that the hold is about to be released. The caller passes the outcome
-// to the returned function: Fail if the hold was lost before, Info if the release is not
-// confirmed.
+// Releasing records that the client is about to release the hold. The caller passes the
+// outcome to the returned function: Fail if the hold was lost before, Info if the release
+// is not confirmed.
 func (a *Attempt) Releasing() func(Kind, error) { return a.begin(Release) }
 
 func (a *Attempt) begin(op Op) func(Kind, error) {

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// TestRecorder checks that the operations of one client are recorded as they happened.
-func TestRecorder(t *testing.T) {
+func TestRecorderRecordsOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRecorder("a run", 7)
 		x := Claim{Path: "/x", Mode: Exclusive}
@@ -22,7 +21,7 @@ func TestRecorder(t *testing.T) {
 		if err := a.Held(func() error { return nil }, minute); err != nil {
 			t.Error(err)
 		}
-		b := a.Again(true, x)
+		b := a.Reenter(true, x)
 		b.Granted(5, 77, minute)
 		b.Releasing()(OK, nil)
 		a.Downgrading()(Info, errors.New("perhaps"))
@@ -43,17 +42,17 @@ func TestRecorder(t *testing.T) {
 			}
 			last = e.At
 			got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %d %d %d %v %s", e.Client, e.Op, e.Kind, e.ID, e.Token, e.Session, e.Locked, e.Err)))
-			if (e.Op == Acquire || e.Op == Look) && e.Kind == OK && e.Until != int64(time.Minute) {
+			if (e.Op == Acquire || e.Op == Observe) && e.Kind == OK && e.Until != int64(time.Minute) {
 				t.Errorf("until %d", e.Until)
 			}
 		}
 		want := []string{
-			"c1 acquire invoke 1 0 0 false", "c1 acquire ok 1 5 77 false", "c1 look ok 1 0 0 false",
+			"c1 acquire invoke 1 0 0 false", "c1 acquire ok 1 5 77 false", "c1 observe ok 1 0 0 false",
 			"c1 acquire invoke 2 0 0 false", "c1 acquire ok 2 5 77 false", "c1 release invoke 2 0 0 false", "c1 release ok 2 0 0 false",
 			"c1 downgrade invoke 1 0 0 false", "c1 downgrade info 1 0 0 false perhaps",
 			"c2 acquire invoke 3 0 0 false", "c2 acquire fail 3 0 0 true taken",
 			"expire invoke 4 0 77 false", "expire ok 4 0 77 false", "expire invoke 5 0 78 false", "expire info 5 0 78 false refused",
-			"c1 look fail 1 0 0 false gone", "c1 release invoke 1 0 0 false", "c1 release fail 1 0 0 false gone",
+			"c1 observe fail 1 0 0 false gone", "c1 release invoke 1 0 0 false", "c1 release fail 1 0 0 false gone",
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got\n%s\nwanted\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -67,8 +66,8 @@ func TestRecorder(t *testing.T) {
 	})
 }
 
-// TestVerifyShowsHold checks that a hold that the servers confirm after another client was
-// granted is a violation, and an error of Verify is none.
+// TestVerifyShowsHold checks that it is a violation if the servers confirm a hold after
+// another client was granted, and that an error of Verify is no violation.
 func TestVerifyShowsHold(t *testing.T) {
 	for _, verified := range []error{nil, errors.New("lost, perhaps")} {
 		synctest.Test(t, func(t *testing.T) {
@@ -91,9 +90,9 @@ func TestVerifyShowsHold(t *testing.T) {
 	}
 }
 
-// TestRecorderOfMany: from many goroutines, times grow and attempts are told
-// apart; a real mutex is judged to be one, and no mutex is not.
-func TestRecorderOfMany(t *testing.T) {
+// TestRecorderFromManyGoroutines records goroutines with a mutex, which must have no
+// violation, and without one.
+func TestRecorderFromManyGoroutines(t *testing.T) {
 	for _, guarded := range []bool{true, false} {
 		r := NewRecorder(t.Name(), 0)
 		var all, held sync.WaitGroup
@@ -112,7 +111,7 @@ func TestRecorderOfMany(t *testing.T) {
 					mine := token
 					count.Unlock()
 					a.Granted(mine, int64(g), func() time.Duration { return time.Hour })
-					if !guarded && round == 0 { // until all are in
+					if !guarded && round == 0 { // wait until all goroutines hold
 						held.Done()
 						held.Wait()
 					}

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// unreasonable finds tries that were refused while no other entry was visible.
+// groundlessRefusals finds tries that were refused while no other entry was visible.
 //
 // An entry may be visible from the call of its acquire until its hold is known to have
-// ended. If the acquire failed, or the hold was lost or its release was not confirmed, it
-// may be visible for linger longer, and forever if the outcome is unknown.
-func unreasonable(attempts []*attempt, linger int64) []string {
+// ended. If the acquire failed or the hold was lost, it may be visible for linger longer.
+// If the outcome is unknown, it may be visible forever.
+func groundlessRefusals(attempts []*attempt, linger int64) []string {
 	var problems []string
 	for _, a := range attempts {
 		if !a.try || a.outcome != Fail || !a.locked {
@@ -18,7 +18,7 @@ func unreasonable(attempts []*attempt, linger int64) []string {
 		}
 		reason := false
 		for _, o := range attempts {
-			reason = reason || o != a && touch(a.claims, o.claims) && o.invoked <= a.returned && o.leaves(linger) >= a.invoked
+			reason = reason || o != a && sharePath(a.claims, o.claims) && o.invoked <= a.returned && o.visibleUntil(linger) >= a.invoked
 		}
 		if !reason {
 			problems = append(problems, fmt.Sprintf("attempt %d was refused while no other entry was visible", a.id))
@@ -27,8 +27,8 @@ func unreasonable(attempts []*attempt, linger int64) []string {
 	return problems
 }
 
-// leaves returns when the entry of the attempt is not visible any more.
-func (a *attempt) leaves(linger int64) int64 {
+// visibleUntil returns the last time at which the entry of the attempt may be visible.
+func (a *attempt) visibleUntil(linger int64) int64 {
 	switch {
 	case a.outcome == Fail:
 		return a.returned + linger
@@ -40,9 +40,9 @@ func (a *attempt) leaves(linger int64) int64 {
 	return never
 }
 
-// lostForNothing finds holds that were lost before their deadline, in a session that no
+// earlyLosses finds holds that were lost before their deadline, in a session that no
 // operator ended.
-func lostForNothing(attempts []*attempt) []string {
+func earlyLosses(attempts []*attempt) []string {
 	var problems []string
 	for _, a := range attempts {
 		if a.lost < a.proven && a.limit == never {

@@ -1,9 +1,9 @@
-// Package spec has spin look through the Promela models in the repository's
-// folder spec: a model must hold in every state that it can reach, and each
-// variant that its header calls broken must be refuted, for the reason given.
+// These tests search the Promela models in the folder spec with spin. A model must hold in
+// every reachable state. Spin must refute each variant that the model's header calls
+// broken, with the kind of error in the header.
 //
-// Where spin or a C compiler is missing the tests are skipped, and say so; with
-// ZKLOCK_REQUIRE_REAL=1 in the environment they fail.
+// If spin or a C compiler is missing, the tests are skipped. With ZKLOCK_REQUIRE_REAL=1 in
+// the environment, they fail.
 package model_test
 
 import (
@@ -15,21 +15,20 @@ import (
 	"strings"
 )
 
-// ErrHeader says that a model's opening comment does not tell what is needed of
-// it.
+// ErrHeader reports that the first comment of a model is incomplete.
 var ErrHeader = errors.New("spec: the model's header is incomplete")
 
-// Want is what spin is expected to find out about a check.
+// Want is the expected result of a check.
 type Want string
 
-// The expectations, in the words of a model's header.
+// The expected results, in the words of a model's header.
 const (
 	Sound  Want = "sound"  // no error in all states
 	Broken Want = "broken" // an error
-	Reach  Want = "reach"  // an assertion put where the model must be able to get
+	Reach  Want = "reach"  // a failed assertion in a state that the model must reach
 )
 
-// The kinds of error by which a broken variant is refuted.
+// The kinds of error that refute a broken variant.
 const (
 	ByAssertion = "assertion"
 	ByDeadlock  = "deadlock"
@@ -37,13 +36,13 @@ const (
 
 // A Check is one run of spin over a model.
 type Check struct {
-	Flag string // what is defined for it; empty for the model as it is
+	Flag string // the macro to define; empty for the unchanged model
 	Want Want
-	By   string // of Broken: the kind of error
-	Text string // what the flag does, in a sentence
+	By   string // the kind of error, if Want is Broken
+	Text string // what the flag does
 }
 
-// Name is the flag, or "sound" for the model as it is.
+// Name returns the flag, or "sound" for the unchanged model.
 func (c Check) Name() string {
 	if c.Flag == "" {
 		return string(Sound)
@@ -55,8 +54,8 @@ func (c Check) Name() string {
 type Model struct {
 	Name   string // of the file, without its ending
 	Path   string
-	Title  string  // what it models, from the first line
-	Checks []Check // the model as it is, then its header's
+	Title  string  // from the first line
+	Checks []Check // the unchanged model, then the checks of the header
 	source string
 }
 
@@ -68,7 +67,7 @@ var (
 	macroMade = regexp.MustCompile(`(?m)^#\s*define\s+([A-Z][A-Z_]+)`)
 )
 
-// Models returns the models in a folder, in the order of their names.
+// Models returns the models in a folder, sorted by name.
 func Models(dir string) ([]*Model, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.pml"))
 	if err != nil {
@@ -102,7 +101,7 @@ func parse(path, source string) (*Model, error) {
 	}
 	for _, part := range []string{"What must hold:", "bounds:", "code:"} {
 		if !strings.Contains(header, "\n * "+part) {
-			return nil, fmt.Errorf("%w: %s says nothing of %q", ErrHeader, name, part)
+			return nil, fmt.Errorf("%w: %s lacks %q", ErrHeader, name, part)
 		}
 	}
 	m := &Model{Name: name, Path: path, Title: title[2], source: source, Checks: []Check{{Want: Sound}}}
@@ -116,8 +115,7 @@ func parse(path, source string) (*Model, error) {
 	return m, nil
 }
 
-// unmatched returns the flags that the header names and the model does not use, and those
-// that the model uses and the header does not name.
+// unmatched returns flags that only the header or only the model contains.
 func (m *Model) unmatched() []string {
 	used := map[string]bool{}
 	for _, line := range condition.FindAllStringSubmatch(m.source, -1) {

@@ -24,7 +24,7 @@ State-vector 108 byte, depth reached 286, errors: 0
 pan: elapsed time 1.03 seconds
 `
 
-func TestResult(t *testing.T) {
+func TestSearchOutputIsParsed(t *testing.T) {
 	tests := []struct {
 		name, out string
 		want      Result
@@ -51,9 +51,9 @@ func TestResult(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestCheckAcceptsOnlyWantedResult(t *testing.T) {
 	sound, reach := Check{Want: Sound}, Check{Flag: "R", Want: Reach}
-	hangs, lies := Check{Flag: "H", Want: Broken, By: ByDeadlock}, Check{Flag: "L", Want: Broken, By: ByAssertion}
+	hangs, fails := Check{Flag: "H", Want: Broken, By: ByDeadlock}, Check{Flag: "F", Want: Broken, By: ByAssertion}
 	none, part := Result{Complete: true, States: 9}, Result{States: 9}
 	hung, wrong := Result{Errors: 1, Kind: ByDeadlock}, Result{Errors: 1, Kind: ByAssertion}
 	tests := []struct {
@@ -63,7 +63,7 @@ func TestJudge(t *testing.T) {
 	}{
 		{sound, none, true}, {sound, part, false}, {sound, hung, false}, {sound, wrong, false},
 		{hangs, none, false}, {hangs, hung, true}, {hangs, wrong, false},
-		{lies, none, false}, {lies, hung, false}, {lies, wrong, true},
+		{fails, none, false}, {fails, hung, false}, {fails, wrong, true},
 		{reach, none, false}, {reach, hung, false}, {reach, wrong, true},
 	}
 	for _, tt := range tests {
@@ -101,7 +101,7 @@ init {
 }
 `
 
-func TestParse(t *testing.T) {
+func TestParseHeader(t *testing.T) {
 	m, err := parse("a/toy.pml", header)
 	if err != nil {
 		t.Fatal(err)
@@ -132,9 +132,9 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestSearch: spin is heard rightly, on a model that shows each outcome, and on
-// one that spin can't read.
-func TestSearch(t *testing.T) {
+// TestSearchReturnsSpinResult searches a model with each kind of result, and one with a
+// syntax error.
+func TestSearchReturnsSpinResult(t *testing.T) {
 	if err := Missing(); err != nil {
 		harness.SkipOrFail(t, err.Error())
 	}
@@ -174,7 +174,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-func TestReplace(t *testing.T) {
+func TestReplaceTable(t *testing.T) {
 	document := "a\n" + tableBegins + "\nold\n" + tableEnds + "\nz\n"
 	got, err := Replace(document, Table([]string{"| x |"}))
 	if err != nil || strings.Contains(got, "old") || !strings.Contains(got, "\n| x |\n"+tableEnds+"\nz\n") || !strings.HasPrefix(got, "a\n") {

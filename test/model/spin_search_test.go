@@ -12,29 +12,28 @@ import (
 	"time"
 )
 
-// What spin may not exceed.
+// The limits of one search.
 const (
-	timeLimit   = 20 * time.Minute // for one search
-	memoryLimit = 3000             // MB
+	timeLimit   = 20 * time.Minute
+	memoryLimit = 3000 // MB
 	depthLimit  = "1000000"
-	hashSize    = "22" // 2^22 slots: a size of speed, not of what is found
+	hashSize    = "22" // 2^22 slots; affects only the speed
 )
 
-// ErrRun says that no result came of a run.
+// ErrRun reports that a run has no result.
 var ErrRun = errors.New("spec: spin came to no result")
 
 // A Result is what one search found.
 type Result struct {
 	Errors   int
 	Kind     string // of the error: ByAssertion, ByDeadlock, or empty
-	Complete bool   // every state was looked at
-	States   int64  // different ones that were looked at
+	Complete bool   // spin searched every state
+	States   int64  // distinct states
 	Memory   float64
 	Elapsed  time.Duration
 }
 
-// Missing returns an error that names what is not installed of spin and a C
-// compiler, or nil.
+// Missing returns an error that names the missing tool if spin or gcc is not installed.
 func Missing() error {
 	for _, tool := range []string{"spin", "gcc"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -44,8 +43,8 @@ func Missing() error {
 	return nil
 }
 
-// Search makes a program of the model and runs it, both in dir. An error means
-// that there is no result, a Result with errors that the model does not hold.
+// Search compiles the model in dir and runs the search. It returns an error if there is no
+// result. If the model does not hold, the Result has errors.
 func (m *Model) Search(ctx context.Context, c Check, dir string) (Result, error) {
 	path, err := filepath.Abs(m.Path)
 	if err != nil {
@@ -58,7 +57,7 @@ func (m *Model) Search(ctx context.Context, c Check, dir string) (Result, error)
 	if _, err := run(ctx, dir, "spin", flags...); err != nil {
 		return Result{}, err
 	}
-	// Most refutations come so soon that compiling would take most of the time.
+	// Most refutations are fast, so that optimization would take most of the time.
 	optimize := "-O0"
 	if c.Want == Sound {
 		optimize = "-O1"
@@ -75,8 +74,7 @@ func (m *Model) Search(ctx context.Context, c Check, dir string) (Result, error)
 	return result(out)
 }
 
-// options make a search heed only the kind of error by which a variant is to be
-// refuted.
+// options returns the flags that restrict a search to the wanted kind of error.
 func (c Check) options() []string {
 	switch {
 	case c.Want == Broken && c.By == ByDeadlock:
@@ -87,7 +85,7 @@ func (c Check) options() []string {
 	return nil
 }
 
-// Judge returns nil if the result is what the check wants.
+// Judge returns nil if the check wants this result.
 func (c Check) Judge(r Result) error {
 	kind := c.By
 	if c.Want == Reach {
@@ -97,7 +95,7 @@ func (c Check) Judge(r Result) error {
 	case c.Want == Sound && r.Errors > 0:
 		return fmt.Errorf("spec: %s: does not hold (%s)", c.Name(), r.Kind)
 	case c.Want == Sound && !r.Complete:
-		return fmt.Errorf("spec: %s: not all states were looked at", c.Name())
+		return fmt.Errorf("spec: %s: the search is incomplete", c.Name())
 	case c.Want != Sound && (r.Errors == 0 || r.Kind != kind):
 		return fmt.Errorf("spec: %s: %d errors (%s); wanted one by %s", c.Name(), r.Errors, r.Kind, kind)
 	}
@@ -115,7 +113,7 @@ var (
 	deadlock    = regexp.MustCompile(`(?m)^pan:\d+: invalid end state`)
 )
 
-// result reads what a search printed.
+// result parses the output of a search.
 func result(out []byte) (Result, error) {
 	number := func(line *regexp.Regexp) float64 {
 		found := line.FindSubmatch(out)
@@ -148,7 +146,7 @@ func result(out []byte) (Result, error) {
 	return r, nil
 }
 
-// run runs a program in dir and returns what it printed.
+// run runs a program in dir and returns its output.
 func run(ctx context.Context, dir, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// The lines of spec/README.md between which the table stands.
+// The lines of spec/README.md around the table.
 const (
 	tableBegins = "<!-- table: make spec-table -->"
 	tableEnds   = "<!-- end of table -->"
 )
 
-// ErrTable says that the lines are not there around which a table stands.
-var ErrTable = errors.New("spec: no place for the table")
+// ErrTable reports that a document lacks the lines around the table.
+var ErrTable = errors.New("spec: no lines around the table")
 
-// Row returns a check's line of the table. Times are of one machine on one day,
-// so they are given roughly.
+// Row returns the line of a check in the table. It rounds the time.
 func Row(m *Model, c Check, r Result) string {
 	found := "holds, all states"
 	switch c.Want {
@@ -34,13 +33,13 @@ func Row(m *Model, c Check, r Result) string {
 		m.Name, c.Name(), text, found, r.States, r.Memory, r.Elapsed.Round(100*time.Millisecond))
 }
 
-// Table returns the table of these rows.
+// Table returns a table with these rows.
 func Table(rows []string) string {
 	return "| model | check | what | found | states | MB | time |\n|---|---|---|---|---:|---:|---:|\n" +
 		strings.Join(rows, "\n") + "\n"
 }
 
-// Replace puts a table into the place that a document has for it.
+// Replace replaces the table in a document.
 func Replace(document, table string) (string, error) {
 	before, rest, begins := strings.Cut(document, tableBegins+"\n")
 	_, after, ends := strings.Cut(rest, tableEnds)

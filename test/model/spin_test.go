@@ -35,7 +35,7 @@ func TestModels(t *testing.T) {
 		harness.SkipOrFail(t, err.Error())
 	}
 	all := models(t)
-	rows := make([][]string, len(all)) // each check has a slot of its own
+	rows := make([][]string, len(all)) // one element per check
 	t.Run("all", func(t *testing.T) {
 		for i, m := range all {
 			rows[i] = make([]string, len(m.Checks))
@@ -85,9 +85,9 @@ func writeTable(t *testing.T, rows [][]string) {
 	}
 }
 
-// TestFlags: what a header says of a flag and what the model makes of it belong
-// together, and each model shows both that it bites and that it gets somewhere.
-func TestFlags(t *testing.T) {
+// TestFlagsMatchHeader checks that the header and the model have the same flags, and that
+// each model has at least three broken variants and one state to reach.
+func TestFlagsMatchHeader(t *testing.T) {
 	for _, m := range models(t) {
 		if names := m.unmatched(); len(names) > 0 {
 			t.Errorf("%s: in the header or in the model only: %v", m.Name, names)
@@ -102,8 +102,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestTableIsWhole: the table in spec/README.md has every check, with its text.
-func TestTableIsWhole(t *testing.T) {
+func TestTableHasEveryCheck(t *testing.T) {
 	document, err := os.ReadFile(filepath.Join(dir, "README.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -125,9 +124,9 @@ var (
 	starts   = regexp.MustCompile(`\n \*\s*`)
 )
 
-// TestCodeIsThere: the files that a header names exist, and declare what it says
-// of them.
-func TestCodeIsThere(t *testing.T) {
+// TestCodeInHeaderExists checks that the files in a header exist and declare the names in
+// the header.
+func TestCodeInHeaderExists(t *testing.T) {
 	for _, m := range models(t) {
 		header, _, _ := strings.Cut(m.source, "*/")
 		_, code, _ := strings.Cut(header, "\n * code: ")

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// span is a claim in the time in which it is certain to have been held.
+// span is a claim and the time in which it was certainly held.
 type span struct {
 	a          *attempt
 	claim      Claim
 	start, end int64
 }
 
-// tokened reports whether the hold's token is that of its znode here. A hold of
-// several locks has the token of the queues among them, and not of the semaphores; the
-// queues of two holds may be joined in one transaction where they have no lock in common.
+// tokened reports whether the hold's token is that of its znode on this path. A hold of
+// several locks has the token of its queues, not of its semaphores. If two holds have no
+// lock in common, one transaction may create the entries of both.
 func (s span) tokened() bool { return s.claim.Mode != Permit || len(s.a.claims) == 1 }
 
-// spans returns the attempt's claims. A downgrade splits a span: from its call on, the
-// hold is certain to be shared only.
+// spans returns the spans of an attempt. A downgrade splits a span: from the call on, the
+// hold is shared.
 func (a *attempt) spans() []span {
 	var all []span
 	start, stop := a.returned, a.end()
@@ -33,29 +33,28 @@ func (a *attempt) spans() []span {
 		}
 		all = append(all, span{a, c, start, stop})
 	}
-	// A hold that had ended before its acquire returned, as after a pause, was never
+	// If a hold ended before its acquire returned, for example after a pause, it was never
 	// certain.
 	return slices.DeleteFunc(all, func(s span) bool { return s.end <= s.start })
 }
 
-// sweeper goes through the spans of one path in the order of their starts.
+// sweeper checks the spans of one path in the order of their starts.
 type sweeper struct {
 	path      string
 	handedOff bool // one hold may hand its token to the next
 	problems  []string
 	margins   []time.Duration
 	seen      []span // all earlier spans
-	active    []span // those that may still be held
+	active    []span // spans that may still be held
 }
 
 func (w *sweeper) problem(format string, args ...any) {
 	w.problems = append(w.problems, w.path+": "+fmt.Sprintf(format, args...))
 }
 
-// sweep looks for holds that conflict at the same time, and for tokens that do
-// not grow from one to the next that conflicts with it. It returns what it found
-// and, sorted, the times between the end of a hold and the grant of the next that
-// conflicts. If handedOff, one hold may hand its token to the next.
+// sweep finds conflicting holds at the same time, and tokens that do not grow between
+// conflicting holds. It also returns the sorted times between the end of a hold and the
+// next conflicting grant. If handedOff is set, a hold may hand its token to the next.
 func sweep(attempts []*attempt, handedOff bool) (problems []string, margins []time.Duration) {
 	var spans []span
 	for _, a := range attempts {
@@ -83,9 +82,9 @@ func sweep(attempts []*attempt, handedOff bool) (problems []string, margins []ti
 
 // next adds the span that starts next.
 func (w *sweeper) next(s span) {
-	// A span that ends at the moment at which the next begins does not overlap it.
+	// A span that ends when the next one begins does not overlap it.
 	w.active = slices.DeleteFunc(w.active, func(o span) bool { return o.end <= s.start })
-	permits := map[int]int{s.a.outer: s.claim.Permits} // by hold, however often it was entered
+	permits := map[int]int{s.a.outer: s.claim.Permits} // by outer hold
 	for _, o := range w.active {
 		if o.a.outer == s.a.outer {
 			continue
@@ -106,9 +105,9 @@ func (w *sweeper) next(s span) {
 	w.seen, w.active = append(w.seen, s), append(w.active, s)
 }
 
-// order compares the span with all that conflicted with it before.
+// order compares the span with all earlier spans.
 func (w *sweeper) order(s span) {
-	// The margin is the time since the last of those that excluded it.
+	// The margin is the time since the end of the last conflicting span.
 	margin, before := int64(never), false
 	for _, o := range w.seen {
 		switch {
@@ -118,7 +117,7 @@ func (w *sweeper) order(s span) {
 			}
 		case !w.handedOff && o.a.token == s.a.token && s.a.token != 0 && o.tokened() && s.tokened():
 			w.problem("attempts %d and %d have one token %#x", o.a.id, s.a.id, s.a.token)
-		case !exclude(o.claim, s.claim): // they may hold together, in any order
+		case !exclude(o.claim, s.claim): // both may hold, in any order
 		default:
 			if o.a.token > s.a.token {
 				w.problem("attempt %d has the token %#x after %#x of %d", s.a.id, s.a.token, o.a.token, o.a.id)
@@ -131,6 +130,6 @@ func (w *sweeper) order(s span) {
 	}
 }
 
-// exclude reports whether two claims on one path can never be held together,
-// whatever else is held. Permits exclude each other by their sum.
+// exclude reports whether two claims on one path can never be held at the same time.
+// Permits can, unless their sum is too large.
 func exclude(a, b Claim) bool { return a.Mode != b.Mode || a.Mode == Exclusive }

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// occupied is a time in which another client may have held one of the paths.
-type occupied struct{ from, to int64 }
+// interval is a time in which another client may have held a path.
+type interval struct{ from, to int64 }
 
-// waits finds acquires that waited for longer than patience with nothing in the way: no
-// fault, and no holder of one of their paths. It returns the longest of these waits,
-// granted or cancelled, and how many acquires waited when the faults had ended.
+// waits finds acquires that waited longer than patience after the last fault while no
+// other client held one of their paths. It returns the longest of these waits, granted or
+// cancelled, and the number of acquires that were waiting when the faults ended.
 //
 // A wait without an outcome ends with the last event of the history.
-func (g *gathering) waits(events []Event, patience int64) (problems []string, longest time.Duration, waiting int) {
+func (g *collector) waits(events []Event, patience int64) (problems []string, longest time.Duration, waiting int) {
 	if g.healed == never {
 		return nil, 0, 0
 	}
@@ -25,7 +25,7 @@ func (g *gathering) waits(events []Event, patience int64) (problems []string, lo
 	}
 	for _, a := range g.attempts {
 		if a.killed || a.try {
-			continue // its client is dead, or it does not wait
+			continue
 		}
 		if a.invoked < g.healed && a.returned >= g.healed {
 			waiting++
@@ -34,7 +34,7 @@ func (g *gathering) waits(events []Event, patience int64) (problems []string, lo
 		if to <= from {
 			continue
 		}
-		idle := idlest(from, to, g.others(a))
+		idle := longestGap(from, to, g.otherHolds(a))
 		longest = max(longest, time.Duration(idle))
 		if idle > patience {
 			problems = append(problems, fmt.Sprintf("attempt %d waited for %v with nothing in the way", a.id, time.Duration(idle)))
@@ -43,20 +43,20 @@ func (g *gathering) waits(events []Event, patience int64) (problems []string, lo
 	return problems, longest, waiting
 }
 
-// others returns the times at which other clients held the attempt's paths.
-func (g *gathering) others(a *attempt) []occupied {
-	var all []occupied
+// otherHolds returns the times at which other clients held the attempt's paths.
+func (g *collector) otherHolds(a *attempt) []interval {
+	var all []interval
 	for _, o := range g.attempts {
-		if o.granted() && o.outer != a.outer && touch(a.claims, o.claims) {
-			all = append(all, occupied{o.returned, o.gone()})
+		if o.granted() && o.outer != a.outer && sharePath(a.claims, o.claims) {
+			all = append(all, interval{o.returned, o.endKnown()})
 		}
 	}
 	return all
 }
 
-// gone returns when the hold had ended as far as its own client knew. Patience allows for
-// the entries that its session leaves.
-func (a *attempt) gone() int64 {
+// endKnown returns when the client knew that its hold had ended. Its entry may exist longer;
+// patience includes that time.
+func (a *attempt) endKnown() int64 {
 	over := min(a.release.returned, a.lost)
 	if a.killed {
 		over = min(over, a.limit)
@@ -67,9 +67,9 @@ func (a *attempt) gone() int64 {
 	return over
 }
 
-// idlest returns the longest time between from and to without a holder.
-func idlest(from, to int64, there []occupied) int64 {
-	slices.SortFunc(there, func(a, b occupied) int { return cmp.Compare(a.from, b.from) })
+// longestGap returns the longest time between from and to without a holder.
+func longestGap(from, to int64, there []interval) int64 {
+	slices.SortFunc(there, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
 	longest, free := int64(0), from
 	for _, o := range there {
 		if o.from >= to {

@@ -6,24 +6,22 @@ import (
 	"slices"
 )
 
-// taken is a write that the resource applied.
-type taken struct {
+// appliedWrite is a write that the resource applied.
+type appliedWrite struct {
 	a *attempt
 	w write
 }
 
-// fencing checks the resource that the locks guard by its answers, and the locks by what
-// the resource refused.
+// fencing checks the guarded resource and the locks by the results of writes.
 //
-// Only exclusive holds have their writes in the order of their tokens, so only
-// their paths are checked, one by one. A write that was applied after another, by the
-// order of the resource or because it was sent after the answer to the other, must not
-// have a smaller token, or the resource has no fence. A write that was refused while its
-// hold was certain to be held shows that another client with a higher token has written:
-// two held.
+// Only exclusive holds write in the order of their tokens, so fencing checks only their
+// paths. The resource must not apply a write after another write with a higher token. The
+// resource's own order shows this, or that the first write was sent after the answer to the
+// second. If the resource refused a write while its hold was certain, another client with a
+// higher token has written: two clients held the lock.
 func fencing(attempts []*attempt) []string {
 	var problems []string
-	paths := map[string][]taken{}
+	paths := map[string][]appliedWrite{}
 	for _, a := range attempts {
 		for _, w := range a.writes {
 			if w.outcome == Fail && a.end() >= w.returned {
@@ -37,7 +35,7 @@ func fencing(attempts []*attempt) []string {
 			}
 			for _, c := range a.claims {
 				if c.Mode == Exclusive {
-					paths[c.Path] = append(paths[c.Path], taken{a, w})
+					paths[c.Path] = append(paths[c.Path], appliedWrite{a, w})
 				}
 			}
 		}
@@ -51,12 +49,11 @@ func fencing(attempts []*attempt) []string {
 	return slices.Compact(problems)
 }
 
-// staleByPlace returns the writes that the resource applied after a higher token, by its
-// own order.
-func staleByPlace(all []taken) []taken {
-	placed := slices.DeleteFunc(slices.Clone(all), func(x taken) bool { return x.w.place == 0 })
-	slices.SortFunc(placed, func(x, y taken) int { return cmp.Compare(x.w.place, y.w.place) })
-	var stale []taken
+// staleByPlace returns the writes that follow a higher token in the resource's order.
+func staleByPlace(all []appliedWrite) []appliedWrite {
+	placed := slices.DeleteFunc(slices.Clone(all), func(x appliedWrite) bool { return x.w.place == 0 })
+	slices.SortFunc(placed, func(x, y appliedWrite) int { return cmp.Compare(x.w.place, y.w.place) })
+	var stale []appliedWrite
 	highest := int64(0)
 	for _, x := range placed {
 		if x.w.token < highest {
@@ -67,13 +64,13 @@ func staleByPlace(all []taken) []taken {
 	return stale
 }
 
-// staleByTime returns the writes that were sent after the answer to a write with a higher
-// token.
-func staleByTime(all []taken) []taken {
+// staleByTime returns the writes that the client sent after the answer to a write with a
+// higher token.
+func staleByTime(all []appliedWrite) []appliedWrite {
 	byReturn, byCall := slices.Clone(all), slices.Clone(all)
-	slices.SortFunc(byReturn, func(x, y taken) int { return cmp.Compare(x.w.returned, y.w.returned) })
-	slices.SortFunc(byCall, func(x, y taken) int { return cmp.Compare(x.w.invoked, y.w.invoked) })
-	var stale []taken
+	slices.SortFunc(byReturn, func(x, y appliedWrite) int { return cmp.Compare(x.w.returned, y.w.returned) })
+	slices.SortFunc(byCall, func(x, y appliedWrite) int { return cmp.Compare(x.w.invoked, y.w.invoked) })
+	var stale []appliedWrite
 	answered, highest := 0, int64(0)
 	for _, x := range byCall {
 		for ; answered < len(all) && byReturn[answered].w.returned < x.w.invoked; answered++ {

@@ -15,8 +15,8 @@ func commandMutants() []Mutant {
 			Says: `got \["TERM@2m0s"`,
 		},
 		{
-			Name:   "HookFirst",
-			Reason: "The command of --on-lost starts once the locked command got TERM; the mutant starts it first, so that it can delay TERM.",
+			Name:   "HookBeforeTerm",
+			Reason: "The command of --on-lost starts after the locked command got TERM; the mutant starts it first, so that it can delay TERM.",
 			Edits: []Edit{
 				{File: "cmd/zklock/internal/hold/supervise.go",
 					Before: `		s.cmd.Terminate(core.killAt)
@@ -28,8 +28,8 @@ func commandMutants() []Mutant {
 			Says: `the hook started .* after \[\]`,
 		},
 		{
-			Name:   "UnreadPromise",
-			Reason: "The lock of a program that does not read is kept only until the time that it may have read; the mutant extends that time without a reader.",
+			Name:   "UnreadDeadline",
+			Reason: "The lock of a program that does not read is kept only until the last deadline that the program may have read; the mutant extends that deadline.",
 			Edits: []Edit{
 				{File: "cmd/zklock/internal/hold/stdio_promise.go",
 					Before: `case ready && safe-p.until`,
@@ -51,7 +51,7 @@ func commandMutants() []Mutant {
 		},
 		{
 			Name:   "BreakSuccessor",
-			Reason: "A release request with a break afterwards breaks only the hold that was asked, which its token identifies; the mutant compares names.",
+			Reason: "A break after a release request breaks only the hold that the request was sent to, which its token identifies; the mutant compares names.",
 			Edits: []Edit{
 				{File: "inspect/release.go",
 					Before: `exist := map[int64]bool{} // by token`,

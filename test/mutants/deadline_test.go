@@ -1,11 +1,11 @@
 package mutants
 
-// deadlineMutants break rules about how long a session is certain to be alive.
+// deadlineMutants break rules about the deadline of holds.
 func deadlineMutants() []Mutant {
 	all := []Mutant{
 		{
 			Name:   "SentApart",
-			Reason: "The second request of a proof must be sent a ping interval after the first was answered; the mutant counts from when the first was sent, so both can reach the leader together.",
+			Reason: "The second request of a proof must be sent a ping interval after the first was answered; the mutant counts from the time when the first was sent, so both can reach the leader together.",
 			Edits: []Edit{
 				{File: "internal/queue/deadline.go",
 					Before: `!a.hasB && sent >= a.received+gap {`,
@@ -16,7 +16,7 @@ func deadlineMutants() []Mutant {
 		},
 		{
 			Name:   "HandshakeProves",
-			Reason: "A handshake proves nothing before a later quorum write is answered; the mutant trusts a resumed session, which a deposed leader also resumes.",
+			Reason: "A handshake proves nothing before a later quorum write is answered; the mutant accepts a resumed session, which a deposed leader also resumes.",
 			Edits: []Edit{
 				{File: "internal/queue/deadline.go",
 					Before: `	d.opened, d.open, d.told = sent, true, false`,
@@ -28,7 +28,7 @@ func deadlineMutants() []Mutant {
 		},
 		{
 			Name:   "NoGap",
-			Reason: "The second request of a proof must be sent a ping interval after the first was answered; the mutant takes any three requests.",
+			Reason: "The second request of a proof must be sent a ping interval after the first was answered; the mutant accepts any three requests.",
 			Edits: []Edit{
 				{File: "internal/queue/deadline.go",
 					Before: `return time.Duration(float64(halfTick)/(1-d.drift)) + d.late`,
@@ -39,7 +39,7 @@ func deadlineMutants() []Mutant {
 		},
 		{
 			Name:   "BoundedTick",
-			Reason: "A tick that the caller stated counts in sessions below two ticks, too; the mutant bounds it by a quarter of the timeout.",
+			Reason: "A tick from the caller's options is also used for sessions below two ticks; the mutant bounds it by a quarter of the timeout.",
 			Edits: []Edit{
 				{File: "internal/queue/deadline.go",
 					Before: `		return d.gap(d.tick / 2)`,
@@ -50,7 +50,7 @@ func deadlineMutants() []Mutant {
 		},
 		{
 			Name:   "TwoRequests",
-			Reason: "The answer to the third request of a proof, not to the second, proves the first; the mutant takes two.",
+			Reason: "The answer to the third request of a proof, not to the second, proves the first; the mutant accepts two.",
 			Edits: []Edit{
 				{File: "internal/queue/deadline.go",
 					Before: `			a.b, a.hasB = received, true`,
@@ -62,7 +62,7 @@ func deadlineMutants() []Mutant {
 		},
 		{
 			Name:   "OneReply",
-			Reason: "One answered write does not prove that the leader heard the client when it was sent; the mutant takes it for a proof.",
+			Reason: "One answered write does not prove that the leader received the client's requests at that time; the mutant accepts it as a proof.",
 			Edits: []Edit{
 				{File: "internal/queue/deadline.go",
 					Before: `	d.Continue(sent, received)`,
@@ -74,7 +74,7 @@ func deadlineMutants() []Mutant {
 		},
 		{
 			Name:   "FromReply",
-			Reason: "The deadline counts from when the first request was sent; the mutant counts from its answer.",
+			Reason: "The deadline counts from the time when the first request was sent; the mutant counts from its answer.",
 			Edits: []Edit{
 				{File: "internal/queue/deadline.go",
 					Before: `append(d.firsts, proof{sent: sent, received: received})`,
@@ -85,7 +85,7 @@ func deadlineMutants() []Mutant {
 		},
 		{
 			Name:   "ThirdAtOnce",
-			Reason: "The third request of a proof is sent a slack after the second was answered, because a leader that was paused may ping later; the mutant takes one that was sent at once.",
+			Reason: "The third request of a proof is sent a slack after the second was answered, because a paused leader may ping later; the mutant accepts one that was sent at once.",
 			Edits: []Edit{
 				{File: "internal/queue/deadline.go",
 					Before: `a.hasB && sent >= a.b+d.slack {`,
@@ -96,7 +96,7 @@ func deadlineMutants() []Mutant {
 		},
 		{
 			Name:   "SyncProves",
-			Reason: "The third request of a proof is a write, because a deposed leader answers syncs; the mutant takes a sync.",
+			Reason: "The third request of a proof is a write, because a deposed leader answers syncs; the mutant accepts a sync.",
 			Edits: []Edit{
 				{File: "internal/queue/deadline.go",
 					Before: `func (d *Deadline) Continue(sent, received time.Duration) {
@@ -114,7 +114,7 @@ func deadlineMutants() []Mutant {
 		},
 		{
 			Name:   "PingUnanswered",
-			Reason: "The server can lose one touch of a session, so a proof's first request counts once the ping after it is answered as well; the mutant does not wait for the ping.",
+			Reason: "The server can lose one touch of a session, so a proof's first request counts only after the next ping is answered too; the mutant does not wait for the ping.",
 			Edits: []Edit{
 				{File: "internal/queue/heartbeat.go",
 					Before: `if answers++; answers == 2 {`,
@@ -125,7 +125,7 @@ func deadlineMutants() []Mutant {
 		},
 		{
 			Name:   "OldTick",
-			Reason: "A bound of the tick counts on the connection that told it, because another server may have a larger tick; the mutant keeps it.",
+			Reason: "A bound of the tick is valid for one connection, because another server may have a larger tick; the mutant keeps it.",
 			Edits: []Edit{
 				{File: "internal/queue/deadline.go",
 					Before: `	d.opened, d.open, d.told = sent, true, false`,
@@ -136,7 +136,7 @@ func deadlineMutants() []Mutant {
 		},
 		{
 			Name:   "IdleWrites",
-			Reason: "A client that neither holds nor waits sends no writes; the mutant sends its heartbeats on.",
+			Reason: "A client that neither holds nor waits sends no writes; the mutant continues to send heartbeats.",
 			Edits: []Edit{
 				{File: "internal/queue/heartbeat.go",
 					Before: `	case len(c.acquires) == 0:
@@ -149,7 +149,7 @@ func deadlineMutants() []Mutant {
 		},
 		{
 			Name:   "NoDrift",
-			Reason: "The deadline allows for clock drift; the mutant assumes that all clocks run at one rate.",
+			Reason: "The deadline allows for clock drift; the mutant assumes that all clocks have the same rate.",
 			Edits: []Edit{
 				{File: "internal/queue/deadline.go",
 					Before: `if t := timeout - time.Duration(float64(timeout)*drift); d.timeout == 0`,
@@ -160,7 +160,7 @@ func deadlineMutants() []Mutant {
 		},
 		{
 			Name:   "PingHeartbeat",
-			Reason: "The heartbeat is answered by the leader and a quorum; the mutant sends reads, which a follower that is cut off still answers, and takes each answer for a proof.",
+			Reason: "The heartbeat is answered by the leader and a quorum; the mutant sends reads, which a follower that is cut off still answers, and accepts each answer as a proof.",
 			Edits: []Edit{
 				{File: "internal/queue/heartbeat.go",
 					Before: `ask := Request{Kind: Check, Paths: paths(nodes)}`,
@@ -175,7 +175,7 @@ func deadlineMutants() []Mutant {
 					After: `	d.raise(sent)
 	d.Continue(sent, received)`},
 			},
-			Suite: ensemble, Test: "TestCutOff/usual/follower",
+			Suite: ensemble, Test: "TestPartitionEndsHoldBeforeGrant/usual/follower",
 			Says: `two hold: granted .* after the fault`,
 		},
 		{
@@ -198,7 +198,7 @@ func deadlineMutants() []Mutant {
 		},
 		{
 			Name:   "RecentCheck",
-			Reason: "The check of a hold notices a suspend; the mutant reads the clock that does not.",
+			Reason: "The check of a hold detects a suspend; the mutant reads the clock that does not.",
 			Edits: []Edit{
 				{File: "hold.go",
 					Before: `func now() time.Duration { return boottime.Now() }`,
@@ -209,7 +209,7 @@ func deadlineMutants() []Mutant {
 		},
 		{
 			Name:   "RecentReceipt",
-			Reason: "The receipt of an answer counts a suspend before it; the mutant reads the clock that may not.",
+			Reason: "The receive time of an answer includes an earlier suspend; the mutant reads the clock that may not.",
 			Edits: []Edit{
 				{File: "zk/run.go",
 					Before: `		if !whole {
@@ -224,7 +224,7 @@ func deadlineMutants() []Mutant {
 		},
 		{
 			Name:   "NoDeadline",
-			Reason: "A hold is lost at its deadline, whatever the servers say; the mutant waits for the servers.",
+			Reason: "A hold is lost at its deadline without any message of the servers; the mutant waits for the servers.",
 			Edits: []Edit{
 				{File: "internal/queue/core.go",
 					Before: `if c.deadline.Ahead(now) == 0 {`,
@@ -245,7 +245,7 @@ func deadlineMutants() []Mutant {
 			Says: heldWithout,
 		},
 		{
-			Name:   "NoLook",
+			Name:   "CheckWithoutClock",
 			Reason: "Err and Remaining read the clock; the mutant reports the state as of the last event.",
 			Edits: []Edit{
 				{File: "hold.go",
@@ -261,8 +261,8 @@ func deadlineMutants() []Mutant {
 	return append(all, partitionMutants(all)...)
 }
 
-// partitionMutants are broken rules of the deadline that a partition of a real ensemble can
-// show: a hold is lost after the timeout of its session.
+// partitionMutants returns mutants of the deadline that partitions of a real ensemble detect:
+// a hold is lost after the timeout of its session.
 func partitionMutants(rules []Mutant) []Mutant {
 	edits := map[string][]Edit{"NoSlack": {
 		{File: "internal/queue/deadline.go",
@@ -287,16 +287,16 @@ func partitionMutants(rules []Mutant) []Mutant {
 		full               bool
 		size               string
 	}{
-		{"NoGap", "local_sessions/follower", "Without the gap, the leader need not have pinged when c is answered.", false, "-locks.short-trials=240"},
-		{"TwoRequests", "local_sessions/leader_paused,_then_cut", "Once b is answered, the follower has answered the ping, which the leader need not have received.", false, "-locks.short-trials=240"},
+		{"NoGap", "local_sessions/follower", "Without the gap, the leader may not have pinged before c is answered.", false, "-locks.short-trials=240"},
+		{"TwoRequests", "local_sessions/leader_paused,_then_cut", "When b is answered, the follower has answered the ping, but the leader may not have received that.", false, "-locks.short-trials=240"},
 		{"BoundedTick", "short_sessions/follower", "In a session below two ticks, a quarter of the timeout is less than half a tick.", true, "-locks.short-trials=240"},
-		{"OneReply", "usual/follower", "The leader may have noted the client's life up to half a tick before it answers.", true, "-locks.short-trials=240"},
-		{"HandshakeProves", "usual/paused_leader", "A leader that was paused resumes sessions after the others have elected another one.", true, "-locks.short-trials=240"},
-		{"NoSlack", "local_sessions/late_pings", "The leader may be late with its pings by a slack.", true, "-locks.trials=60"},
+		{"OneReply", "usual/follower", "The leader may have extended the session up to half a tick before it answers.", true, "-locks.short-trials=240"},
+		{"HandshakeProves", "usual/paused_leader", "A paused leader resumes sessions after the others have elected another one.", true, "-locks.short-trials=240"},
+		{"NoSlack", "local_sessions/late_pings", "The leader's pings may be late by a slack.", true, "-locks.trials=60"},
 	} {
 		all = append(all, Mutant{
 			Name: m.rule + "InPartition", Reason: m.reason, Edits: edits[m.rule],
-			Suite: ensemble, Test: "TestCutOff/" + m.test, Args: []string{m.size}, Says: afterTimeout, Full: m.full,
+			Suite: ensemble, Test: "TestPartitionEndsHoldBeforeGrant/" + m.test, Args: []string{m.size}, Says: afterTimeout, Full: m.full,
 		})
 	}
 	return all

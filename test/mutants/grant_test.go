@@ -19,7 +19,7 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "HandToNext",
-			Reason: "A hand-over inside the client grants by the list of predecessors; the mutant grants the next waiter of the client.",
+			Reason: "A handover inside the client grants by the list of predecessors; the mutant grants the next waiter of the client.",
 			Edits: []Edit{
 				{File: "internal/queue/handover.go",
 					Before: `	c.block(p, blocker{})
@@ -47,7 +47,7 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "AnyNumber",
-			Reason: "Only the very next sequence number makes a listing superfluous; the mutant accepts any number.",
+			Reason: "Only the next sequence number makes a listing unnecessary; the mutant accepts any number.",
 			Edits: []Edit{
 				{File: "internal/queue/follow.go",
 					Before: `return class == Contender && mine.Seq == theirs.Seq+1`,
@@ -58,7 +58,7 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "UnwatchedParent",
-			Reason: "The next number proves something only while the parent is the same; the mutant ignores that the parent was deleted.",
+			Reason: "The next number proves that the queue was empty only if the parent is the same; the mutant ignores that the parent was deleted.",
 			Edits: []Edit{
 				{File: "internal/queue/core.go",
 					Before: `	if kind == Deleted || kind == Changed {
@@ -71,7 +71,7 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "ParentWatchOfOldConnection",
-			Reason: "A watch on the parent ends with its connection; the mutant counts on the one of the last connection.",
+			Reason: "A watch on the parent ends with its connection; the mutant relies on the watch of the last connection.",
 			Edits: []Edit{
 				{File: "internal/queue/ownwatch.go",
 					Before: `	c.unproveSoleUses()
@@ -83,7 +83,7 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "SoleUseOfDeletedEntry",
-			Reason: "Only an entry that this client deleted itself shows that the parent was the same until then; the mutant accepts one that another client deleted.",
+			Reason: "Only an entry that this client deleted shows that the parent was the same until then; the mutant accepts one that another client deleted.",
 			Edits: []Edit{
 				{File: "internal/queue/sole.go",
 					Before: `last.wentAt > 0 && last.wentAt < p.nodes[0].czxid`,
@@ -93,7 +93,7 @@ func grantMutants() []Mutant {
 			Says: `the core did otherwise`,
 		},
 		{
-			Name:   "GuardPassed",
+			Name:   "HandoverDuringGuard",
 			Reason: "A lock is not handed over while a guarded write of the hold is unanswered; the mutant hands it over.",
 			Edits: []Edit{
 				{File: "internal/queue/leave.go",
@@ -141,7 +141,7 @@ func grantMutants() []Mutant {
 			Says: `granted although the same read told that its znode is gone`,
 		},
 		{
-			Name:   "DeafHeartbeat",
+			Name:   "IgnoredDeletion",
 			Reason: "A holder learns that its entry is missing; the mutant sets no watch and ignores the heartbeat's answer.",
 			Edits: []Edit{
 				{File: "internal/queue/ownwatch.go",
@@ -164,7 +164,7 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "UnwatchedHold",
-			Reason: "The entry of a hold that lasts is watched; the mutant leaves it to the heartbeat.",
+			Reason: "The entry of a lasting hold is watched; the mutant relies on the heartbeat.",
 			Edits: []Edit{
 				{File: "internal/queue/ownwatch.go",
 					Before: `			c.watchOwnNodes(acq)
@@ -203,7 +203,7 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "ReplacedEntry",
-			Reason: "A znode with the name of an entry and another creation is not the entry; the mutant takes it for the entry.",
+			Reason: "A znode with the name of an entry and another czxid is not the entry; the mutant accepts it as the entry.",
 			Edits: []Edit{
 				{File: "internal/queue/ownwatch.go",
 					Before: `n.named == byGUID && n.replaced(r)`,
@@ -240,7 +240,7 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "EarlyEnd",
-			Reason: "A release reports a session that ended before its deadline; the mutant takes the end for an expiry after the work.",
+			Reason: "A release reports a session that ended before its deadline; the mutant treats it like an expiry after the deadline.",
 			Edits: []Edit{
 				{File: "internal/queue/core.go",
 					Before: `c.deadline.Ahead(now) > 0
@@ -253,7 +253,7 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "Herd",
-			Reason: "A release notifies one other session; the mutant has every waiter watch the head of the queue too.",
+			Reason: "A release notifies one other session; in the mutant, every waiter also watches the head of the queue.",
 			Edits: []Edit{
 				{File: "internal/queue/mark.go",
 					Before: `	ask.Paths = append(ask.Paths, p.parent+"/"+b.name)`,
@@ -263,8 +263,8 @@ func grantMutants() []Mutant {
 			Says: `sessions woken by a release, want 1`,
 		},
 		{
-			Name:   "BargingReader",
-			Reason: "A reader waits for waiting writers ahead of it; the mutant waits for the head of the queue only.",
+			Name:   "ReaderOvertakesWriter",
+			Reason: "A reader waits for all writers ahead of it; the mutant waits only for the head of the queue.",
 			Edits: []Edit{
 				{File: "internal/queue/order.go",
 					Before: `func Blocker(kind Kind, ahead []Entry) (Entry, bool) {`,
@@ -308,7 +308,7 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "EarlyMark",
-			Reason: "A mark that exists before its watch is set proves nothing; the mutant counts it.",
+			Reason: "A mark that exists before its watch is set proves nothing; the mutant accepts it.",
 			Edits: []Edit{
 				{File: "internal/queue/mark.go",
 					Before: `		p.blocker.mark = markUnwatched // it existed`,
@@ -330,7 +330,7 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "UnansweredMarks",
-			Reason: "A release is marked only if no other entry of the client awaits the answer of its delete; the mutant does not wait.",
+			Reason: "A release is marked only if no other entry of the client waits for the answer to its delete; the mutant does not wait.",
 			Edits: []Edit{
 				{File: "internal/queue/mark.go",
 					Before: `		if n.parent == p.parent {
@@ -343,7 +343,7 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "ForgedMark",
-			Reason: "A mark counts only for the release of its own transaction, where the servers tell it; the mutant ignores the transactions.",
+			Reason: "A mark counts only for the release in the same transaction, if the servers report the transaction; the mutant ignores the transactions.",
 			Edits: []Edit{
 				{File: "internal/queue/core.go",
 					Before: `		if p.blocker.mark == markSeen && zxid != p.blocker.marked {`,
@@ -354,7 +354,7 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "OldMark",
-			Reason: "What was read of a mark ends with its connection; the mutant counts it on the next one.",
+			Reason: "The state of a mark is valid for one connection; the mutant keeps it for the next one.",
 			Edits: []Edit{
 				{File: "internal/queue/core.go",
 					Before: `				p.blocker.mark = markUnwatched // the blocker is read and watched again
@@ -388,7 +388,7 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "SequenceLimit",
-			Reason: "Near the last sequence number no client is granted; the mutant continues.",
+			Reason: "Near the last sequence number, no client is granted; the mutant continues.",
 			Edits: []Edit{
 				{File: "internal/queue/enqueue.go",
 					Before: `case class != Contender || e.Seq >= SequenceLimit:`,
@@ -416,7 +416,7 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "SequenceToken",
-			Reason: "The fencing token is the czxid; the mutant takes the sequence number.",
+			Reason: "The fencing token is the czxid; the mutant uses the sequence number.",
 			Edits: []Edit{
 				{File: "internal/queue/acquire.go",
 					Before: `	s.Node = s.Nodes[0]`,
@@ -432,7 +432,7 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "TimerGrant",
-			Reason: "A timer grants nothing, because it may expire in the middle of what one read brought; the mutant grants.",
+			Reason: "A timer must not grant, because it may expire between the messages of one read; the mutant grants.",
 			Edits: []Edit{
 				{File: "internal/queue/core.go",
 					Before: `func (c *Core) Tick(now time.Duration) {
@@ -446,7 +446,7 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "AnyEvent",
-			Reason: "Only the deletion of the predecessor may grant; the mutant takes every event on it for its deletion.",
+			Reason: "Only the deletion of the predecessor may grant; the mutant treats every event on it as its deletion.",
 			Edits: []Edit{
 				{File: "internal/queue/core.go",
 					Before: `	case p.blocker.name == name && kind == Deleted:`,

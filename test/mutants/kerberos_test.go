@@ -1,11 +1,11 @@
 package mutants
 
-// kerberosMutants break rules about the proof of the server's identity.
+// kerberosMutants break rules about the authentication of the server.
 func kerberosMutants() []Mutant {
 	return []Mutant{
 		{
 			Name:   "OldProof",
-			Reason: "The proof of a server is for the authenticator of this connection; the mutant accepts that of another connection.",
+			Reason: "The proof of a server must match the authenticator of this connection; the mutant accepts a proof for another connection.",
 			Edits: []Edit{
 				{File: "zkkerberos/exchange.go",
 					Before: `if part.CTime.Unix() != x.auth.CTime.Unix() || part.Cusec != x.auth.Cusec {`,

@@ -16,9 +16,9 @@ type Mutant struct {
 	Edits  []Edit
 	Suite  Suite
 	Test   string   // the test that must fail
-	Args   []string // of the test binary, beyond those of the suite
+	Args   []string // of the test binary, in addition to those of the suite
 	Says   string   // a regular expression that a line of the failure matches
-	Full   bool     // only a full run tries the mutant; another one of the rule is tried always
+	Full   bool     // only for a full run, because another mutant of the rule always runs
 }
 
 // An Edit replaces a text that occurs exactly once in a file.
@@ -29,7 +29,7 @@ type Edit struct {
 
 // A Suite is one package of tests.
 type Suite struct {
-	Module, Package string   // folders, the second one within the first
+	Module, Package string   // the folder of the module, and the package in it
 	Args            []string // of the test binary
 }
 
@@ -51,7 +51,7 @@ var (
 	ensemble    = Suite{Module: "test", Package: "./locktest"}
 )
 
-// What several suites print about a broken rule.
+// Regular expressions of failures in several suites.
 const (
 	notServed    = `is not served .* after all faults ended`
 	notSettled   = `is not settled`
@@ -63,7 +63,7 @@ const (
 	lateDeadline = `a deadline was .* after the leader's expiry`
 )
 
-// All returns the mutants by what they break.
+// All returns all mutants.
 func All() []Mutant {
 	var all []Mutant
 	for _, part := range [][]Mutant{deadlineMutants(), grantMutants(), unknownMutants(), severalMutants(), sessionMutants(), serverMutants(), commandMutants(), valueMutants(), kerberosMutants()} {
@@ -72,7 +72,7 @@ func All() []Mutant {
 	return all
 }
 
-// ErrStale means that the text of an edit does not occur exactly once.
+// ErrStale reports that the text of an edit does not occur exactly once.
 var ErrStale = errors.New("mutants: an edit no longer applies")
 
 // Overlay writes the edited files of the repository at root and an overlay file

@@ -15,7 +15,7 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-var full = flag.Bool("mutants.full", false, "also try the mutants that only a full run tries")
+var full = flag.Bool("mutants.full", false, "also run the mutants of a full run")
 
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
@@ -29,8 +29,8 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// TestEditsApply checks that the text of every edit occurs exactly once, and that
-// names are unique and no failure of a test matches by its name alone.
+// TestEditsApply checks that the text of every edit occurs exactly once, that names are unique,
+// and that Says does not match the name of the test.
 func TestEditsApply(t *testing.T) {
 	seen := map[string]bool{}
 	for _, m := range All() {
@@ -50,7 +50,7 @@ func TestEditsApply(t *testing.T) {
 	}
 }
 
-// TestMutants checks that each mutant is detected by its test.
+// TestMutants checks that the test of each mutant detects it.
 func TestMutants(t *testing.T) {
 	for _, m := range All() {
 		t.Run(m.Name, func(t *testing.T) {
@@ -113,9 +113,9 @@ var (
 // testLimit bounds one build, and one run of a test. They take minutes on a busy machine.
 const testLimit = 25 * time.Minute
 
-// run builds and runs a test of a suite, and returns what it printed and whether
-// it failed. Arguments that begin with -overlay are for the build. A test that
-// was skipped skips this one too, or fails it where skipping must not happen.
+// run builds and runs a test of a suite, and returns its output and whether it failed. The first
+// argument is for the build if it begins with -overlay. If the test was skipped, run skips the
+// calling test, or fails it if skipping is not permitted.
 func run(t *testing.T, s Suite, dir, test string, args []string) (out string, failed bool) {
 	t.Helper()
 	module := filepath.Join(root(t), s.Module)
@@ -139,7 +139,7 @@ func run(t *testing.T, s Suite, dir, test string, args []string) (out string, fa
 	return out, err != nil
 }
 
-// command runs a command in a folder for a bounded time.
+// command runs a command in a folder with a time limit.
 func command(t *testing.T, limit time.Duration, dir, name string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

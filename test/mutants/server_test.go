@@ -5,7 +5,7 @@ func serverMutants() []Mutant {
 	return []Mutant{
 		{
 			Name:   "AckBeforeSync",
-			Reason: "An answer leaves after the log is synced; the mutant sends it before.",
+			Reason: "An answer is sent after the log is synced; the mutant sends it before.",
 			Edits: []Edit{
 				{File: "zkserver/batch.go",
 					Before: `		c.filling, c.inFlight = c.inFlight, c.filling`,
@@ -17,7 +17,7 @@ func serverMutants() []Mutant {
 		},
 		{
 			Name:   "NoSync",
-			Reason: "An answer leaves after the log is synced; the mutant does not sync.",
+			Reason: "An answer is sent after the log is synced; the mutant does not sync.",
 			Edits: []Edit{
 				{File: "internal/wal/wal.go",
 					Before: `err = l.active.file.Sync()`,
@@ -63,7 +63,7 @@ func serverMutants() []Mutant {
 		},
 		{
 			Name:   "SequenceReset",
-			Reason: "A sequence number never comes twice; the mutant counts the present children.",
+			Reason: "A sequence number is never repeated; the mutant counts the current children.",
 			Edits: []Edit{
 				{File: "internal/tree/create.go",
 					Before: `	if q.Flags.Sequential() {`,
@@ -74,7 +74,7 @@ func serverMutants() []Mutant {
 			Says: `granted with token .* after|` + aheadStill,
 		},
 		{
-			Name:   "HalfMulti",
+			Name:   "PartialMulti",
 			Reason: "A multi is applied as a whole or not at all; the mutant applies the operations before the failed one.",
 			Edits: []Edit{
 				{File: "internal/tree/multi.go",

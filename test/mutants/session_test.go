@@ -30,7 +30,7 @@ func sessionMutants() []Mutant {
 		},
 		{
 			Name:   "SwappedSession",
-			Reason: "A session id other than the one asked for ends the session; the mutant continues in it.",
+			Reason: "If the server answers with another session ID, the session has ended; the mutant continues in the other session.",
 			Edits: []Edit{
 				{File: "internal/session/connect.go",
 					Before: `case resuming && r.SessionID != c.sessionID:`,
@@ -51,8 +51,8 @@ func sessionMutants() []Mutant {
 			Says: `although nothing deleted it|` + notServed,
 		},
 		{
-			Name:   "AnySession",
-			Reason: "A request is sent in the session it was made for or not at all; the mutant sends it in the next one.",
+			Name:   "RequestInNextSession",
+			Reason: "A request is sent only in the session for which it was made; the mutant sends it in the next one.",
 			Edits: []Edit{
 				{File: "internal/session/core.go",
 					Before: `case epoch != c.epoch:`,
@@ -89,7 +89,7 @@ func sessionMutants() []Mutant {
 		},
 		{
 			Name:   "ForgottenZxid",
-			Reason: "A client tells each server the largest transaction that it has seen, so that no server that lags behind serves it; the mutant tells none.",
+			Reason: "A client tells each server the largest transaction that it has seen, so that no server with an earlier state accepts it; the mutant sends 0.",
 			Edits: []Edit{
 				{File: "internal/session/connect.go",
 					Before: `LastZxidSeen: c.lastZxid,`,
@@ -100,7 +100,7 @@ func sessionMutants() []Mutant {
 		},
 		{
 			Name:   "HeaderOfFoundNode",
-			Reason: "The token of a retried create that found its znode is the czxid that a read returns; the mutant takes the zxid of the answer's header.",
+			Reason: "The token of a retried create that found its znode is the czxid that a read returns; the mutant uses the zxid of the answer's header.",
 			Edits: []Edit{
 				{File: "internal/queue/fixed.go",
 					Before: `		n.state, n.czxid = alive, r.Czxid
@@ -113,7 +113,7 @@ func sessionMutants() []Mutant {
 		},
 		{
 			Name:   "EagerUpgrade",
-			Reason: "New requests wait until every server that was old is upgraded; the mutant sends them as soon as one is.",
+			Reason: "New requests wait until every old server is upgraded; the mutant sends them after the first upgrade.",
 			Edits: []Edit{
 				{File: "internal/session/release.go",
 					Before: `		delete(c.oldServers, server)`,

@@ -34,7 +34,7 @@ func severalMutants() []Mutant {
 		},
 		{
 			Name:   "OwnUncounted",
-			Reason: "The count of leases includes the own ones; the mutant leaves them out.",
+			Reason: "The count of leases includes the client's own leases; the mutant omits them.",
 			Edits: []Edit{
 				{File: "internal/queue/leases.go",
 					Before: `over := len(p.ahead) + len(p.nodes) - of`,
@@ -45,7 +45,7 @@ func severalMutants() []Mutant {
 		},
 		{
 			Name:   "DelayIgnored",
-			Reason: "A waiter keeps the lock-delay after a holder crashed; the mutant ignores it.",
+			Reason: "A waiter waits for the lock delay after a holder crashed; the mutant ignores it.",
 			Edits: []Edit{
 				{File: "internal/queue/records.go",
 					Before: `if p.delay == 0 || p.leftover == nil {`,
@@ -67,7 +67,7 @@ func severalMutants() []Mutant {
 		},
 		{
 			Name:   "BeganWhenGranted",
-			Reason: "A run begins with the creation of its entry; the mutant counts from the grant, so that each waiter of a long round runs again.",
+			Reason: "A run begins with the creation of its entry; the mutant uses the time of the grant, so that each waiter of a long round runs again.",
 			Edits: []Edit{
 				{File: "once.go",
 					Before: `	at = time.UnixMilli(stat.Ctime)`,
@@ -225,7 +225,7 @@ func severalMutants() []Mutant {
 		},
 		{
 			Name:   "DowngradedToken",
-			Reason: "A downgraded hold keeps the token of the writer in the data of the new entry; the mutant leaves it out.",
+			Reason: "A downgraded hold keeps the token of the writer in the data of the new entry; the mutant omits it.",
 			Edits: []Edit{
 				{File: "value.go",
 					Before: `owner.Token = p.token`,

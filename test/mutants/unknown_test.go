@@ -1,6 +1,6 @@
 package mutants
 
-// unknownMutants break rules about creates and deletes that were given up or never answered.
+// unknownMutants break rules about canceled or unanswered creates and deletes.
 func unknownMutants() []Mutant {
 	return []Mutant{
 		{
@@ -42,7 +42,7 @@ func unknownMutants() []Mutant {
 		},
 		{
 			Name:   "ReleaseForgets",
-			Reason: "A delete is repeated until the entry is gone; the mutant takes a lost answer for success.",
+			Reason: "A delete is repeated until the entry is gone; the mutant treats a lost answer as success.",
 			Edits: []Edit{
 				{File: "internal/queue/node.go",
 					Before: `	case Unknown, NotApplied:`,
@@ -100,7 +100,7 @@ func unknownMutants() []Mutant {
 		},
 		{
 			Name:   "CopyFound",
-			Reason: "Of several znodes with the GUID of a create without an answer, the owner tells which is the client's own; the mutant takes the first.",
+			Reason: "If several znodes have the GUID of a create without an answer, the owner identifies the client's znode; the mutant uses the first.",
 			Edits: []Edit{
 				{File: "internal/queue/node.go",
 					Before: `		case len(found) > 1: // another client has copied the GUID
@@ -136,7 +136,7 @@ func unknownMutants() []Mutant {
 		},
 		{
 			Name:   "LateAnswer",
-			Reason: "What a read found counts for the time at which the read was sent; the mutant deletes the znode because the answer arrived late enough.",
+			Reason: "The result of a read is valid for the time at which the read was sent; the mutant uses the time of the answer and deletes the znode.",
 			Edits: []Edit{
 				{File: "internal/queue/fixed.go",
 					Before: `n.state = alive
@@ -149,7 +149,7 @@ func unknownMutants() []Mutant {
 		},
 		{
 			Name:   "LateRecord",
-			Reason: "A record whose create had no answer is deleted again on each new connection, as its entry is; the mutant deletes only the entry.",
+			Reason: "A record whose create had no answer is deleted again on each new connection, like its entry; the mutant deletes only the entry.",
 			Edits: []Edit{
 				{File: "internal/queue/node.go",
 					Before: `(n.czxid == 0 || n.unsure) && n.state != creating`,
@@ -171,7 +171,7 @@ func unknownMutants() []Mutant {
 		},
 		{
 			Name:   "OverwrittenIsOwn",
-			Reason: "A znode of the session whose data another client overwrote is only an acquire's own if it is no other one of the client; the mutant takes any.",
+			Reason: "A znode of the session with overwritten data belongs to an acquire only if no other acquire of the client owns it; the mutant accepts any.",
 			Edits: []Edit{
 				{File: "internal/queue/fixed.go",
 					Before: `	another := func(o *node) bool { return o != n &&`,
@@ -182,7 +182,7 @@ func unknownMutants() []Mutant {
 		},
 		{
 			Name:   "SessionIsOwner",
-			Reason: "A znode of the same session belongs to an acquire only if it carries its id; the mutant checks the session alone.",
+			Reason: "A znode of the same session belongs to an acquire only if its data has the acquire's ID; the mutant checks only the session.",
 			Edits: []Edit{
 				{File: "internal/queue/fixed.go",
 					Before: `return r.Owner == n.session && carries(r.Data, n.id)`,
@@ -193,7 +193,7 @@ func unknownMutants() []Mutant {
 		},
 		{
 			Name:   "NodeGuard",
-			Reason: "A reusable name is no identity to guard writes by; the mutant guards by it.",
+			Reason: "A reusable name cannot guard writes; the mutant permits the guard.",
 			Edits: []Edit{
 				{File: "guard.go",
 					Before: `if h.grant.lock.hasReusableNames() {`,
@@ -218,7 +218,7 @@ func unknownMutants() []Mutant {
 		},
 		{
 			Name:   "BlindRecovery",
-			Reason: "A create without an answer is looked for by a listing; the mutant takes it for absent.",
+			Reason: "A client searches for the znode of a create without an answer; the mutant assumes that it is absent.",
 			Edits: []Edit{
 				{File: "internal/queue/node.go",
 					Before: `if strings.HasPrefix(name, n.prefix) {`,
@@ -229,7 +229,7 @@ func unknownMutants() []Mutant {
 		},
 		{
 			Name:   "UndoneIsDone",
-			Reason: "A delete that was undone because another operation in its batch failed is sent again; the mutant takes it for done.",
+			Reason: "A delete that was undone because another operation in its batch failed is sent again; the mutant treats it as done.",
 			Edits: []Edit{
 				{File: "internal/queue/node.go",
 					Before: `	case Undone:

@@ -1,6 +1,6 @@
 package mutants
 
-// valueMutants break rules about values, and about watching them.
+// valueMutants break rules about values and Watch.
 func valueMutants() []Mutant {
 	return []Mutant{
 		{
@@ -16,7 +16,7 @@ func valueMutants() []Mutant {
 		},
 		{
 			Name:   "RequestForgotten",
-			Reason: "A hold writes a release request that it has seen again with its value; the mutant writes the value alone.",
+			Reason: "A hold that has a release request writes the request again with its value; the mutant writes only the value.",
 			Edits: []Edit{
 				{File: "internal/queue/value.go",
 					Before: `	if acq.revoked {
@@ -29,7 +29,7 @@ func valueMutants() []Mutant {
 		},
 		{
 			Name:   "StaleCache",
-			Reason: "An entry that changes while a Watch lists the queue is read again; the mutant takes it from before the change.",
+			Reason: "An entry that changes while a Watch lists the queue is read again; the mutant keeps the earlier state.",
 			Edits: []Edit{
 				{File: "watch.go",
 					Before: `			delete(known, e.Node)
@@ -41,7 +41,7 @@ func valueMutants() []Mutant {
 		},
 		{
 			Name:   "StaleAfterRefusal",
-			Reason: "If a Watch may not read an entry that has changed, its next read takes nothing from before the change; the mutant keeps the entry of the last read.",
+			Reason: "If a Watch may not read a changed entry, it does not use the earlier state of the entry; the mutant keeps it.",
 			Edits: []Edit{
 				{File: "watch.go",
 					Before: `return unwatched[e.Node] })`,

@@ -8,37 +8,36 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// actorState is what an actor is about. It is what a caller of package zklock
-// knows, not what the lock core knows: a claim that was given up may live on in
-// the core until its znode is gone.
+// actorState is the state of an actor as a caller of package zklock knows it. A canceled
+// claim may exist in the lock core until its znode is gone.
 type actorState int
 
 const (
-	resting actorState = iota
-	asking
+	idle actorState = iota
+	acquiring
 	holding
-	leaving // it waits for the news that all of its hold is gone
+	releasing // waits until all znodes of its hold are gone
 )
 
-// actor is a goroutine of a client that takes locks again and again.
+// actor is a goroutine of a client that acquires locks repeatedly.
 type actor struct {
-	client  *client
-	n       int
-	state   actorState
-	turn    int    // counts acquires
-	behind  bool   // it received the entry that it waits for
-	blocker string // that was
-	id      queue.ID
-	wanted  *want
-	hold    *hold
-	spree   int   // how often it still acquires the same lock
-	again   *part // what it has had of that lock
+	client   *client
+	n        int
+	state    actorState
+	turn     int    // counts acquires
+	blocked  bool   // the core has reported the blocker
+	blocker  string // the entry for which the actor waits
+	id       queue.ID
+	claim    *claim
+	hold     *hold
+	repeats  int   // how often the actor still acquires the same lock
+	repeated *part // its last part of that lock
 }
 
 func (a *actor) world() *World { return a.client.world }
 
-// later does something after a while, unless the acquire it is about is over.
-func (a *actor) later(d time.Duration, do func()) {
+// after calls do after d, unless the actor's acquire has ended.
+func (a *actor) after(d time.Duration, do func()) {
 	turn := a.turn
 	a.world().after(d, func() {
 		a.client.run(actorWork+workKind(a.n), func() {
@@ -49,60 +48,58 @@ func (a *actor) later(d time.Duration, do func()) {
 	})
 }
 
-// rest thinks for a while and then wants a lock again.
-func (a *actor) rest() {
+// think waits for a while and then acquires a lock.
+func (a *actor) think() {
 	a.turn++
-	a.state, a.hold, a.behind, a.blocker = resting, nil, false, ""
+	a.state, a.hold, a.blocked, a.blocker = idle, nil, false, ""
 	think := a.world().around(a.world().cfg.Think)
-	if a.spree > 0 {
+	if a.repeats > 0 {
 		think = a.world().upTo(5 * time.Millisecond)
 	}
-	a.later(think, a.acquire)
+	a.after(think, a.acquire)
 }
 
-// acquire wants one of the locks: mostly as Acquire, at times as TryAcquire, and
-// at times under a context that ends after a while.
+// acquire acquires a lock: mostly like Acquire, sometimes like TryAcquire, and sometimes
+// with a context that ends.
 func (a *actor) acquire() {
 	w, c := a.world(), a.client
 	if w.healing || c.closing {
 		return
 	}
-	a.wanted = a.want()
-	a.state = asking
-	c.trace("acquires %+v", a.wanted.spec)
-	c.input(func(core *queue.Core) { a.id = core.Acquire(c.now, a.wanted.spec) })
-	if !w.cfg.Patient && w.oneIn(4) {
-		a.later(w.upTo(w.cfg.Timeout), a.cancel)
+	a.claim = a.drawClaim()
+	a.state = acquiring
+	c.trace("acquires %+v", a.claim.spec)
+	c.input(func(core *queue.Core) { a.id = core.Acquire(c.now, a.claim.spec) })
+	if !w.cfg.NoCancel && w.oneIn(4) {
+		a.after(w.upTo(w.cfg.Timeout), a.cancel)
 	}
 }
 
-// cancel is the end of the context: the acquire is given up, even if it was
-// granted just now.
+// cancel ends the context of an acquire, possibly after the grant.
 func (a *actor) cancel() {
-	if a.state == resting || a.state == leaving || a.state == holding && !a.world().oneIn(3) {
+	if a.state == idle || a.state == releasing || a.state == holding && !a.world().oneIn(3) {
 		return
 	}
 	id := a.id
-	// The caller got an error, so nothing is held from here on, even before the
-	// core knows.
+	// The caller has an error and holds nothing, even before the core knows.
 	if a.hold != nil {
 		a.hold.open = false
 	}
-	a.rest()
+	a.think()
 	a.client.input(func(core *queue.Core) { core.Cancel(a.client.now, id) })
 }
 
-// granted is the return of an acquire. Most holds are short, so that much
-// happens; some outlast the session, so that its end falls into them.
+// granted returns from an acquire. Most holds are short. Some last longer than the session
+// timeout, so that the session ends during the hold.
 func (a *actor) granted(h *hold) {
 	w := a.world()
 	a.state, a.hold = holding, h
 	d := w.upTo(200 * time.Millisecond)
-	if w.cfg.Sprees && a.spree == 0 && len(h.parts) == 1 && h.parts[0].lock.Family == queues && !h.parts[0].shared && w.oneIn(4) {
-		a.spree, a.again = 3+w.rng.IntN(20), h.parts[0]
+	if w.cfg.Repeats && a.repeats == 0 && len(h.parts) == 1 && h.parts[0].lock.Family == queues && !h.parts[0].shared && w.oneIn(4) {
+		a.repeats, a.repeated = 3+w.rng.IntN(20), h.parts[0]
 	}
 	switch {
-	case a.spree > 0 && !w.healing && !w.oneIn(8):
+	case a.repeats > 0 && !w.healing && !w.oneIn(8):
 		d = w.upTo(5 * time.Millisecond)
 	case w.healing:
 		d = w.upTo(20 * time.Millisecond)
@@ -114,23 +111,23 @@ func (a *actor) granted(h *hold) {
 	case w.oneIn(4):
 		d = w.upTo(w.cfg.Timeout)
 	}
-	a.later(d, a.release)
+	a.after(d, a.release)
 	for w.oneIn(3) {
-		a.later(w.upTo(d), a.verify)
+		a.after(w.upTo(d), a.verify)
 	}
 	if w.oneIn(3) {
-		a.later(w.upTo(d/2), func() { a.watch(d) })
+		a.after(w.upTo(d/2), func() { a.watch(d) })
 	}
 	if p := h.parts[0]; len(h.parts) == 1 && p.writer && w.oneIn(3) {
-		a.later(w.upTo(d), a.downgrade)
+		a.after(w.upTo(d), a.downgrade)
 	}
 	if w.oneIn(3) {
-		a.later(w.upTo(d), a.client.tick)
+		a.after(w.upTo(d), a.client.tick)
 	}
 }
 
-// release looks at the hold and gives it back. The hold ends for its owner with
-// the call; when its znodes go is the core's affair, and some wait for that.
+// release checks the hold and releases it. For the actor, the hold ends with the call. Some
+// actors wait until its znodes are gone.
 func (a *actor) release() {
 	c := a.client
 	c.tick()
@@ -138,24 +135,24 @@ func (a *actor) release() {
 		return
 	}
 	a.hold.open = false
-	a.giveBack(a.hold)
+	a.releaseHold(a.hold)
 }
 
-// giveBack releases a hold, which may have been lost.
-func (a *actor) giveBack(h *hold) {
+// releaseHold releases a hold, which may be lost.
+func (a *actor) releaseHold(h *hold) {
 	c, id := a.client, a.id
-	c.parting[id] = h
+	c.releasing[id] = h
 	w := a.world()
 	if a.state == holding && w.server.tree != nil && !h.swapped && h.operated() && h.missing() != nil && c.undisturbed() {
 		h.brokenAt = w.now
 	}
 	later := w.oneIn(3)
 	if w.oneIn(3) {
-		a.state = leaving
+		a.state = releasing
 	} else {
-		a.rest()
+		a.think()
 	}
-	c.giving = true
+	c.inRelease = true
 	c.input(func(core *queue.Core) {
 		if later {
 			core.ReleaseLater(c.now, id)
@@ -163,31 +160,32 @@ func (a *actor) giveBack(h *hold) {
 			core.Release(c.now, id)
 		}
 	})
-	c.giving = false
+	c.inRelease = false
 	if later {
-		// The goroutine that is to send it may be late, and find it sent.
+		// The goroutine that flushes may be late, when the release is already sent.
 		w.after(w.upTo(2*time.Millisecond), func() {
 			c.run(flushWork, func() { c.input(func(core *queue.Core) { core.Flush(c.now) }) })
 		})
-		if a.state == resting && w.oneIn(2) {
+		if a.state == idle && w.oneIn(2) {
 			a.turn++
 			a.acquire()
 		}
 	}
 }
 
-// released is the news that a hold's znodes are gone, or can't be deleted now.
+// released handles the core's signal that a hold's znodes are gone, or that it cannot
+// delete them now.
 func (c *client) released(a *actor, s queue.Signal) {
 	w := c.world
 	c.note("released %d: %v", s.ID, s.Err)
-	h := c.parting[s.ID]
-	delete(c.parting, s.ID)
+	h := c.releasing[s.ID]
+	delete(c.releasing, s.ID)
 	if h == nil {
 		w.fail("%s: release of %d, which was not requested", c.name, s.ID)
 		return
 	}
-	if a != nil && a.state == leaving {
-		a.rest()
+	if a != nil && a.state == releasing {
+		a.think()
 	}
 	if errors.Is(s.Err, queue.ErrGone) {
 		if !h.operated() {
@@ -201,12 +199,12 @@ func (c *client) released(a *actor, s queue.Signal) {
 		}
 		return
 	}
-	// The delete of a node lock may have found the znode of another client.
+	// The delete for a node lock may have deleted the znode of another client.
 	if s.Err == nil && h.brokenAt != 0 && h.parts[0].lock.Family != nodeLocks && w.disturbed <= h.brokenAt && c.undisturbed() {
 		w.fail("%s: %s is said to be released, and was taken away before that", c.name, h.node())
 	}
 	if s.Err != nil || w.server.tree == nil {
-		if s.Err != nil && !c.closing && !w.bannedAny(h.parts, h.want.since) {
+		if s.Err != nil && !c.closing && !w.bannedAny(h.parts, h.claim.since) {
 			w.fail("%s: release of %s: %v", c.name, h.node(), s.Err)
 		}
 		return
@@ -220,7 +218,7 @@ func (c *client) released(a *actor, s queue.Signal) {
 	}
 }
 
-// signal is what the lock core tells.
+// signal handles a signal of the lock core.
 func (c *client) signal(s queue.Signal) {
 	w := c.world
 	if s.Kind == queue.Verified {
@@ -231,7 +229,7 @@ func (c *client) signal(s queue.Signal) {
 	c.trace("signal %+v", s)
 	switch s.Kind {
 	case queue.Granted:
-		if a == nil || a.state != asking {
+		if a == nil || a.state != acquiring {
 			w.fail("%s: grant of %d, which was not requested", c.name, s.ID)
 			return
 		}
@@ -241,9 +239,9 @@ func (c *client) signal(s queue.Signal) {
 	case queue.Failed:
 		c.note("failed %d: %v", s.ID, s.Err)
 		w.Stats.Failed++
-		if a != nil && a.state == asking {
+		if a != nil && a.state == acquiring {
 			a.checkFailure(s.Err)
-			a.rest()
+			a.think()
 		}
 	case queue.Lost:
 		c.note("lost %d: %v", s.ID, s.Err)
@@ -257,7 +255,7 @@ func (c *client) signal(s queue.Signal) {
 		}
 	case queue.Waiting:
 		if a != nil {
-			a.behind, a.blocker = true, s.Blocker
+			a.blocked, a.blocker = true, s.Blocker
 		}
 		if s.Ahead == 0 {
 			w.checkWait(c, s.Blocker)
@@ -271,76 +269,74 @@ func (c *client) signal(s queue.Signal) {
 	}
 }
 
-// lost ends a hold that was lost. Some give it back all the same.
+// lost ends a lost hold. Some actors release it anyway.
 func (a *actor) lost(h *hold) {
 	h.open = false
 	if !a.world().oneIn(3) {
-		a.rest()
+		a.think()
 		return
 	}
-	a.state = leaving
-	a.later(a.world().upTo(10*time.Millisecond), func() { a.giveBack(h) })
+	a.state = releasing
+	a.after(a.world().upTo(10*time.Millisecond), func() { a.releaseHold(h) })
 }
 
-// granted takes a new hold on.
+// granted checks and registers a new hold.
 func (c *client) granted(a *actor, h *hold, s queue.Signal) {
 	w := c.world
-	c.note("granted %v %s token %#x, %v ahead", h.want.kind(), s.Nodes, s.Token, h.remaining())
+	c.note("granted %v %s token %#x, %v ahead", h.claim.kind(), s.Nodes, s.Token, h.remaining())
 	w.Stats.Acquired++
-	w.Stats.ByKind[h.want.kind()]++
+	w.Stats.ByKind[h.claim.kind()]++
 	c.holds = append(c.holds, h)
 	w.checkGrant(h)
 	for _, p := range h.parts {
 		if w.server.tree != nil && h.missing() == nil {
-			w.follow(h, p, p.nodes[0].path, p.shared)
+			w.beginTrace(h, p, p.nodes[0].path, p.shared)
 		}
 	}
 	a.granted(h)
 }
 
-// checkFailure checks that an acquire failed for a reason. No fault of this world
-// justifies a permanent error. Clients that disagree do, and so does an operator that
-// overwrites an entry's data.
+// checkFailure checks that an acquire failed for a reason. The reasons are another holder,
+// clients that disagree about a semaphore, and changes by operators.
 func (a *actor) checkFailure(err error) {
 	w, c := a.world(), a.client
 	switch {
 	case c.closing:
 		return
 	case errors.Is(err, queue.ErrLocked):
-		if !w.cfg.Alone {
+		if !w.cfg.OneActor {
 			return
 		}
 	case errors.Is(err, queue.ErrPermits):
-		for _, p := range a.wanted.parts {
-			if p.lock.Quarrel {
-				w.Stats.Quarrels++
+		for _, p := range a.claim.parts {
+			if p.lock.WrongSize {
+				w.Stats.SizeConflicts++
 				return
 			}
 		}
 	case errors.As(err, new(*queue.ExhaustedError)):
-		for _, p := range a.wanted.parts {
+		for _, p := range a.claim.parts {
 			if p.lock.jumped {
 				w.Stats.Exhausted++
 				return
 			}
 		}
 	case errors.Is(err, wire.ErrNoAuth):
-		if w.bannedAny(a.wanted.parts, a.wanted.since) {
+		if w.bannedAny(a.claim.parts, a.claim.since) {
 			w.Stats.Forbidden++
 			return
 		}
 	case errors.Is(err, queue.ErrForeign):
-		for _, p := range a.wanted.parts {
-			if p.shared && p.lock.tainted(a.wanted.since) {
+		for _, p := range a.claim.parts {
+			if p.shared && p.lock.tainted(a.claim.since) {
 				w.Stats.Foreign++
 				return
 			}
 		}
 	}
-	w.fail("%s: acquire %+v failed: %v", c.name, a.wanted.spec, err)
+	w.fail("%s: acquire %+v failed: %v", c.name, a.claim.spec, err)
 }
 
-// holdOf finds a hold by its id.
 func (c *client) holdOf(id queue.ID) *hold {
 	for _, h := range c.holds {
 		if h.id == id {
@@ -350,10 +346,10 @@ func (c *client) holdOf(id queue.ID) *hold {
 	return nil
 }
 
-// actor finds the actor that an id belongs to now.
+// actor returns the actor that waits, holds, or releases with an ID.
 func (c *client) actor(id queue.ID) *actor {
 	for _, a := range c.actors {
-		if a.id == id && a.state != resting {
+		if a.id == id && a.state != idle {
 			return a
 		}
 	}

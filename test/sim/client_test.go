@@ -9,8 +9,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// client is one process: a session core and a lock core, and instead of the
-// goroutines of zk and zklock the works that those would do.
+// client is a process with a session core and a lock core. Works replace the goroutines of
+// packages zk and zklock.
 type client struct {
 	world   *World
 	machine *machine
@@ -18,7 +18,7 @@ type client struct {
 	alive   bool
 	closing bool
 	clock   clock
-	now     time.Duration // of the work under way, by clock
+	now     time.Duration // the time of the current work, by clock
 	stale   bool          // now was read before a pause
 
 	sess  *session.Core
@@ -26,29 +26,29 @@ type client struct {
 	epoch uint64
 	conn  *conn
 
-	paused   bool
-	pauseEnd time.Duration
-	slept    time.Duration // when the pause began, true time
-	backlog  []work
-	catching bool // a work of the backlog is under way
+	paused     bool
+	pauseEnd   time.Duration
+	pausedAt   time.Duration // when the pause began, in true time
+	backlog    []work
+	catchingUp bool // a work of the backlog is running
 
-	sessAlarm, coreAlarm timer
-	asleep, wakes        time.Duration // when its machine was last suspended, and until when it was to be
-	telling, writing     bool          // planned for later
-	reads                int
-	sessionID            int64 // as the last handshake said
-	session              int64 // as the lock core was told
-	password             []byte
+	sessAlarm, coreAlarm        timer
+	suspendedAt, suspendedUntil time.Duration // the start of the last suspend, and its planned end
+	delivering, writing         bool          // scheduled
+	reads                       int
+	sessionID                   int64 // of the last handshake
+	session                     int64 // known to the lock core
+	password                    []byte
 
-	actors   []*actor
-	holds    []*hold
-	parting  map[queue.ID]*hold // those given back, until all of them is gone
-	giving   bool               // a hold is being given back: what is granted now was handed on
-	calls    uint64
-	verifies []verify
+	actors    []*actor
+	holds     []*hold
+	releasing map[queue.ID]*hold // released holds, until their znodes are gone
+	inRelease bool               // a release is running: a grant now is a handover
+	calls     uint64
+	verifies  []verify
 }
 
-// workKind is which goroutine does a work. Those of one kind are done in order.
+// workKind is the goroutine that does a work. Each goroutine does its works in order.
 type workKind int
 
 const (
@@ -57,21 +57,21 @@ const (
 	sessTimer
 	coreTimer
 	writerWork
-	tellerWork
+	deliveryWork
 	flushWork
-	actorWork // and above: one for each actor
+	actorWork // actorWork + n for actor n
 )
 
-// work is one thing that a goroutine does without being interrupted.
+// work is a step of a goroutine that no other step interrupts.
 type work struct {
 	kind  workKind
 	do    func()
-	stale time.Duration // the clock was read before the pause; 0: not
+	stale time.Duration // the time if the clock was read before the pause; else 0
 }
 
 func newClient(m *machine, name string) *client {
 	w := m.world
-	c := &client{world: w, machine: m, name: name, alive: true, parting: map[queue.ID]*hold{}}
+	c := &client{world: w, machine: m, name: name, alive: true, releasing: map[queue.ID]*hold{}}
 	c.clock = clock{born: w.now}
 	if d := w.cfg.Drift; d > 0 {
 		c.clock.ppm = w.rng.Int64N(2*d+1) - d
@@ -80,7 +80,7 @@ func newClient(m *machine, name string) *client {
 		}
 	}
 	c.now = c.clock.read(w.now)
-	c.sess = session.New(session.Config{Servers: []string{"server"}, Timeout: w.cfg.Timeout, BatchWindow: w.cfg.JoinWindow, Rand: w.rng}, c.now)
+	c.sess = session.New(session.Config{Servers: []string{"server"}, Timeout: w.cfg.Timeout, BatchWindow: w.cfg.BatchWindow, Rand: w.rng}, c.now)
 	drift := float64(w.cfg.Drift) / million
 	c.core = queue.New(queue.Config{
 		OwnSession: true,
@@ -102,27 +102,27 @@ func (c *client) note(format string, args ...any) {
 
 func (c *client) connected() bool { return c.sess.State() == session.Connected }
 
-// clockNow is what the process's clock shows now.
+// clockNow returns the time of the process's clock.
 func (c *client) clockNow() time.Duration {
-	if c.paused && c.world.cfg.StandingClock {
-		return c.clock.read(c.slept)
+	if c.paused && c.world.cfg.StoppedClock {
+		return c.clock.read(c.pausedAt)
 	}
 	return c.clock.read(c.world.now)
 }
 
-// run does a work, or leaves it for later if the process is stopped.
+// run does a work, or adds it to the backlog if the process is stopped.
 func (c *client) run(kind workKind, do func()) {
 	switch {
 	case !c.alive:
-	case c.paused || c.catching || len(c.backlog) > 0:
+	case c.paused || c.catchingUp || len(c.backlog) > 0:
 		c.backlog = append(c.backlog, work{kind: kind, do: do})
 	default:
 		c.exec(work{do: do})
 	}
 }
 
-// exec does a work, with the clock as it is now, or was when the goroutine read
-// it, and then what the cores want done.
+// exec does a work, and then what the cores request. The time of a stale work is from
+// before the pause.
 func (c *client) exec(k work) {
 	c.now = c.clock.read(c.world.now)
 	if c.stale = k.stale != 0; c.stale {
@@ -132,14 +132,14 @@ func (c *client) exec(k work) {
 	c.pump()
 }
 
-// pause stops the process for a while. At times a goroutine has just read the
-// clock: that is what it goes on with.
+// pause stops the process for d. Sometimes a goroutine has just read the clock, and uses
+// that time after the pause.
 func (c *client) pause(d time.Duration) {
 	w := c.world
 	end := w.now + d
 	c.pauseEnd = max(c.pauseEnd, end)
 	if !c.paused {
-		c.paused, c.slept = true, w.now
+		c.paused, c.pausedAt = true, w.now
 		if len(c.backlog) == 0 && w.oneIn(2) {
 			c.backlog = append(c.backlog, work{kind: coreTimer, do: c.tick, stale: c.clock.read(w.now)})
 		}
@@ -151,27 +151,25 @@ func (c *client) pause(d time.Duration) {
 	})
 }
 
-// resume lets the process go on.
 func (c *client) resume() {
 	w := c.world
 	c.paused = false
 	w.disturb()
-	if w.cfg.StandingClock {
-		c.clock.lost += w.now - c.slept
+	if w.cfg.StoppedClock {
+		c.clock.lost += w.now - c.pausedAt
 	}
-	c.note("goes on")
-	c.woken()
+	c.note("continues")
+	c.correctTimers()
 	c.catchUp()
 }
 
-// catchUp does what has come together while the process was stopped, in an
-// order in which the goroutines might.
+// catchUp does the works of the backlog in an order that is possible for goroutines.
 func (c *client) catchUp() {
 	if !c.alive || c.paused || len(c.backlog) == 0 {
 		return
 	}
-	// A goroutine that was stopped with the clock read, and the mutex held, goes
-	// first. Of the others any may; but each does its own works in order.
+	// A goroutine that has read the clock also has the mutex, so it runs first. Otherwise
+	// any goroutine may run, but each does its works in order.
 	at := 0
 	if c.backlog[0].stale == 0 {
 		kind := c.backlog[c.world.rng.IntN(len(c.backlog))].kind
@@ -181,15 +179,15 @@ func (c *client) catchUp() {
 	}
 	k := c.backlog[at]
 	c.backlog = append(c.backlog[:at:at], c.backlog[at+1:]...)
-	c.catching = true // nothing overtakes what is in the backlog
+	c.catchingUp = true // new works wait for the backlog
 	c.exec(k)
-	c.catching = false
+	c.catchingUp = false
 	if len(c.backlog) > 0 {
 		c.world.after(c.world.upTo(500*time.Microsecond), c.catchUp)
 	}
 }
 
-// die ends the process. A dead process holds nothing.
+// die ends the process and its holds.
 func (c *client) die() {
 	c.alive = false
 	for _, h := range c.holds {
@@ -199,36 +197,36 @@ func (c *client) die() {
 	c.note("ends")
 }
 
-// pump does what the cores now want.
+// pump does what the cores request.
 func (c *client) pump() {
 	for c.alive && !c.paused {
 		c.dropConn()
 		if d, ok := c.sess.WantDial(c.now); ok {
 			c.dial(d)
 		}
-		if !c.sess.HasNotices() || c.telling {
+		if !c.sess.HasNotices() || c.delivering {
 			break
 		}
-		// The goroutine that delivers may be slow to come. Then the session is
-		// further than the lock core knows.
+		// The goroutine that delivers notices may be late. Then the lock core does not know
+		// the newest state of the session.
 		if c.world.oneIn(16) {
-			c.telling = true
+			c.delivering = true
 			c.world.after(c.world.upTo(2*time.Millisecond), func() {
-				c.run(tellerWork, func() { c.telling = false; c.tell() })
+				c.run(deliveryWork, func() { c.delivering = false; c.deliver() })
 			})
 			break
 		}
-		c.tell()
+		c.deliver()
 	}
 	if !c.alive || c.paused {
-		return // the rest is done with the next work
+		return // the next work does the rest
 	}
 	c.flush()
 	c.dropConn()
 	c.arm()
 }
 
-// dropConn closes a connection that is not wanted any more.
+// dropConn closes a connection that the session has given up.
 func (c *client) dropConn() {
 	if k := c.conn; k != nil && k.gen != c.sess.Live() {
 		c.conn = nil
@@ -236,17 +234,17 @@ func (c *client) dropConn() {
 	}
 }
 
-// dial makes a connection. The session gives it up when it takes too long.
+// dial opens a connection. The session gives up a dial that takes too long.
 func (c *client) dial(d session.Dial) {
 	k := &conn{machine: c.machine, client: c, gen: d.Gen}
 	c.conn = k
 	c.machine.takeDetour(k)
-	c.knock(k, time.Second)
+	c.connect(k, time.Second)
 }
 
-// knock asks the server's machine for a connection. One that is down says
-// nothing, and is asked again, as TCP does.
-func (c *client) knock(k *conn, again time.Duration) {
+// connect asks the server's machine for a connection. If the machine is down, connect
+// tries again after retry, like TCP.
+func (c *client) connect(k *conn, retry time.Duration) {
 	w := c.world
 	w.transit(k, up, func() {
 		switch {
@@ -262,14 +260,14 @@ func (c *client) knock(k *conn, again time.Duration) {
 				})
 			})
 		case w.server.dark:
-			w.after(again, func() { c.knock(k, 2*again) })
+			w.after(retry, func() { c.connect(k, 2*retry) })
 		default:
 			k.hangUp(errRefused)
 		}
 	})
 }
 
-// read takes what one read of the connection brings, and then what ended it.
+// read handles the bytes of one read of the connection, and then its end.
 func (c *client) read(k *conn) {
 	k.reading = false
 	if k.closed || c.conn != k {
@@ -284,13 +282,13 @@ func (c *client) read(k *conn) {
 	read := frame != nil
 	for frame != nil && c.sess.Live() == k.gen {
 		k.rx = k.rx[len(frame):]
-		c.learn(k, frame[4:])
+		c.learnPassword(k, frame[4:])
 		c.sess.Frame(k.gen, frame[4:], c.now)
 		frame, rest = cutFrame(rest)
 	}
 	if read {
 		c.sess.Mark(drained{})
-		c.tell()
+		c.deliver()
 	}
 	more, _ := cutFrame(k.rx)
 	switch {
@@ -301,19 +299,19 @@ func (c *client) read(k *conn) {
 		c.world.after(c.world.upTo(time.Millisecond), k.planRead)
 	case k.ended != nil:
 		c.sess.Lost(k.gen, k.ended, c.now)
-		c.tell()
+		c.deliver()
 	}
 }
 
-// drained marks the end of what one read brought.
+// drained marks the end of the notices of one read.
 type drained struct{}
 
-// learn reads a session's password off the first answer, for operators.
-func (c *client) learn(k *conn, body []byte) {
-	if k.learnt {
+// learnPassword reads a session's ID and password from the first answer, for operators.
+func (c *client) learnPassword(k *conn, body []byte) {
+	if k.passwordKnown {
 		return
 	}
-	k.learnt = true
+	k.passwordKnown = true
 	var res wire.ConnectResponse
 	r := jute.NewReader(body)
 	res.Decode(r)
@@ -322,8 +320,8 @@ func (c *client) learn(k *conn, body []byte) {
 	}
 }
 
-// flush writes what there is to write, at times later, as the writer goroutine
-// might.
+// flush writes the session's output. Sometimes it writes later, like a slow writer
+// goroutine.
 func (c *client) flush() {
 	if c.writing || c.conn == nil || !c.sess.HasOutput() {
 		return
@@ -338,7 +336,7 @@ func (c *client) flush() {
 	for c.sess.HasOutput() {
 		before := c.sess.BatchedCalls()
 		c.conn.write(c.sess.TakeOutput(nil, c.now))
-		c.world.Stats.Joined += int(c.sess.BatchedCalls() - before)
+		c.world.Stats.Batched += int(c.sess.BatchedCalls() - before)
 	}
 }
 

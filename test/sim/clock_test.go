@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestClock checks that when is the inverse of read, whatever the rate.
-func TestClock(t *testing.T) {
+// TestClockWhenInvertsRead checks that when is the inverse of read at any rate.
+func TestClockWhenInvertsRead(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		c := clock{born: time.Duration(r.Int64N(int64(time.Hour))), ppm: r.Int64N(100_001) - 50_000}
@@ -23,9 +23,9 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestAgenda checks that events come in the order of time, and those of one
-// moment in the order in which they were planned.
-func TestAgenda(t *testing.T) {
+// TestAgendaReturnsEventsInOrder checks that events run in the order of their times, and events
+// of the same time in the order in which they were added.
+func TestAgendaReturnsEventsInOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var a agenda
 	var order []int
@@ -46,8 +46,7 @@ func TestAgenda(t *testing.T) {
 	}
 }
 
-// TestAlarm checks that an alarm rings once, at the earliest time asked for.
-func TestAlarm(t *testing.T) {
+func TestAlarmRingsOnceAtEarliestTime(t *testing.T) {
 	w := New(Config{Seed: 1})
 	var alarm timer
 	var rung []time.Duration

@@ -5,72 +5,72 @@ import (
 	"time"
 )
 
-// Config says what a world is like. [NewConfig] draws one.
+// Config configures a world. [NewConfig] draws one.
 type Config struct {
 	Seed uint64
-	// Faults is how long faults happen. Then the world heals.
+	// Faults is how long faults happen. After that, all faults end.
 	Faults time.Duration
-	// Clients is how many machines run a client process each, Actors how many
-	// goroutines of each want locks.
+	// Clients is the number of machines with one client process each. Actors is the number
+	// of goroutines in each process.
 	Clients, Actors int
 	Locks           []LockConfig
-	// Several is how many of a hundred claims are of several locks; Ordered has
-	// those take one after the other, instead of all queues at once. Both in one
-	// world could deadlock, as the one takes a lock while it has another.
+	// Several is the percentage of claims of several locks. If Ordered is set, these claims
+	// take the locks one after another, not all queues at once. Both in one world could
+	// deadlock.
 	Several int
 	Ordered bool
-	// Unordered has them take the locks in any order, which deadlocks.
+	// Unordered makes claims take the locks in any order, which deadlocks.
 	Unordered bool
-	// Ticking lets the timer of the lock core expire after each notice of the
-	// session, not after one in fifty.
+	// Ticking makes the timer of the lock core expire after each notice of the session, not
+	// after one in fifty.
 	Ticking bool
-	// StandingClock stops the clock of a process while the process is stopped,
-	// which breaks what is assumed about clocks.
-	StandingClock bool
-	// Patient lets no actor give up: no tries, no contexts that end.
-	Patient bool
-	// Sprees lets an actor acquire one lock many times in a row at times, so that no
-	// other client uses it meanwhile.
-	Sprees bool
-	// JoinWindow is how many requests a client sends before it keeps others back, to
-	// batch them.
-	JoinWindow int
-	// Alone says that there is one actor whose process never ends, so that a lock
-	// is never another's.
-	Alone bool
+	// StoppedClock stops the clock of a process together with the process, which breaks the
+	// assumption about clocks.
+	StoppedClock bool
+	// NoCancel disables tries and contexts that end.
+	NoCancel bool
+	// Repeats makes an actor sometimes acquire one lock many times in a row, so that no other
+	// client uses it.
+	Repeats bool
+	// BatchWindow is the number of unanswered requests from which on a client batches
+	// requests.
+	BatchWindow int
+	// OneActor is set if there is one actor and its process never ends. Then no other client
+	// holds a lock.
+	OneActor bool
 	// LockDelay is how long acquires wait before they take a lock whose holder crashed.
 	LockDelay time.Duration
 	// Timeout is the session timeout.
 	Timeout time.Duration
-	// Think is the mean time between two acquires of an actor, Between that
-	// between two faults.
+	// Think is the mean time between two acquires of an actor, Between the mean time between
+	// two faults.
 	Think, Between time.Duration
-	// Delay is the ordinary time on the way of a link, Spread what is added at
-	// most, Sync the longest ordinary sync of the disk.
+	// Delay is the minimum delay of a link without faults, Spread the maximum addition, and
+	// Sync the longest sync of the disk without faults.
 	Delay, Spread, Sync time.Duration
 	// Drift is the largest difference between clock rates, in millionths.
 	Drift int64
-	// Operators delete znodes and end sessions of others.
+	// Operators makes operators delete znodes and end sessions.
 	Operators bool
-	// Syncs has heartbeats be syncs, where sessions are long enough for that.
+	// Syncs makes heartbeats syncs if sessions are long enough.
 	Syncs bool
-	// Jumps lets sequence numbers come near their limit at times.
+	// Jumps makes sequence numbers sometimes jump near their limit.
 	Jumps bool
 	// InitialZxid is the transaction id before the first.
 	InitialZxid int64
-	// Persistent makes the clients make persistent parents, not containers.
+	// Persistent makes the clients create persistent parents, not containers.
 	Persistent bool
-	// Inherits has the clients read the lists of parents before they make entries.
+	// Inherits makes the clients read the ACLs of parents before they create entries.
 	Inherits bool
 	// Sweep is how often the server collects containers.
 	Sweep time.Duration
-	// SnapshotEvery is after how many records the server takes a snapshot.
+	// SnapshotEvery is the number of records between two snapshots of the server.
 	SnapshotEvery int
-	// Calm leaves all faults out but those that a test plans itself.
-	Calm bool
-	// Only are the numbers of those faults of the script that happen; nil for all.
+	// NoFaults omits all faults except those that a test injects.
+	NoFaults bool
+	// Only has the numbers of the faults of the script that happen; nil means all.
 	Only []int
-	// Salt gives all that is no fault other chances.
+	// Salt changes all random choices that are not faults.
 	Salt uint64
 }
 
@@ -81,7 +81,7 @@ func NewConfig(seed uint64) Config {
 	return c
 }
 
-// draw draws the world of a seed, and by how much it is to be stretched.
+// draw draws the world of a seed, and the factor for stretch.
 func draw(seed uint64) (c Config, by int) {
 	r := rand.New(rand.NewPCG(seed, 0x636f6e666967))
 	ms := func(from, to int) time.Duration {
@@ -102,8 +102,8 @@ func draw(seed uint64) (c Config, by int) {
 		Sweep:         ms(200, 5000),
 		SnapshotEvery: 50 + r.IntN(2000),
 	}
-	// The fewer the clients and the longer they wait, the rarer the faults: else
-	// there is a history of faults and nothing more.
+	// With fewer clients and longer timeouts, faults are rarer. Otherwise clients would
+	// acquire almost nothing.
 	c.Between = c.Timeout * time.Duration(25+r.IntN(125)) / 100 * 6 / time.Duration(c.Clients)
 	c.Between = min(c.Between, c.Faults/40)
 	c.Spread = c.Delay * time.Duration(1+r.IntN(10))
@@ -114,22 +114,22 @@ func draw(seed uint64) (c Config, by int) {
 	if r.IntN(2) == 0 {
 		c.LockDelay = ms(50, 1500)
 	}
-	c.Patient = r.IntN(4) == 0
+	c.NoCancel = r.IntN(4) == 0
 	c.Drift = []int64{10_000, 10_000, 10_000, 50_000, 0}[r.IntN(5)]
 	c.Jumps = r.IntN(6) == 0
 	if r.IntN(4) == 0 {
-		c.InitialZxid = int64(r.IntN(4))<<32 | 1<<32 - 1 - r.Int64N(5000) // the low word is soon used up
+		c.InitialZxid = int64(r.IntN(4))<<32 | 1<<32 - 1 - r.Int64N(5000) // the low word soon overflows
 	}
 	by = r.IntN(5)
 	c.Syncs = r.IntN(4) == 0
-	c.JoinWindow = 1 + r.IntN(4)
+	c.BatchWindow = 1 + r.IntN(4)
 	c.Inherits = r.IntN(4) == 0
-	c.Sprees = r.IntN(4) == 0
+	c.Repeats = r.IntN(4) == 0
 	return c, by
 }
 
-// stretch makes all that depends on the session timeout longer, by a power of
-// two: with it the whole history, with no more and no less in it.
+// stretch multiplies all times that depend on the session timeout by a power of two. The
+// history takes longer, with the same number of events.
 func (c *Config) stretch(by int) {
 	for _, d := range []*time.Duration{&c.Faults, &c.Timeout, &c.Think, &c.LockDelay, &c.Between, &c.Sweep} {
 		*d <<= by

@@ -9,9 +9,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// conn is one connection, both ends of it and what is under way. Its ends are
-// broken apart on purpose: each learns of the other's end, if it does, by what
-// arrives, and what was sent before may arrive long after.
+// conn is a connection: both ends and the bytes in flight. Each end learns of the close of
+// the other end only from what arrives. Bytes that were sent before may arrive long after.
 type conn struct {
 	id      tree.ConnID
 	machine *machine
@@ -19,31 +18,32 @@ type conn struct {
 	gen     uint64
 	life    int // of the server
 	arrival [2]time.Duration
-	broken  [2]bool // what is under way is lost
+	broken  [2]bool // bytes in flight are lost, by direction
 
 	// The client's end.
-	closed  bool   // the client has closed it
-	rx      []byte // has arrived and was not read
-	ended   error  // has ended, after what is in rx
-	reading bool   // a read is planned
-	learnt  bool   // the handshake was answered
+	closed        bool   // the client has closed the connection
+	rx            []byte // arrived and not read yet
+	ended         error  // the end of the connection after rx, or nil
+	reading       bool   // a read is scheduled
+	passwordKnown bool   // the handshake was answered
 
 	// The server's end.
-	gone    bool // the server has closed it, or never knew it
-	greeted bool
-	partial []byte // of a frame
+	gone          bool // the server has closed the connection, or does not know it
+	handshakeRead bool
+	partial       []byte // of a frame
 
-	// The follower in between, while it is cut off. A connection around it has another one.
-	around   bool
-	heldUp   [][]byte
-	heldDown []byte
-	heldEnd  bool
-	behind   bool          // it keeps something back
-	givenUp  time.Duration // when the client gave up the request for its session; 0: it did not
+	// The follower in between, while it is cut off. If around is set, the connection uses
+	// another follower.
+	around    bool
+	heldUp    [][]byte
+	heldDown  []byte
+	heldEnd   bool
+	holdsBack bool          // the follower has held messages
+	givenUp   time.Duration // when the client gave up the request for its session, or 0
 
-	mute    bool // the next answer is lost
-	begun   bool // the request for a session was passed on
-	welcome bool // and answered
+	loseAnswer bool // the next answer is lost
+	requested  bool // the request for a session was passed on
+	answered   bool // the request for a session was answered
 }
 
 var (
@@ -52,7 +52,7 @@ var (
 	errRefused = errors.New("sim: connection refused")
 )
 
-// write sends what the client has to say, at times in two pieces.
+// write sends the client's bytes, sometimes in two pieces.
 func (c *conn) write(b []byte) {
 	w := c.machine.world
 	for len(b) > 0 {
@@ -67,8 +67,8 @@ func (c *conn) write(b []byte) {
 	}
 }
 
-// atServer takes what arrives at the server's machine. For a connection that the
-// process there does not know the kernel answers with a reset.
+// atServer handles bytes that arrive at the server's machine. If the server process does
+// not know the connection, the kernel answers with a reset.
 func (c *conn) atServer(b []byte) {
 	s := c.machine.world.server
 	if c.gone || c.life != s.life || !s.up {
@@ -81,14 +81,14 @@ func (c *conn) atServer(b []byte) {
 	for {
 		frame, rest := cutFrame(c.partial)
 		if frame == nil || c.broken[up] {
-			return // what follows a lost request is lost with it
+			return // the bytes after a lost request are lost too
 		}
 		c.partial = rest
 		c.pass(frame)
 	}
 }
 
-// cutFrame takes a whole frame with its length off b, nil if there is none.
+// cutFrame splits a complete frame with its length from b. It returns nil if there is none.
 func cutFrame(b []byte) (frame, rest []byte) {
 	if len(b) < 4 {
 		return nil, b
@@ -100,15 +100,15 @@ func cutFrame(b []byte) (frame, rest []byte) {
 	return b[:n:n], b[n:]
 }
 
-// pass hands a request to the server, unless the follower has to keep it.
+// pass passes a request to the server, unless the follower holds it back.
 func (c *conn) pass(frame []byte) {
 	w := c.machine.world
 	xid, op := requestHeader(frame)
 	if !c.isCutOff() {
-		if !c.begun {
-			op = wire.OpCreateSession // whose request has no header
+		if !c.requested {
+			op = wire.OpCreateSession // this request has no header
 		}
-		c.begun = true
+		c.requested = true
 		if !c.machine.lose(c, op, frame) {
 			w.server.receive(c, frame[4:])
 		}
@@ -123,32 +123,32 @@ func (c *conn) pass(frame []byte) {
 	}
 }
 
-// isCutOff reports whether the connection's follower is cut off now.
+// isCutOff reports whether the connection's follower is cut off.
 func (c *conn) isCutOff() bool { return !c.around && c.machine.world.isCutOff(&c.machine.link) }
 
-// keepBack notes that the follower has something to pass on later.
+// keepBack notes that the follower has held messages of the connection.
 func (c *conn) keepBack() {
-	if !c.behind {
-		c.behind = true
-		c.machine.behind = append(c.machine.behind, c)
+	if !c.holdsBack {
+		c.holdsBack = true
+		c.machine.held = append(c.machine.held, c)
 	}
 }
 
-// fromServer is what the server's process sends. It was carried out and is
-// durable by now, so a break here is an answer that is lost.
+// fromServer handles bytes that the server sends. The request is applied and durable, so
+// that a cut loses only the answer.
 func (c *conn) fromServer(b []byte, end bool) {
-	if c.mute {
+	if c.loseAnswer {
 		c.cut(true, c.machine.world.oneIn(2))
 		return
 	}
-	// Not ahead of the handshake's answer: there it could be read as one, and say
-	// that the session is over.
-	if c.machine.garbage != 0 && c.welcome {
+	// Before the answer to the handshake, the client could read garbage as that answer, and
+	// as the end of the session.
+	if c.machine.garbage != 0 && c.answered {
 		b = append(garbage(c.machine.garbage), b...)
 		c.machine.garbage = 0
 		c.machine.world.note("%s: garbage", c.client.name)
 	}
-	c.welcome = true
+	c.answered = true
 	if c.isCutOff() {
 		c.heldDown = append(c.heldDown, b...)
 		c.heldEnd = c.heldEnd || end
@@ -158,10 +158,10 @@ func (c *conn) fromServer(b []byte, end bool) {
 	c.toClient(b, end)
 }
 
-// rejoin is the end of the follower's time without a leader: it goes on, or has
-// given its clients up.
+// rejoin ends the follower's time without a leader. If dropped is set, the follower has
+// closed its connections to clients.
 func (c *conn) rejoin(dropped bool) {
-	// What the leader answered before the cut goes first, as it happened first.
+	// The answers from before the cut come first.
 	heldUp, heldDown := c.heldUp, c.heldDown
 	c.heldUp, c.heldDown = nil, nil
 	if c.broken[up] && c.broken[down] || c.gone && len(heldDown) == 0 && !c.heldEnd {
@@ -183,7 +183,7 @@ func (c *conn) rejoin(dropped bool) {
 	}
 }
 
-// toClient sends b towards the client, at times in two pieces.
+// toClient sends b to the client, sometimes in two pieces.
 func (c *conn) toClient(b []byte, end bool) {
 	w := c.machine.world
 	for len(b) > 0 {
@@ -201,7 +201,7 @@ func (c *conn) toClient(b []byte, end bool) {
 	}
 }
 
-// hangUp lets the client read the end of the connection, after what is in flight.
+// hangUp ends the connection for the client, after the bytes in flight.
 func (c *conn) hangUp(err error) {
 	c.machine.world.transit(c, down, func() {
 		if !c.broken[down] {
@@ -210,7 +210,7 @@ func (c *conn) hangUp(err error) {
 	})
 }
 
-// atClient takes what arrives at the client's machine.
+// atClient handles bytes that arrive at the client's machine.
 func (c *conn) atClient(b []byte) {
 	if c.closed || !c.client.alive || c.ended != nil {
 		return
@@ -219,7 +219,7 @@ func (c *conn) atClient(b []byte) {
 	c.planRead()
 }
 
-// endAtClient is the connection's end as the client's machine sees it.
+// endAtClient handles the end of the connection at the client's machine.
 func (c *conn) endAtClient(err error) {
 	if c.closed || !c.client.alive || c.ended != nil {
 		return
@@ -228,8 +228,7 @@ func (c *conn) endAtClient(err error) {
 	c.planRead()
 }
 
-// planRead wakes the client's reader. What arrives until it runs is read at once
-// with the rest.
+// planRead wakes the client's reader. The reader gets all bytes that arrive until it runs.
 func (c *conn) planRead() {
 	if !c.reading {
 		c.reading = true
@@ -237,8 +236,8 @@ func (c *conn) planRead() {
 	}
 }
 
-// close is the client's: it is done with the connection. Requests that were sent
-// before still arrive, and may be carried out.
+// close closes the client's end. Requests that were sent before still arrive, and the
+// server may apply them.
 func (c *conn) close() {
 	if c.closed {
 		return
@@ -251,8 +250,8 @@ func (c *conn) close() {
 	})
 }
 
-// cut breaks the connection with all that is under way. Each side learns of it
-// soon, or only by what it hears no more.
+// cut breaks the connection and loses all bytes in flight. A side that does not learn of
+// the cut notices only silence.
 func (c *conn) cut(clientKnows, serverKnows bool) {
 	w := c.machine.world
 	c.broken[up], c.broken[down] = true, true

@@ -8,7 +8,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// downgrade makes a writer's hold a reader's.
+// downgrade downgrades a writer's hold.
 func (a *actor) downgrade() {
 	c := a.client
 	h := a.hold
@@ -21,8 +21,8 @@ func (a *actor) downgrade() {
 	c.input(func(core *queue.Core) { core.Downgrade(c.now, a.id, []byte(data), h.downgrade) })
 }
 
-// swapping notes which znodes a downgrade is about to make.
-func (c *client) swapping(r queue.Request) {
+// noteSwap notes the znodes that a downgrade creates.
+func (c *client) noteSwap(r queue.Request) {
 	for _, h := range c.holds {
 		p := h.parts[0]
 		if h.downgrade == 0 || p.nodes[0].path != r.Paths[0] || p.nodes[0].next != "" {
@@ -31,11 +31,11 @@ func (c *client) swapping(r queue.Request) {
 		for i, n := range p.nodes {
 			n.next = r.Creates[i].Path
 		}
-		c.world.follow(h, p, p.nodes[0].next, true)
+		c.world.beginTrace(h, p, p.nodes[0].next, true)
 	}
 }
 
-// downgraded is the answer to a downgrade.
+// downgraded handles the result of a downgrade.
 func (c *client) downgraded(h *hold, s queue.Signal) {
 	w := c.world
 	if h == nil || !h.open {
@@ -50,7 +50,7 @@ func (c *client) downgraded(h *hold, s queue.Signal) {
 	c.note("downgraded %s: %v", h.node(), s.Err)
 	if s.Err != nil {
 		if !errors.Is(s.Err, queue.ErrGone) && !errors.Is(s.Err, queue.ErrNotHeld) &&
-			!(errors.Is(s.Err, wire.ErrNoAuth) && w.banned(p.lock, h.want.since)) {
+			!(errors.Is(s.Err, wire.ErrNoAuth) && w.banned(p.lock, h.claim.since)) {
 			w.fail("%s: downgrade of %s: %v", c.name, h.node(), s.Err)
 		}
 		for _, n := range p.nodes {

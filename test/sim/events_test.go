@@ -2,15 +2,15 @@ package sim
 
 import "time"
 
-// event is something that happens at a moment of true time. Events of one
-// moment happen in the order in which they were planned.
+// event runs at a moment of true time. Events of the same moment run in the order in which
+// they were added.
 type event struct {
 	at  time.Duration
 	seq uint64
 	run func()
 }
 
-// agenda is a heap of events, the next one first.
+// agenda is a heap of events with the next one first.
 type agenda struct {
 	heap []event
 	seq  uint64
@@ -34,7 +34,7 @@ func (a *agenda) add(at time.Duration, run func()) {
 	}
 }
 
-// next takes the next event out; ok is false when there is none.
+// next removes the next event. ok is false if there is none.
 func (a *agenda) next() (e event, ok bool) {
 	if len(a.heap) == 0 {
 		return event{}, false
@@ -59,8 +59,8 @@ func (a *agenda) next() (e event, ok bool) {
 	}
 }
 
-// timer is one alarm that is set again and again. An alarm that is early is left alone:
-// its owner finds nothing to do and sets it again.
+// timer is an alarm that is set repeatedly. Setting it later keeps the earlier alarm: its
+// owner then finds nothing to do and sets it again.
 type timer struct {
 	set  bool
 	at   time.Duration
@@ -78,7 +78,7 @@ func (w *World) alarm(t *timer, at time.Duration, ring func()) {
 	t.plan(w, at)
 }
 
-// plan has the alarm ring at a moment, and at no other.
+// plan makes the alarm ring at a moment, and cancels an earlier plan.
 func (t *timer) plan(w *World, at time.Duration) {
 	t.gen++
 	gen := t.gen
@@ -90,8 +90,8 @@ func (t *timer) plan(w *World, at time.Duration) {
 	})
 }
 
-// delay makes an alarm that is set ring later by d, because it did not run from a moment
-// on. If known, the next owner that sets it knows that it is late.
+// delay makes an alarm ring d later, because it did not run from the time from on. If known
+// is set, a call of alarm takes the delay into account.
 func (t *timer) delay(w *World, from, d time.Duration, known bool) {
 	if !t.set {
 		return
@@ -102,11 +102,11 @@ func (t *timer) delay(w *World, from, d time.Duration, known bool) {
 	}
 }
 
-// drop takes an alarm back.
+// drop cancels an alarm.
 func (t *timer) drop() {
 	t.set = false
 	t.gen++
 }
 
-// after plans an event.
+// after adds an event.
 func (w *World) after(d time.Duration, run func()) { w.agenda.add(w.now+d, run) }

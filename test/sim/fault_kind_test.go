@@ -6,29 +6,29 @@ import "time"
 type faultKind int
 
 const (
-	// Of a link, or of what goes over it.
+	// Faults of a link or its messages.
 	cutFault      faultKind = iota // a connection breaks
-	blockFault                     // nothing gets through, both ways or one
-	flapFault                      // the link goes down and up again and again
-	slowFault                      // all takes longer
-	trickleFault                   // few bytes at a time get through
-	refuseFault                    // no connection can be made
-	garbageFault                   // the server says what it must not
-	loseRequest                    // a request is lost on its way
-	loseAnswer                     // a request is carried out, its answer lost
-	loseHandshake                  // the same of the request to begin or resume a session
-	followerCut                    // the follower between is cut off from its leader
+	blockFault                     // no byte passes in one direction or both
+	flapFault                      // the link goes down and up repeatedly
+	slowFault                      // messages take longer
+	trickleFault                   // a few bytes pass at a time
+	refuseFault                    // no connection can be opened
+	garbageFault                   // the server sends an invalid frame
+	loseRequest                    // a request is lost
+	loseAnswer                     // a request is applied, and its answer is lost
+	loseHandshake                  // the handshake of a session, or its answer, is lost
+	followerCut                    // the client's follower is cut off from its leader
 	isolation                      // the next holder is cut off, and continues to hold
-	// Of a process and its machine.
+	// Faults of a process and its machine.
 	pauseFault     // a client process is stopped
-	newsPause      // the same, in the midst of what it is told
-	suspendFault   // a client's machine sleeps
-	slewFault      // a client's clock runs at another rate from now on
+	newsPause      // a client process is stopped between two notices
+	suspendFault   // a client's machine is suspended
+	slewFault      // a client's clock changes its rate
 	killFault      // a client process, or its machine, dies
-	closeFault     // a client is closed in good order
-	rollingRestart // one client after another is closed, or dies
-	outage         // everything loses power at once
-	// Of the server.
+	closeFault     // a client closes
+	rollingRestart // one client after another closes or dies
+	outage         // all machines lose power at once
+	// Faults of the server.
 	serverKill
 	serverPower
 	serverPause
@@ -37,20 +37,19 @@ const (
 	diskFull
 	bitFlip
 	wallJump
-	hostileFrames // a client of the server's says what it must not
-	// Faults of operators, which may do anything.
+	hostileFrames // a client sends invalid frames
+	// Changes by operators.
 	operatorTouch   // an operator sets a znode's data
-	operatorStray   // an operator makes a znode that is no contender
-	operatorForeign // another library's client joins a queue
-	operatorJump    // a queue's sequence numbers come near their limit
+	operatorStray   // an operator creates a znode that is not an entry
+	operatorForeign // a client of another library enqueues
+	operatorJump    // a queue's sequence numbers jump near their limit
 	operatorDelete
 	operatorSweep  // deletes a whole lock with its parents
 	operatorExpire // closes a client's session
-	operatorACL    // forbids all to all, for a while
+	operatorACL    // denies access to all clients for a while
 	faultKinds
 )
 
-// String names the kind.
 func (k faultKind) String() string {
 	return [...]string{"cut", "block", "flap", "slow", "trickle", "refuse", "garbage", "lose request", "lose answer", "lose handshake",
 		"follower cut off", "isolation", "pause", "pause amid news", "suspend", "clock rate", "kill", "close", "rolling restart", "outage",
@@ -58,9 +57,8 @@ func (k faultKind) String() string {
 		"touch", "stray", "foreign entry", "sequence jump", "delete", "sweep", "expire", "acl"}[k]
 }
 
-// weights are how often each kind happens, against each other. What breaks a
-// connection or loses an answer is the most fertile; a server that is down for
-// half of the time would leave little else to see.
+// weights returns the relative frequencies of the kinds. Broken connections and lost answers
+// find most bugs. If the server were down most of the time, clients would acquire little.
 func weights() [faultKinds]int {
 	return [faultKinds]int{
 		cutFault: 8, blockFault: 8, flapFault: 2, slowFault: 3, trickleFault: 2, refuseFault: 2, garbageFault: 2,
@@ -72,8 +70,8 @@ func weights() [faultKinds]int {
 	}
 }
 
-// inject makes a fault of a kind, at a machine if it is about one. Chance may
-// have it that there is nothing to break, which does not count.
+// inject injects a fault, at a machine if the kind needs one. A fault without effect does
+// not count.
 func (w *World) inject(kind faultKind, m *machine) {
 	w.disturb()
 	w.note("fault: %v, machine %d", kind, m.n)
@@ -98,8 +96,8 @@ func (w *World) inject(kind faultKind, m *machine) {
 	}
 }
 
-// aWhile is how long something is amiss: from a moment to three timeouts.
-func (w *World) aWhile() time.Duration {
+// faultTime draws how long a fault lasts: up to three timeouts.
+func (w *World) faultTime() time.Duration {
 	d := w.upTo(3 * w.cfg.Timeout)
 	if w.oneIn(2) {
 		d /= 8

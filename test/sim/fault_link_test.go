@@ -6,39 +6,39 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// injectLink makes a fault of a machine's link, or of what goes over it.
+// injectLink injects a fault of a machine's link or its messages.
 func (w *World) injectLink(kind faultKind, m *machine) bool {
 	l := &m.link
 	switch kind {
 	case blockFault:
-		w.block(m, w.aWhile())
+		w.block(m, w.faultTime())
 	case flapFault:
 		w.flap(m)
 	case slowFault:
-		l.slow, l.extra = w.now+w.aWhile(), w.upTo(w.cfg.Timeout/2)
+		l.slow, l.extra = w.now+w.faultTime(), w.upTo(w.cfg.Timeout/2)
 	case trickleFault:
 		// From a thousand bytes a second down to one.
-		l.trickle, l.gap = w.now+w.aWhile(), time.Millisecond<<w.rng.IntN(11)
+		l.trickle, l.gap = w.now+w.faultTime(), time.Millisecond<<w.rng.IntN(11)
 	case refuseFault:
-		l.refused = w.now + w.aWhile()
-		return w.breakOff(m)
+		l.refused = w.now + w.faultTime()
+		return w.cutConn(m)
 	case garbageFault:
 		m.garbage = 1 + w.rng.IntN(garbageKinds)
 		return m.running() && m.client.conn != nil
 	case followerCut:
-		w.cutOff(m, w.aWhile())
+		w.cutOff(m, w.faultTime())
 	case isolation:
 		m.isolate = 1 + w.rng.IntN(2)
 	case cutFault:
-		return w.breakOff(m)
+		return w.cutConn(m)
 	default:
 		return m.running() && w.injectLoss(kind, m)
 	}
 	return true
 }
 
-// breakOff cuts the connection that a machine's client has.
-func (w *World) breakOff(m *machine) bool {
+// cutConn cuts the connection of a machine's client.
+func (w *World) cutConn(m *machine) bool {
 	if !m.running() || m.client.conn == nil {
 		return false
 	}
@@ -46,34 +46,33 @@ func (w *World) breakOff(m *machine) bool {
 	return true
 }
 
-// injectLoss has a request lost, or the answer to one that is carried out.
+// injectLoss makes the next request of a kind, or its answer, get lost.
 func (w *World) injectLoss(kind faultKind, m *machine) bool {
 	if kind == loseHandshake {
 		m.loseOp, m.loseAnswer = wire.OpCreateSession, !w.oneIn(3)
-		return w.breakOff(m)
+		return w.cutConn(m)
 	}
-	// One of what the lock core asks for; creates and deletes are what it must
-	// keep track of.
+	// The requests of the lock core. Lost creates and deletes matter most.
 	ops := [...]wire.OpCode{wire.OpCreate2, wire.OpCreate2, wire.OpDelete, wire.OpDelete, wire.OpMulti, wire.OpMulti,
 		wire.OpGetData, wire.OpGetChildren2, wire.OpSetData, wire.OpCreateContainer, wire.OpPing, wire.OpSetWatches, wire.OpCloseSession}
 	m.loseOp, m.loseAnswer, m.loseWrite = ops[w.rng.IntN(len(ops))], kind == loseAnswer, !w.oneIn(4)
 	if m.loseOp == wire.OpSetWatches || m.loseOp == wire.OpCloseSession {
-		w.provoke(m)
+		w.triggerLoss(m)
 	}
 	return true
 }
 
-// provoke makes a client do what is to be lost: connect again, or close.
-func (w *World) provoke(m *machine) {
+// triggerLoss makes a client send the request to lose: it reconnects or closes.
+func (w *World) triggerLoss(m *machine) {
 	if m.loseOp == wire.OpSetWatches {
-		w.breakOff(m)
-	} else if !w.cfg.Alone {
+		w.cutConn(m)
+	} else if !w.cfg.OneActor {
 		w.closeClient(m)
 	}
 }
 
-// block lets nothing through a link for a while, one way or both: one way is a
-// connection that is half open.
+// block blocks a link in one direction or both. With one direction, connections are half
+// open.
 func (w *World) block(m *machine, d time.Duration) {
 	until := w.now + d
 	switch w.rng.IntN(4) {
@@ -86,7 +85,7 @@ func (w *World) block(m *machine, d time.Duration) {
 	}
 }
 
-// flap has a link go down and up again several times.
+// flap makes a link go down and up several times.
 func (w *World) flap(m *machine) {
 	for at, n := time.Duration(0), 3+w.rng.IntN(10); n > 0; n-- {
 		d := w.upTo(w.cfg.Timeout / 3)
@@ -100,7 +99,7 @@ func (w *World) flap(m *machine) {
 	}
 }
 
-// cutOff cuts the follower between a client and the server off for a while.
+// cutOff cuts a client's follower off from the leader for d.
 func (w *World) cutOff(m *machine, d time.Duration) {
 	if w.isCutOff(&m.link) {
 		return
@@ -113,17 +112,17 @@ func (w *World) cutOff(m *machine, d time.Duration) {
 	w.agenda.add(m.link.cutOff, func() { w.rejoin(m, dropped) })
 }
 
-// detour is how far the client of a machine is on its way around a follower that is cut off.
+// detour is the next step of a client that leaves a follower that is cut off.
 type detour int
 
 const (
 	direct    detour = iota
-	returns          // the next connection is to the same follower, and the client gives it up
-	elsewhere        // the connections after that are to another follower
+	returns          // the next connection goes to the same follower, and the client gives it up
+	elsewhere        // later connections go to another follower
 )
 
-// beginDetour breaks the connection to a follower that was cut off. The client connects to it
-// once more, and then to another one.
+// beginDetour breaks the connection to a follower that was cut off. The client then connects
+// to it once more, and after that to another follower.
 func (w *World) beginDetour(m *machine) {
 	m.detour = returns
 	w.after(w.upTo(w.cfg.Timeout/4), func() {
@@ -133,7 +132,7 @@ func (w *World) beginDetour(m *machine) {
 	})
 }
 
-// takeDetour decides which way a new connection goes.
+// takeDetour chooses the follower of a new connection.
 func (m *machine) takeDetour(k *conn) {
 	w := m.world
 	if !w.isCutOff(&m.link) {
@@ -153,22 +152,22 @@ func (m *machine) takeDetour(k *conn) {
 	}
 }
 
-// moveBack passes on what a follower has kept of a client that has gone elsewhere. The leader
-// first learns that the client asked there to resume its session, and moves the session back.
-// Then it accepts the requests before that, although the client has written through another
-// follower since. A follower ends its connections if it does not reach its leader for as long
-// as the shortest session lasts.
+// moveBack passes on the requests that a follower has held for a client that now uses
+// another follower. The leader first receives the client's request to resume its session,
+// and moves the session back to this follower. Then it accepts the older requests, although
+// the client has written through the other follower since. A follower closes its
+// connections if it does not reach its leader for the shortest session timeout.
 func (w *World) moveBack(conns []*conn) {
 	s := w.server
 	for i, k := range conns {
-		if k.begun || k.givenUp == 0 || len(k.heldUp) == 0 || !s.up || k.life != s.life || k.gone || w.now-k.givenUp > w.cfg.Timeout*9/10 {
+		if k.requested || k.givenUp == 0 || len(k.heldUp) == 0 || !s.up || k.life != s.life || k.gone || w.now-k.givenUp > w.cfg.Timeout*9/10 {
 			continue
 		}
-		k.begun = true
+		k.requested = true
 		w.note("%s: the session moves back", k.client.name)
 		s.receive(k, k.heldUp[0][4:])
 		for _, old := range conns[:i] {
-			if old.client == k.client && old.begun {
+			if old.client == k.client && old.requested {
 				for _, frame := range old.heldUp {
 					s.receive(k, frame[4:])
 				}
@@ -180,27 +179,27 @@ func (w *World) moveBack(conns []*conn) {
 	}
 }
 
-// rejoin ends the time without a leader of a machine's follower.
+// rejoin connects a machine's follower to its leader again.
 func (w *World) rejoin(m *machine, dropped bool) {
 	if m.link.cutOff == 0 {
 		return
 	}
 	m.link.cutOff = 0
 	w.disturb()
-	conns := m.behind
-	m.behind = nil
+	conns := m.held
+	m.held = nil
 	if m.detour == elsewhere && !dropped {
 		w.moveBack(conns)
 	}
 	m.detour = direct
 	for _, c := range conns {
-		c.behind = false
+		c.holdsBack = false
 		c.rejoin(dropped)
 	}
 }
 
-// cutOffHolder isolates a machine whose client holds a lock: at once, or right
-// after it has had to connect again.
+// cutOffHolder isolates a machine whose client holds a lock: at once, or right after the
+// client reconnects.
 func (w *World) cutOffHolder(m *machine) {
 	if m.isolate == 2 && m.client.conn != nil {
 		m.client.conn.cut(true, w.oneIn(2))
@@ -225,11 +224,10 @@ func (w *World) cutOffHolder(m *machine) {
 	})
 }
 
-// garbageKinds is how many sorts of garbage there are.
+// garbageKinds is the number of kinds of garbage.
 const garbageKinds = 6
 
-// garbage returns a frame that no server sends. A client that reads it cannot trust the
-// connection any more.
+// garbage returns a frame that no server sends. The client must close the connection.
 func garbage(sort int) []byte {
 	reply := wire.AppendReply(nil, wire.ReplyHeader{Xid: 1 << 30, Zxid: 1 << 40}, nil)
 	switch sort {
@@ -241,7 +239,7 @@ func garbage(sort int) []byte {
 		return []byte{0, 0, 0, 3, 1, 2, 3}
 	case 4: // an event of no kind
 		return wire.AppendReply(nil, wire.ReplyHeader{Xid: wire.XidEvent, Zxid: -1}, &wire.WatcherEvent{Type: 99, State: 3, Path: "/"})
-	case 5: // an event cut short
+	case 5: // a truncated event
 		return wire.AppendReply(nil, wire.ReplyHeader{Xid: wire.XidEvent, Zxid: -1}, &wire.CreateResponse{Path: "x"})
 	}
 	// The answer to watches that were not set.

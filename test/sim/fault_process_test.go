@@ -2,16 +2,16 @@ package sim
 
 import "time"
 
-// injectProcess makes a fault of a client's process or its machine.
+// injectProcess injects a fault of a client's process or its machine.
 func (w *World) injectProcess(kind faultKind, m *machine) bool {
 	c := m.client
 	switch kind {
 	case pauseFault:
-		c.pause(w.aWhile())
+		c.pause(w.faultTime())
 	case newsPause:
 		m.stopIn = 1 + w.rng.IntN(60)
 	case suspendFault:
-		c.suspend(w.aWhile())
+		c.suspend(w.faultTime())
 	case slewFault:
 		if w.cfg.Drift == 0 {
 			return false
@@ -25,7 +25,7 @@ func (w *World) injectProcess(kind faultKind, m *machine) bool {
 	return true
 }
 
-// closeClient closes a client in good order; another takes its place.
+// closeClient closes a client. Another one replaces it later.
 func (w *World) closeClient(m *machine) {
 	c := m.client
 	c.run(startWork, func() {
@@ -33,11 +33,10 @@ func (w *World) closeClient(m *machine) {
 			c.shut()
 		}
 	})
-	w.after(w.cfg.Timeout+w.aWhile(), func() { w.reopen(m) })
+	w.after(w.cfg.Timeout+w.faultTime(), func() { w.reopen(m) })
 }
 
-// reopen begins a new process on a machine whose client was closed; it waits
-// while the closing takes its time.
+// reopen starts a new process on a machine after the close of its client.
 func (w *World) reopen(m *machine) {
 	if m.running() && m.client.closing && !w.closing {
 		w.after(w.cfg.Timeout, func() { w.reopen(m) })
@@ -46,7 +45,7 @@ func (w *World) reopen(m *machine) {
 	m.start()
 }
 
-// restartAll replaces one client after another, as an upgrade does.
+// restartAll replaces one client after another, like an upgrade.
 func (w *World) restartAll() bool {
 	at := time.Duration(0)
 	for _, m := range w.machines {
@@ -65,10 +64,10 @@ func (w *World) restartAll() bool {
 	return true
 }
 
-// powerCut takes the power from the server and from most clients at once.
+// powerCut cuts the power of the server and of most clients at once.
 func (w *World) powerCut() bool {
 	for _, m := range w.machines {
-		if m.running() && !w.cfg.Alone && !w.oneIn(4) {
+		if m.running() && !w.cfg.OneActor && !w.oneIn(4) {
 			m.kill(true)
 		}
 	}
@@ -79,7 +78,7 @@ func (w *World) powerCut() bool {
 	return true
 }
 
-// stopAmid stops a process in the midst of what it is told, if that is planned.
+// stopAmid stops a process between two notices if a newsPause is due.
 func (m *machine) stopAmid() bool {
 	if m.stopIn == 0 || m.world.healing {
 		return false
@@ -89,12 +88,12 @@ func (m *machine) stopAmid() bool {
 	}
 	m.world.disturb()
 	m.world.note("stopped amid news: machine %d", m.n)
-	m.client.pause(m.world.aWhile())
+	m.client.pause(m.world.faultTime())
 	return true
 }
 
-// suspend lets a client's machine sleep. Its process stands still, nothing gets
-// to it, and its timers do not count the time that passes; its clock does.
+// suspend suspends a client's machine. Its process stops, no message arrives, and its
+// timers stop. Its clock continues.
 func (c *client) suspend(d time.Duration) {
 	w := c.world
 	if c.paused {
@@ -105,31 +104,30 @@ func (c *client) suspend(d time.Duration) {
 		l.blocked[dir] = max(l.blocked[dir], w.now+d)
 	}
 	c.pause(d)
-	c.asleep, c.wakes = w.now, w.now+d
-	// The session's timer is left alone if it is early, as its shell believes this
-	// one to be; the lock core's is set again with every step.
+	c.suspendedAt, c.suspendedUntil = w.now, w.now+d
+	// The session's timer is not set again if it seems early enough. The lock core's timer
+	// is set again with every step.
 	c.sessAlarm.delay(w, w.now, d, false)
 	c.coreAlarm.delay(w, w.now, d, true)
 }
 
-// woken sets right the timers of a machine whose sleep was cut short: they are late
-// by as much as it slept.
-func (c *client) woken() {
+// correctTimers corrects the timers after a suspend that ended early: they are late by the time
+// that the machine was suspended.
+func (c *client) correctTimers() {
 	w := c.world
-	left := c.wakes - w.now
-	c.wakes = 0
+	left := c.suspendedUntil - w.now
+	c.suspendedUntil = 0
 	if left <= 0 {
 		return
 	}
-	c.sessAlarm.delay(w, c.asleep, w.now-c.asleep, false)
+	c.sessAlarm.delay(w, c.suspendedAt, w.now-c.suspendedAt, false)
 	if c.coreAlarm.set {
 		c.coreAlarm.at -= left
 		c.coreAlarm.plan(w, c.coreAlarm.at)
 	}
 }
 
-// slew lets the process's clock run at another rate from now on. What timers it
-// has are set again by it.
+// slew changes the rate of the process's clock and sets its timers again.
 func (c *client) slew(ppm int64) {
 	c.clock.slew(c.world.now, ppm)
 	c.note("clock %+d ppm", ppm)

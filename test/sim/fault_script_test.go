@@ -9,32 +9,31 @@ import (
 	"time"
 )
 
-// A fault is one line of a world's script.
+// A fault is a line of a world's script.
 type fault struct {
-	n       int // its number, from 1 on
+	n       int // the number, from 1 on
 	at      time.Duration
 	kind    faultKind
 	machine int
-	seed    uint64 // of the chance that decides how it goes
+	seed    uint64 // of the random choices of this fault
 }
 
 func (f fault) String() string {
 	return fmt.Sprintf("%4d at %10.3f s: %v, machine %d", f.n, f.at.Seconds(), f.kind, f.machine)
 }
 
-// drawScript draws all that goes wrong in a world before any of it happens, and
-// each fault's own chance with it. So those that are left when others are taken
-// out of the script come at the same moments, in the same way, which lets a
-// script be shrunk.
+// drawScript draws all faults of a world and a seed for each before the history begins. If
+// some faults are removed, the others still happen at the same times with the same seeds.
+// So Shrink can shorten a script.
 func drawScript(cfg *Config) (script []fault) {
-	if cfg.Calm || cfg.Between <= 0 {
+	if cfg.NoFaults || cfg.Between <= 0 {
 		return nil
 	}
 	r := rand.New(rand.NewPCG(cfg.Seed, 0x736372697074))
 	weights := weights()
 	sum := 0
 	for kind := range weights {
-		if !cfg.suits(faultKind(kind)) {
+		if !cfg.permits(faultKind(kind)) {
 			weights[kind] = 0
 		}
 		sum += weights[kind]
@@ -52,13 +51,13 @@ func drawScript(cfg *Config) (script []fault) {
 	return script
 }
 
-// suits reports whether a kind of fault is one for this world.
-func (c *Config) suits(kind faultKind) bool {
+// permits reports whether the world permits a kind of fault.
+func (c *Config) permits(kind faultKind) bool {
 	switch kind {
 	case killFault, closeFault, rollingRestart, outage, operatorForeign:
-		return !c.Alone
+		return !c.OneActor
 	case operatorACL:
-		return c.Operators && !c.Alone
+		return c.Operators && !c.OneActor
 	case operatorDelete, operatorSweep, operatorExpire:
 		return c.Operators
 	case operatorJump:
@@ -67,20 +66,20 @@ func (c *Config) suits(kind faultKind) bool {
 	return true
 }
 
-// planScript plans the faults of the script, or those of them that are wanted.
+// planScript schedules the wanted faults of the script.
 func (w *World) planScript() {
 	for _, f := range w.script {
-		if w.wants(f.n) {
-			w.agenda.add(f.at, func() { w.cause(f) })
+		if w.includes(f.n) {
+			w.agenda.add(f.at, func() { w.injectScripted(f) })
 		}
 	}
 }
 
-// wants reports whether a fault of the script is to happen.
-func (w *World) wants(n int) bool { return w.cfg.Only == nil || slices.Contains(w.cfg.Only, n) }
+// includes reports whether a fault of the script is to happen.
+func (w *World) includes(n int) bool { return w.cfg.Only == nil || slices.Contains(w.cfg.Only, n) }
 
-// cause injects a fault with random numbers of its own.
-func (w *World) cause(f fault) {
+// injectScripted injects a fault with its own random numbers.
+func (w *World) injectScripted(f fault) {
 	if w.healing {
 		return
 	}
@@ -90,18 +89,18 @@ func (w *World) cause(f fault) {
 	w.rng = worlds
 }
 
-// Script is the world's script as it was lived up to now, a fault a line.
+// Script returns the faults of the script until now, one per line.
 func (w *World) Script() string {
 	var b strings.Builder
 	for _, f := range w.script {
-		if f.at <= w.now && w.wants(f.n) {
+		if f.at <= w.now && w.includes(f.n) {
 			fmt.Fprintln(&b, f)
 		}
 	}
 	return b.String()
 }
 
-// Numbers writes the numbers of faults as [ParseNumbers] reads them.
+// Numbers formats the numbers of faults for [ParseNumbers].
 func Numbers(only []int) string {
 	if len(only) == 0 {
 		return "none"
@@ -116,8 +115,7 @@ func Numbers(only []int) string {
 	return string(b)
 }
 
-// ParseNumbers reads the numbers of the faults that a world is to have: "all",
-// "none", or a list with commas.
+// ParseNumbers parses numbers of faults: "all", "none", or a list with commas.
 func ParseNumbers(s string) (only []int, err error) {
 	switch s {
 	case "", "all":

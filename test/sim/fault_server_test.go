@@ -16,7 +16,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// injectServer makes a fault of the server, its disk or its clock.
+// injectServer injects a fault of the server, its disk, or its clock.
 func (w *World) injectServer(kind faultKind) bool {
 	s := w.server
 	switch kind {
@@ -27,27 +27,26 @@ func (w *World) injectServer(kind faultKind) bool {
 		s.crash(kind == serverPower)
 		w.after(w.upTo(w.cfg.Timeout), s.boot)
 	case serverPause:
-		s.pause(w.aWhile())
+		s.pause(w.faultTime())
 	case diskStall:
-		s.stall = w.aWhile()
+		s.stall = w.faultTime()
 	case diskError:
 		s.failDisk()
 	case diskFull:
-		s.fill(w.aWhile())
+		s.fill(w.faultTime())
 	case bitFlip:
 		return s.flipBit()
 	case wallJump:
 		s.wall += w.upTo(2*time.Hour) - time.Hour
 		s.jumped = w.now
 	case hostileFrames:
-		return s.assail()
+		return s.sendHostileFrames()
 	}
 	return true
 }
 
-// failDisk lets a write or sync fail, now or soon, the write in the middle. The
-// disk stays broken until the server is started again: whether a sync after a
-// failed one says anything must not matter.
+// failDisk makes one of the next writes or syncs fail, a write in the middle. All later ones
+// fail until the server restarts.
 func (s *server) failDisk() {
 	failing := s.world.rng.IntN(4)
 	s.disk.SetFault(func(op memfs.Op) memfs.Fault {
@@ -61,7 +60,7 @@ func (s *server) failDisk() {
 	})
 }
 
-// fill leaves no room on the disk for a while, over restarts as well.
+// fill fills the disk for d, also over restarts.
 func (s *server) fill(d time.Duration) {
 	w := s.world
 	s.disk.SetLimit(1)
@@ -73,17 +72,16 @@ func (s *server) fill(d time.Duration) {
 	})
 }
 
-// flipBit looks what the server would make of its disk after a crash if a bit of
-// it were turned over: refuse it, notice that nothing is lost, or lose the last
-// batch, which then looks torn.
+// flipBit flips a bit in a copy of the disk and starts from the copy. The server must refuse
+// it, recover everything, or lose only the last batch as torn.
 func (s *server) flipBit() bool {
 	w := s.world
 	disk := s.disk.Clone(rand.New(rand.NewPCG(w.rng.Uint64(), 0)))
 	disk.Restart()
-	disk.SetLimit(0) // the log can need room after a torn last batch
+	disk.SetLimit(0) // after a torn last batch, the log may need space
 	sound, _, err := s.readDisk(disk.Clone(rand.New(rand.NewPCG(1, 0))))
 	if err != nil {
-		return false // it is down, and its disk has nothing that one could start from
+		return false // no server can start from this disk
 	}
 	files, err := disk.ReadDir(dataDir)
 	if err != nil || len(files) == 0 {
@@ -100,15 +98,15 @@ func (s *server) flipBit() bool {
 	switch {
 	case errors.Is(err, wal.ErrCorrupt), errors.Is(err, wal.ErrVersion):
 	case err != nil:
-		w.fail("bit %d of %s turned over: %v, which is no word for damage", bit, name, err)
+		w.fail("bit %d of %s flipped: %v, which does not report damage", bit, name, err)
 	case bytes.Equal(flipped.AppendSnapshot(nil), sound.AppendSnapshot(nil)):
 	case !torn || flipped.Zxid() >= sound.Zxid():
-		w.fail("bit %d of %s turned over: the server starts at %#x instead of %#x, torn %t", bit, name, flipped.Zxid(), sound.Zxid(), torn)
+		w.fail("bit %d of %s flipped: the server starts at %#x instead of %#x, torn %t", bit, name, flipped.Zxid(), sound.Zxid(), torn)
 	}
 	return true
 }
 
-// readDisk recovers what a copy of the disk holds.
+// readDisk recovers the tree from a copy of the disk.
 func (s *server) readDisk(disk *memfs.FS) (*tree.Tree, bool, error) {
 	t := tree.New(s.treeConfig(source{rand.New(rand.NewPCG(1, 2))}))
 	log, found, err := wal.Open(disk, dataDir, wal.Options{SegmentSize: segmentSize, Rand: source{rand.New(rand.NewPCG(3, 4))}})
@@ -133,9 +131,8 @@ func restoreInto(t *tree.Tree) func(r *io.SectionReader) error {
 	}
 }
 
-// assail has a client say what no client says: the server is to go on for all
-// others as if nothing had been.
-func (s *server) assail() bool {
+// sendHostileFrames makes a client send invalid frames. They must not affect other clients.
+func (s *server) sendHostileFrames() bool {
 	if !s.up {
 		return false
 	}
@@ -157,8 +154,8 @@ func (s *server) assail() bool {
 	return true
 }
 
-// hostile is a frame that is no request, or one that is but for a few bytes. None
-// of them names a lock's znode, so that none may change one.
+// hostile returns an invalid frame, or a request with a few changed bytes. It names no
+// znode of a lock.
 func hostile(r *rand.Rand) []byte {
 	frames := [][]byte{
 		{}, {0, 0, 0, 1}, request(wire.OpCode(r.Uint32()), nil), request(wire.OpMulti, nil),

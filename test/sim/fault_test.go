@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// trial is what a kind of fault does to a world in which nothing else is amiss.
+// trial is a kind of fault and its effect in a world without other faults.
 type trial struct {
 	kind  faultKind
-	shows func(s *Stats) int // counts what it does; nil: only that it breaks nothing
+	shows func(s *Stats) int // counts the effect; nil if there need not be any
 }
 
-// trials are the kinds that are new to a world, with what they are to bring about.
+// trials returns a trial of each kind of fault.
 func trials() []trial {
 	lost := func(s *Stats) int { return s.Lost }
 	reconnects := func(s *Stats) int { return s.Reconnects - 4 }
@@ -29,9 +29,9 @@ func trials() []trial {
 	}
 }
 
-// TestFaults has each kind of fault happen by itself, again and again: it does
-// what it says, breaks no promise, and locks are granted afterwards.
-func TestFaults(t *testing.T) {
+// TestEachFaultHasItsEffect injects each kind of fault repeatedly. It must have its effect and
+// break no rule, and clients must acquire locks afterwards.
+func TestEachFaultHasItsEffect(t *testing.T) {
 	all := trials()
 	if len(all) != int(faultKinds) {
 		t.Errorf("%d kinds of %d", len(all), faultKinds)
@@ -41,11 +41,11 @@ func TestFaults(t *testing.T) {
 			continue
 		}
 		t.Run(c.kind.String(), func(t *testing.T) {
-			cfg := calm(uint64(c.kind) + 100)
+			cfg := noFaults(uint64(c.kind) + 100)
 			cfg.Clients, cfg.Faults, cfg.Operators = 4, 24*time.Hour, true
 			cfg.Locks = []LockConfig{{Path: "/locks/a", Mutexes: 1}, {Path: "/locks/b", Family: semaphores, Of: 2}}
-			w := begin(cfg)
-			w.holder(t)
+			w := startWorld(cfg)
+			w.waitForContention(t)
 			for at := w.now; at < 4*time.Minute; at += 4 * time.Second {
 				w.runUntil(func() bool { return w.now > at })
 				w.inject(c.kind, w.machines[w.rng.IntN(len(w.machines))])
@@ -65,12 +65,11 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestQuietFaults checks faults that other clients and the disk cause: no hold is lost,
-// and no connection breaks.
-func TestQuietFaults(t *testing.T) {
+// TestFaultsThatEndNoHold checks faults that must not end holds or break connections.
+func TestFaultsThatEndNoHold(t *testing.T) {
 	for _, kind := range []faultKind{hostileFrames, bitFlip, wallJump, operatorStray} {
-		w := begin(calm(uint64(kind)))
-		w.runUntil(func() bool { return w.now > 2*time.Second }) // all have begun
+		w := startWorld(noFaults(uint64(kind)))
+		w.runUntil(func() bool { return w.now > 2*time.Second }) // all clients have started
 		before := w.Stats
 		for range 400 {
 			w.inject(kind, w.machines[0])
@@ -83,12 +82,12 @@ func TestQuietFaults(t *testing.T) {
 	}
 }
 
-// TestSuspend checks that a suspended machine has late timers and a correct clock: a
-// check of a hold afterwards reports that it is lost.
-func TestSuspend(t *testing.T) {
+// TestHoldIsLostAfterSuspend checks that the timers of a suspended machine are late and its
+// clock is correct, so that a check of a hold reports the loss.
+func TestHoldIsLostAfterSuspend(t *testing.T) {
 	for seed := uint64(1); seed <= 10; seed++ {
-		w := begin(calm(seed))
-		h := w.holder(t)
+		w := startWorld(noFaults(seed))
+		h := w.waitForContention(t)
 		h.client.actor(h.id).turn++
 		due, clock, begun := h.client.coreAlarm.at, h.client.clockNow(), w.now
 		h.client.suspend(10 * time.Second)
@@ -109,10 +108,10 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
-// TestSleepCutShort checks that a timer which was due in the midst of a sleep is late
-// by what the machine slept, and not by as much again.
-func TestSleepCutShort(t *testing.T) {
-	w := begin(calm(1))
+// TestShortSuspendDelaysTimerOnce checks that a timer that was due during a suspend is late by
+// the time of the suspend, and not by twice that time.
+func TestShortSuspendDelaysTimerOnce(t *testing.T) {
+	w := startWorld(noFaults(1))
 	var alarm timer
 	var rang time.Duration
 	begun := w.now
@@ -127,8 +126,8 @@ func TestSleepCutShort(t *testing.T) {
 	}
 }
 
-// TestSlew checks that a clock goes on from where it was when its rate changes.
-func TestSlew(t *testing.T) {
+// TestChangedClockRateKeepsTime checks that a change of the rate does not make the clock jump.
+func TestChangedClockRateKeepsTime(t *testing.T) {
 	c := clock{born: time.Second, ppm: 10_000}
 	before := c.read(101 * time.Second)
 	c.slew(101*time.Second, -10_000)
@@ -145,11 +144,11 @@ func TestSlew(t *testing.T) {
 	}
 }
 
-// TestFlippedBitOnFullDisk checks that the fault of a flipped bit reports no failure if the
-// disk is full. After the last batch is torn, the log can need room that it did not need before.
+// TestFlippedBitOnFullDisk checks that a flipped bit on a full disk is no failure. After a
+// torn last batch, the log may need more space.
 func TestFlippedBitOnFullDisk(t *testing.T) {
 	cfg := NewConfig(1)
-	cfg.Calm = true
+	cfg.NoFaults = true
 	w := New(cfg)
 	w.server.boot()
 	for _, m := range w.machines {

@@ -7,17 +7,17 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// A ban is what an operator denies to all clients for a time.
+// A ban is a time in which an operator denies access to all clients.
 type ban struct {
-	node  string        // a contender's znode that no client may read; empty for the queue, in which no client may do anything
-	end   time.Duration // when it is to end
-	given time.Duration // when the rights were last given back
+	node  string        // the entry that no client may read; empty if no client may access the queue
+	end   time.Duration // the planned end
+	given time.Duration // when access was last permitted again
 }
 
-// forbid takes the rights to a lock's queue, or to one of its entries, away. The
-// server lets only the operator give them back.
-func (w *World) forbid(l *lock) {
-	b := &ban{end: w.now + w.aWhile()}
+// denyAccess denies access to a lock's queue, or to one of its entries. Only the operator can
+// permit access again.
+func (w *World) denyAccess(l *lock) {
+	b := &ban{end: w.now + w.faultTime()}
 	rights := wire.PermAdmin
 	if w.oneIn(2) {
 		rights |= wire.PermRead
@@ -28,18 +28,18 @@ func (w *World) forbid(l *lock) {
 		dirs, rights = []string{b.node}, wire.PermAdmin|wire.PermWrite
 	}
 	for _, o := range w.locks {
-		// Whose parents are below the queue may not be able to make them.
+		// Locks below the queue may be unable to create their parents.
 		if o.dirs[0] == l.dirs[0] || strings.HasPrefix(o.Path, l.Path+"/") {
 			o.bans = append(o.bans, b)
 		}
 	}
 	w.setRights(dirs, rights)
 	if b.node == "" {
-		w.agenda.add(b.end, w.allow)
+		w.agenda.add(b.end, w.permitAccess)
 	}
 }
 
-// setRights says what all may do with some znodes.
+// setRights sets the permissions of all clients on some znodes.
 func (w *World) setRights(paths []string, rights wire.Perm) {
 	var requests [][]byte
 	for _, p := range paths {
@@ -49,9 +49,9 @@ func (w *World) setRights(paths []string, rights wire.Perm) {
 	w.asOperator(requests...)
 }
 
-// allow gives the rights to queues back where the ban is over. A server that dies
-// may forget that: it is told again when it has started.
-func (w *World) allow() {
+// permitAccess permits access to queues whose ban is over. A server that crashes may lose this
+// change, so boot calls permitAccess again.
+func (w *World) permitAccess() {
 	if !w.server.up {
 		return
 	}
@@ -71,9 +71,8 @@ func (w *World) allow() {
 	}
 }
 
-// banned reports whether something of a lock's was forbidden at some time since
-// then. How long a ban has effects is not certain: an answer may be late, and a client
-// that may not delete tries again half a minute later.
+// banned reports whether a ban on a lock may have had an effect since a time. An answer may
+// be late, and a client that may not delete tries again after half a minute.
 func (w *World) banned(l *lock, since time.Duration) bool {
 	n := 0
 	for _, b := range l.bans {
@@ -90,7 +89,7 @@ func (w *World) banned(l *lock, since time.Duration) bool {
 	return n > 0
 }
 
-// bannedAny reports whether something of any of a claim's locks was forbidden.
+// bannedAny reports whether banned is true for any lock of a claim.
 func (w *World) bannedAny(parts []*part, since time.Duration) bool {
 	for _, p := range parts {
 		if w.banned(p.lock, since) {
@@ -100,7 +99,7 @@ func (w *World) bannedAny(parts []*part, since time.Duration) bool {
 	return false
 }
 
-// entriesOf lists what entries of a lock there are on the server.
+// entriesOf returns the entries of a lock on the server.
 func (w *World) entriesOf(l *lock) (all []string) {
 	for _, p := range w.entries() {
 		if w.lockOf(p) == l {
@@ -110,8 +109,7 @@ func (w *World) entriesOf(l *lock) (all []string) {
 	return all
 }
 
-// below reports whether another lock, or a znode that no client may delete, is
-// below one of a lock's queues.
+// below reports whether another lock or a stray is below one of a lock's queues.
 func (w *World) below(l *lock) bool {
 	for _, dir := range l.dirs {
 		for _, o := range w.locks {

@@ -9,8 +9,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// foreign lets a client of another library join a lock's queue, and leave it by
-// the end of its session.
+// foreign makes a client of another library enqueue. Its entry goes when its session ends.
 func (w *World) foreign(l *lock) {
 	s := w.server
 	s.lastID++
@@ -27,14 +26,14 @@ func (w *World) foreign(l *lock) {
 		for _, p := range w.entries() {
 			if !slices.Contains(before, p) {
 				w.note("another library's %s", p)
-				w.taint(p, create.Data)
+				w.noteTaint(p, create.Data)
 			}
 		}
 	}})
 	s.kick()
 }
 
-// foreignName is what a client of another library asks for.
+// foreignName returns the name of an entry of another library.
 func (w *World) foreignName(l *lock) string {
 	var guid [16]byte
 	_, _ = source{w.rng}.Read(guid[:])
@@ -52,7 +51,7 @@ func (w *World) foreignName(l *lock) string {
 	return l.dirs[0] + "/_c_" + queue.FormatGUID(guid) + "-lock-"
 }
 
-// stray makes a znode in a queue that is no contender, now and then for good.
+// stray creates a znode in a queue that is not an entry, sometimes a persistent one.
 func (w *World) stray(l *lock) {
 	names := []string{"000-config", "lock-", "_c_-lock-", "x-lock-12345678901"}
 	create := &wire.CreateRequest{Path: l.dirs[len(l.dirs)-1] + "/stray-", Flags: wire.ModeEphemeralSequential, ACL: anyone()}

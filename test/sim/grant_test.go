@@ -2,13 +2,13 @@ package sim
 
 import "slices"
 
-// checkGrant checks a new hold against all others, and against the server.
+// checkGrant checks a new hold against all other holds and the server.
 func (w *World) checkGrant(h *hold) {
 	if w.server.tree != nil && h.missing() != nil {
 		h.gone, h.goneAt = true, w.now
 	}
 	if !h.safe() {
-		return // granted by a clock read before a pause: the first look says lost
+		return // the clock was read before a pause: the first check reports the loss
 	}
 	if h.operated() {
 		return
@@ -22,7 +22,6 @@ func (w *World) checkGrant(h *hold) {
 	if w.server.tree == nil {
 		return
 	}
-	// A grant may come late, but never early: all that was ahead is gone.
 	if n := h.missing(); n != nil {
 		w.fail("%s granted while %s is not on the server", h.node(), n.path)
 	}
@@ -32,7 +31,7 @@ func (w *World) checkGrant(h *hold) {
 	}
 }
 
-// checkConflict checks that no other client has a hold that excludes a new one.
+// checkConflict checks that no other hold conflicts with a new one.
 func (w *World) checkConflict(h *hold, p *part) {
 	permits, of := p.permits, p.of
 	for c := range w.clients {
@@ -46,11 +45,11 @@ func (w *World) checkConflict(h *hold, p *part) {
 				case p.lock.Family == semaphores:
 					permits += q.permits
 					of = max(of, q.of)
-					if q.of != p.of && w.now > p.lock.open {
+					if q.of != p.of && w.now > p.lock.gateOpen {
 						w.fail("%s granted %s, one of %d, while %s holds %s, one of %d", h.client.name, p.nodes[0].path, p.of,
 							c.name, q.nodes[0].path, q.of)
 					}
-				case p.shared && (q.shared || o.downgrade != 0 && w.givenIn(q)):
+				case p.shared && (q.shared || o.downgrade != 0 && w.downgradeDone(q)):
 				default:
 					w.fail("%s granted %s to %s while %s holds %s, safe for %v more", p.lock.Path, p.nodes[0].path, h.client.name,
 						c.name, q.nodes[0].path, o.remaining())
@@ -63,12 +62,12 @@ func (w *World) checkConflict(h *hold, p *part) {
 	}
 }
 
-// givenIn reports whether a downgrade that its caller awaits has been done.
-func (w *World) givenIn(p *part) bool {
+// downgradeDone reports whether the server has done a downgrade without a known result.
+func (w *World) downgradeDone(p *part) bool {
 	return w.server.tree == nil || p.nodes[0].next != "" && w.there(p.nodes[0].next)
 }
 
-// checkToken checks that tokens rise over holds that conflict.
+// checkToken checks that the token is larger than those of earlier conflicting holds.
 func (w *World) checkToken(h *hold, p *part) {
 	l := p.lock
 	switch {
@@ -87,7 +86,7 @@ func (w *World) checkToken(h *hold, p *part) {
 	}
 }
 
-// checkOwner checks that the znodes of a new hold are its session's.
+// checkOwner checks that the session of a new hold owns its znodes.
 func (w *World) checkOwner(h *hold, p *part) {
 	for _, n := range p.nodes {
 		if _, stat, _ := w.server.tree.Get(n.path); stat.EphemeralOwner != h.session {
@@ -96,8 +95,7 @@ func (w *World) checkOwner(h *hold, p *part) {
 	}
 }
 
-// checkAhead checks that nothing on the server stands ahead of a new hold that
-// has to be waited for.
+// checkAhead checks that no conflicting entry on the server is ahead of a new hold.
 func (w *World) checkAhead(h *hold, p *part) {
 	own := map[string]bool{}
 	first, last := "", ""
@@ -121,7 +119,7 @@ func (w *World) checkAhead(h *hold, p *part) {
 		}
 		switch {
 		case p.lock.Family == semaphores:
-			// Those made later have to wait for this one.
+			// Later leases wait for this one.
 			if seq <= last {
 				leases++
 			}
@@ -134,19 +132,18 @@ func (w *World) checkAhead(h *hold, p *part) {
 	}
 }
 
-// gaveUp reports whether an entry that is still on the server is one that its client has
-// given up: it is this client's, and belongs to none of its acquires. The client need not
-// wait for an entry that it knows to be given up.
+// gaveUp reports whether an entry on the server belongs to this client, and to none of its
+// acquires. The client need not wait for such an entry.
 func (c *client) gaveUp(path string) bool {
 	_, stat, ok := c.world.server.tree.Get(path)
 	if !ok || stat.EphemeralOwner != c.session {
 		return false
 	}
 	for _, a := range c.actors {
-		if (a.state == asking || a.state == holding) && slices.Contains(c.core.Entries(a.id), path) {
+		if (a.state == acquiring || a.state == holding) && slices.Contains(c.core.Entries(a.id), path) {
 			return false
 		}
 	}
-	c.world.Stats.Handed++
+	c.world.Stats.GivenUp++
 	return true
 }

@@ -10,21 +10,20 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// resources is the parent of what the holders of locks write to, one znode for
-// each lock, with the token of the last write.
+// resources is the parent of the guarded znodes. There is one for each lock, with the token
+// of the last write.
 const resources = "/resources"
 
-// verify is a question to a quorum that is under way, with what it is to do if
-// the hold is held.
+// verify is a call of Guard in flight, with the operations to do if the lock is held.
 type verify struct {
 	call uint64
 	hold *hold
 	at   time.Duration
 	ops  []session.Op
-	bad  bool // the last of its operations can't be done
+	bad  bool // the last operation fails
 }
 
-// makeResources has an operator make what is not there.
+// makeResources makes an operator create the guarded znodes.
 func (w *World) makeResources() {
 	all := []string{resources}
 	for _, l := range w.locks {
@@ -41,8 +40,8 @@ func anyone() []wire.ACL {
 	return []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
 }
 
-// verify asks whether the hold is held, at times with something to be done under
-// it. A znode whose name can be another's later is not to be asked for.
+// verify asks the server whether the lock is held, sometimes with guarded operations. It
+// omits locks with reusable names.
 func (a *actor) verify() {
 	c, w := a.client, a.world()
 	if a.state != holding || slices.ContainsFunc(a.hold.parts, func(p *part) bool { return p.lock.byID() }) {
@@ -60,7 +59,7 @@ func (a *actor) verify() {
 	c.input(func(core *queue.Core) { core.Guard(c.now, a.id, v.call) })
 }
 
-// fencedWrites write the hold's token to what it holds alone.
+// fencedWrites returns writes of the hold's tokens for its exclusive locks.
 func (h *hold) fencedWrites() (ops []session.Op) {
 	for _, p := range h.parts {
 		if p.exclusive() {
@@ -70,7 +69,7 @@ func (h *hold) fencedWrites() (ops []session.Op) {
 	return ops
 }
 
-// operations are those of a guard's call.
+// operations returns the operations of a call of Guard.
 func (c *client) operations(call uint64) []session.Op {
 	for _, v := range c.verifies {
 		if v.call == call {
@@ -80,7 +79,7 @@ func (c *client) operations(call uint64) []session.Op {
 	return nil
 }
 
-// verified checks that the hold was there while the question was under way.
+// verified checks that the hold existed while the call was in flight.
 func (c *client) verified(s queue.Signal) {
 	w := c.world
 	for i, v := range c.verifies {
@@ -106,19 +105,19 @@ func (c *client) verified(s queue.Signal) {
 	w.fail("%s: answer to a verify that was not requested", c.name)
 }
 
-// nameReused reports whether another client's entry may have the name of one of the
-// hold's, because an operator has deleted those of a queue whose names have no GUID.
+// nameReused reports whether another client's entry may have the name of an entry of the
+// hold, because an operator has deleted entries with reusable names.
 func (h *hold) nameReused() bool {
 	for _, p := range h.parts {
-		if p.lock.Family == queues && p.lock.byID() && p.lock.amiss > h.client.world.now {
+		if p.lock.Family == queues && p.lock.byID() && p.lock.wrongDeletes > h.client.world.now {
 			return true
 		}
 	}
 	return false
 }
 
-// checkResources checks that no write under a guard comes after one of a later
-// holder, nor while one holds.
+// checkResources checks that no guarded write follows a write of a later holder, or happens
+// while a later holder holds.
 func (w *World) checkResources() {
 	for _, l := range w.locks {
 		data, _, ok := w.server.tree.Get(l.resource)
@@ -136,8 +135,8 @@ func (w *World) checkResources() {
 	}
 }
 
-// checkWritten checks that no client holds the lock that was granted later than the hold
-// under which a guarded write was just done.
+// checkWritten checks that no client holds a lock that was granted after the hold of a
+// guarded write.
 func (w *World) checkWritten(l *lock, token int64) {
 	for c := range w.clients {
 		for _, o := range c.holds {

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// calm is a small world in which only what a test does goes wrong.
-func calm(seed uint64) Config {
+// noFaults returns a small world without faults.
+func noFaults(seed uint64) Config {
 	return Config{
-		Seed: seed, Calm: true, Faults: time.Minute, Clients: 3, Actors: 1,
+		Seed: seed, NoFaults: true, Faults: time.Minute, Clients: 3, Actors: 1,
 		Locks:   []LockConfig{{Path: "/locks/a", Mutexes: 1}},
 		Timeout: 2 * time.Second, Think: 50 * time.Millisecond, Delay: time.Millisecond, Spread: time.Millisecond,
 		Sync: time.Millisecond, Drift: 10_000, Sweep: time.Second, SnapshotEvery: 100,
 	}
 }
 
-// holder runs the world until a client holds a lock for which other clients wait.
-func (w *World) holder(t *testing.T) (h *hold) {
+// waitForContention runs the world until a client holds a lock and another client waits for it.
+func (w *World) waitForContention(t *testing.T) (h *hold) {
 	t.Helper()
 	w.runUntil(func() bool {
 		waiting := 0
 		h = nil
 		for c := range w.clients {
 			for _, a := range c.actors {
-				if a.state == asking && a.behind {
+				if a.state == acquiring && a.blocked {
 					waiting++
 				}
 			}
@@ -41,8 +41,8 @@ func (w *World) holder(t *testing.T) (h *hold) {
 	return h
 }
 
-// begin lets a world begin.
-func begin(cfg Config) *World {
+// startWorld starts the server and the clients of a world.
+func startWorld(cfg Config) *World {
 	w := New(cfg)
 	w.server.boot()
 	for _, m := range w.machines {
@@ -51,7 +51,7 @@ func begin(cfg Config) *World {
 	return w
 }
 
-// nextGrant lives on until another hold is granted, and says how long it took.
+// nextGrant runs the world until the next grant, and returns how long that took.
 func (w *World) nextGrant(t *testing.T) time.Duration {
 	t.Helper()
 	begun, before := w.now, w.Stats.Acquired
@@ -62,9 +62,9 @@ func (w *World) nextGrant(t *testing.T) time.Duration {
 	return w.now - begun
 }
 
-// TestHandOver checks how long the next in line waits when a holder goes away:
-// at once when its process ends and says so, a timeout and a little when not.
-func TestHandOver(t *testing.T) {
+// TestHandoverTime checks how long the next waiter waits: no time if the holder releases or
+// closes, and the session timeout if it does not.
+func TestHandoverTime(t *testing.T) {
 	const little = 100 * time.Millisecond
 	for _, c := range []struct {
 		name  string
@@ -82,8 +82,8 @@ func TestHandOver(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := uint64(1); seed <= 20; seed++ {
-				w := begin(calm(seed))
-				h := w.holder(t)
+				w := startWorld(noFaults(seed))
+				h := w.waitForContention(t)
 				c.fault(w, h)
 				if took := w.nextGrant(t); took > c.most {
 					t.Fatalf("seed %d: granted after %v, want %v at the most\n%s", seed, took, c.most, w.Tail())
@@ -93,8 +93,9 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestSurvives checks that a hold outlives what need not end it.
-func TestSurvives(t *testing.T) {
+// TestHoldSurvivesShortFaults checks that faults shorter than the session timeout do not end a
+// hold.
+func TestHoldSurvivesShortFaults(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		fault func(w *World, h *hold)
@@ -114,9 +115,9 @@ func TestSurvives(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := uint64(1); seed <= 20; seed++ {
-				w := begin(calm(seed))
-				h := w.holder(t)
-				h.client.actor(h.id).turn++ // it holds for good
+				w := startWorld(noFaults(seed))
+				h := w.waitForContention(t)
+				h.client.actor(h.id).turn++ // it never releases
 				c.fault(w, h)
 				until := w.now + 5*time.Second
 				w.runUntil(func() bool { return w.now > until })
@@ -128,12 +129,12 @@ func TestSurvives(t *testing.T) {
 	}
 }
 
-// TestStopped checks that a hold whose process was stopped for longer than the
-// timeout is lost when the process looks, and that its znode is gone.
-func TestStopped(t *testing.T) {
+// TestHoldIsLostAfterPause checks that a hold is lost, and its znode gone, if its process was
+// stopped for longer than the session timeout.
+func TestHoldIsLostAfterPause(t *testing.T) {
 	for seed := uint64(1); seed <= 20; seed++ {
-		w := begin(calm(seed))
-		h := w.holder(t)
+		w := startWorld(noFaults(seed))
+		h := w.waitForContention(t)
 		h.client.actor(h.id).turn++
 		h.client.pause(3 * time.Second)
 		until := w.now + 4*time.Second

@@ -2,30 +2,28 @@ package sim
 
 import "time"
 
-// connectWait is how long a client may take to come back once all is well: the
-// longest pause between two dials, and what the dial and the server's restart
-// take.
+// connectWait is the time in which a client must reconnect after all faults: the longest
+// pause between two dials, the dial, and the server's restart.
 const connectWait = 11 * time.Second
 
-// refusedAgain is more than the lock core waits until it asks again for what it
-// had no right to.
+// refusedAgain is more than the time after which the lock core repeats a denied request.
 const refusedAgain = 31 * time.Second
 
-// heal ends all faults. From now on no actor begins an acquire, and every waiter must be
+// heal ends all faults. From now on, no actor begins an acquire, and every waiter must be
 // granted.
 func (w *World) heal() {
 	w.note("the world heals")
 	w.healing, w.healedAt = true, w.now
 	w.disturb()
 	w.server.heal()
-	w.after(0, w.allow)
+	w.after(0, w.permitAccess)
 	for _, m := range w.machines {
 		w.healMachine(m)
 	}
 	w.after(20*time.Millisecond, w.supervise)
 }
 
-// heal makes the server and its disk work, and lets it start if it is down.
+// heal repairs the server and its disk, and starts the server if it is down.
 func (s *server) heal() {
 	s.stall = 0
 	s.disk.SetFault(nil)
@@ -38,9 +36,8 @@ func (s *server) heal() {
 	s.world.after(s.world.upTo(200*time.Millisecond), s.boot)
 }
 
-// healMachine makes a machine's link and process work. A connection that was
-// hurt is cut for good: to find that out by silence would take its time, and is
-// tried often enough under faults.
+// healMachine repairs a machine's link and process. It cuts a damaged connection at both
+// ends, so that the client need not detect it by silence.
 func (w *World) healMachine(m *machine) {
 	m.loseOp, m.isolate, m.garbage, m.stopIn = 0, 0, 0, 0
 	stuck := m.link.repair(w.now)
@@ -52,17 +49,17 @@ func (w *World) healMachine(m *machine) {
 	if c.paused {
 		c.resume()
 	}
-	if k := c.conn; k != nil && (stuck || k.broken[up] || k.broken[down] || k.mute || k.gone) {
+	if k := c.conn; k != nil && (stuck || k.broken[up] || k.broken[down] || k.loseAnswer || k.gone) {
 		k.cut(true, true)
 	}
 	for _, a := range c.actors {
 		if a.state == holding {
-			a.later(w.upTo(20*time.Millisecond), a.release)
+			a.after(w.upTo(20*time.Millisecond), a.release)
 		}
 	}
 }
 
-// supervise watches that all comes to rest in time, and then ends the history.
+// supervise checks that all acquires and releases end in time, and then closes the clients.
 func (w *World) supervise() {
 	w.after(20*time.Millisecond, w.supervise)
 	if w.reached == 0 {
@@ -81,7 +78,7 @@ func (w *World) supervise() {
 			break
 		}
 	}
-	switch waiting, left := w.unrest(); {
+	switch waiting, left := w.unfinished(); {
 	case w.closing:
 		w.superviseClose()
 	case waiting != "" && w.now > limit:
@@ -90,7 +87,7 @@ func (w *World) supervise() {
 		w.fail("%s is left %v after all faults ended", left, w.now-w.reached)
 	case waiting == "" && left == "":
 		w.note("all is quiet")
-		w.checkRest()
+		w.checkRemaining()
 		w.closing = true
 		w.healedAt = w.now
 		for c := range w.clients {
@@ -99,7 +96,7 @@ func (w *World) supervise() {
 	}
 }
 
-// superviseClose watches that the clients end, and their sessions with them.
+// superviseClose checks that the clients and their sessions end.
 func (w *World) superviseClose() {
 	n := w.server.tree.SessionCount()
 	for range w.clients {
@@ -113,7 +110,7 @@ func (w *World) superviseClose() {
 	}
 }
 
-// allConnected reports whether nothing stands between waiters and locks.
+// allConnected reports whether the server is up and all clients are connected.
 func (w *World) allConnected() bool {
 	if !w.server.up {
 		return false
@@ -126,12 +123,12 @@ func (w *World) allConnected() bool {
 	return true
 }
 
-// unrest names an actor that still wants or has a lock, and a znode that is
-// left. A client that is done may still believe that one is: that counts too.
-func (w *World) unrest() (waiting, left string) {
+// unfinished returns a client that still waits for a lock or holds one, and a znode that is
+// left. A znode that exists only in a client's state counts too.
+func (w *World) unfinished() (waiting, left string) {
 	for c := range w.clients {
 		for _, a := range c.actors {
-			if a.state != resting && !c.closing {
+			if a.state != idle && !c.closing {
 				waiting = c.name
 			}
 		}
@@ -150,12 +147,12 @@ func (w *World) unrest() (waiting, left string) {
 	return waiting, left
 }
 
-// checkFloors fails a history in which too little happened to prove anything.
-func (w *World) checkFloors() {
-	if w.cfg.Calm || w.cfg.Only != nil || w.err != nil {
+// checkMinimum fails a history in which too little happened.
+func (w *World) checkMinimum() {
+	if w.cfg.NoFaults || w.cfg.Only != nil || w.err != nil {
 		return
 	}
-	// Where the only lock's numbers are at their end, refusals are what happens.
+	// If the sequence numbers of the only lock are exhausted, acquires fail.
 	if w.Stats.Acquired+w.Stats.Exhausted < 10 || w.Stats.Faults < 10 || w.Stats.Records < 100 {
 		w.fail("too little happened: %+v", w.Stats)
 	}

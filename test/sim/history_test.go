@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// tailLines is how much of a history is kept to be shown with a failure.
+// tailLines is the number of lines that a failure shows.
 const tailLines = 120
 
-// history is what happened, line by line: a hash of all, and the last lines.
+// history has a hash of all lines and the last lines.
 type history struct {
 	sum  hash.Hash
 	tail [tailLines]string
@@ -39,17 +39,17 @@ func (w *World) note(format string, args ...any) {
 	}
 }
 
-// trace writes what is too detailed for the history.
+// trace writes details to the trace, and not to the history.
 func (c *client) trace(format string, args ...any) {
 	if w := c.world; w.Trace != nil {
 		_, _ = fmt.Fprintf(w.Trace, "%12.6f   %s "+format+"\n", append([]any{w.now.Seconds(), c.name}, args...)...)
 	}
 }
 
-// Hash is the hash of the whole history.
+// Hash returns the hash of the complete history.
 func (w *World) Hash() string { return hex.EncodeToString(w.hist.sum.Sum(nil)) }
 
-// Tail is the end of the history.
+// Tail returns the end of the history.
 func (w *World) Tail() string {
 	var b strings.Builder
 	for i := max(0, w.hist.n-tailLines); i < w.hist.n; i++ {
@@ -58,7 +58,7 @@ func (w *World) Tail() string {
 	return b.String()
 }
 
-// fail ends the history with what was broken. The first failure counts.
+// fail ends the history with a broken rule. Only the first failure counts.
 func (w *World) fail(format string, args ...any) {
 	if w.err == nil {
 		w.rule = format
@@ -67,6 +67,6 @@ func (w *World) fail(format string, args ...any) {
 	}
 }
 
-// Failure is what was broken, without the names and numbers of this one history;
-// empty if nothing was.
+// Failure returns the broken rule without the names and numbers of the history. It is empty
+// if no rule was broken.
 func (w *World) Failure() string { return w.rule }

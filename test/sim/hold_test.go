@@ -9,42 +9,41 @@ import (
 	"github.com/zklock/zklock/internal/queue"
 )
 
-// hold is what a grant gave: open until it is released, given up or lost. It is
-// over earlier if its client's deadline passes, by the client's own clock: then
-// every look at it says so, even if the process is stopped and cannot look.
+// hold is a granted hold. It is open until it is released, canceled, or lost. It also ends
+// when its deadline passes by the client's clock, even if the process is stopped.
 type hold struct {
 	client  *client
 	id      queue.ID
-	want    *want
+	claim   *claim
 	parts   []*part
 	session int64
 	open    bool
-	read    int  // of the client, in which it was granted
-	handed  bool // by one of its client's own, whatever was read meanwhile
+	read    int  // the client's read that led to the grant
+	handed  bool // the same client handed the lock over
 	since   time.Duration
 
-	gone     bool // one of its znodes is
+	gone     bool // one of its znodes is gone
 	goneAt   time.Duration
-	brokenAt time.Duration // when it was released, if an operator had taken a znode away by then; else 0
+	brokenAt time.Duration // when it was released after an operator deleted a znode, or 0
 
-	downgrade uint64 // the call under way
-	swapped   bool   // it was downgraded, or that was tried
-	watching  bool   // it wants to know of a revocation
-	asked     bool   // it was asked to be given back
-	told      bool   // and knows it
+	downgrade uint64 // the call in flight, or 0
+	swapped   bool   // a downgrade was attempted
+	watching  bool   // it waits for release requests
+	requested bool   // a release request was made
+	notified  bool   // it received the release request
 }
 
-// A znode is one of a hold's.
+// A znode is a znode of a hold.
 type znode struct {
 	path  string
 	czxid int64
-	next  string // the one that a downgrade under way puts in its stead
+	next  string // its replacement in a downgrade in flight
 }
 
-// key names a znode uniquely: names without a GUID are used again.
+// key returns a unique name of a znode. Names without a GUID are reused.
 func key(path string, czxid int64) string { return path + "#" + strconv.FormatInt(czxid, 16) }
 
-// there reports whether the znode is on the server, or its successor.
+// there reports whether the znode or its replacement is on the server.
 func (n *znode) there(w *World) bool {
 	if _, stat, ok := w.server.tree.Get(n.path); ok && (n.czxid == 0 || stat.Czxid == n.czxid) {
 		return true
@@ -52,16 +51,16 @@ func (n *znode) there(w *World) bool {
 	return n.next != "" && w.there(n.next)
 }
 
-// operatedOn reports whether an operator took it away, or made its like delete
-// it.
+// operatedOn reports whether an operator deleted a znode, or may have made another client
+// delete it.
 func (w *World) operatedOn(n *znode) bool {
-	if w.server.tree != nil && w.lockOf(n.path).amiss > w.now && !n.there(w) {
+	if w.server.tree != nil && w.lockOf(n.path).wrongDeletes > w.now && !n.there(w) {
 		return true
 	}
 	return w.operated[key(n.path, n.czxid)] || n.czxid == 0 && w.operated[n.path] || n.next != "" && w.operated[n.next]
 }
 
-// operated reports whether an operator took one of the hold's znodes away.
+// operated reports whether an operator deleted a znode of the hold.
 func (h *hold) operated() bool {
 	for _, p := range h.parts {
 		for _, n := range p.nodes {
@@ -73,7 +72,7 @@ func (h *hold) operated() bool {
 	return false
 }
 
-// missing returns a znode of the hold's that is not on the server.
+// missing returns a znode of the hold that is not on the server.
 func (h *hold) missing() *znode {
 	for _, p := range h.parts {
 		for _, n := range p.nodes {
@@ -85,10 +84,10 @@ func (h *hold) missing() *znode {
 	return nil
 }
 
-// node is the path of the first of its znodes.
+// node returns the path of the first znode.
 func (h *hold) node() string { return h.parts[0].nodes[0].path }
 
-// remaining is how long the hold is safe by the client's own clock now.
+// remaining returns the time until the deadline by the client's clock.
 func (h *hold) remaining() time.Duration {
 	at, ok := h.client.core.Deadline()
 	if !ok || !h.client.alive {
@@ -97,19 +96,19 @@ func (h *hold) remaining() time.Duration {
 	return max(0, at-h.client.clockNow())
 }
 
-// safe reports whether a look at the hold would say that it is held.
+// safe reports whether a check of the hold would succeed.
 func (h *hold) safe() bool { return h.open && h.remaining() > 0 }
 
-// newHold is a grant in the world's terms.
+// newHold returns the hold of a grant.
 func (a *actor) newHold(s queue.Signal) *hold {
 	w, c := a.world(), a.client
-	h := &hold{client: c, id: s.ID, want: a.wanted, parts: a.wanted.parts, session: s.Session, open: true, read: c.reads, handed: c.giving, since: w.now}
+	h := &hold{client: c, id: s.ID, claim: a.claim, parts: a.claim.parts, session: s.Session, open: true, read: c.reads, handed: c.inRelease, since: w.now}
 	i := 0
 	for _, p := range h.parts {
 		p.nodes = nil
 		for range p.size() {
 			if i >= len(s.Nodes) || i >= len(s.Tokens) {
-				w.fail("%s: granted with znodes %v for %+v", c.name, s.Nodes, h.want.spec)
+				w.fail("%s: granted with znodes %v for %+v", c.name, s.Nodes, h.claim.spec)
 				return nil
 			}
 			n := &znode{path: s.Nodes[i], czxid: s.Tokens[i]}
@@ -119,32 +118,31 @@ func (a *actor) newHold(s queue.Signal) *hold {
 		p.token = s.Tokens[i-p.size()]
 	}
 	if i != len(s.Nodes) || s.Node != s.Nodes[0] {
-		w.fail("%s: granted with znodes %v for %+v", c.name, s.Nodes, h.want.spec)
+		w.fail("%s: granted with znodes %v for %+v", c.name, s.Nodes, h.claim.spec)
 		return nil
 	}
 	w.checkSignal(h, s)
 	return h
 }
 
-// checkSignal checks that there is one token for all that were joined at once,
-// and none where there can't be.
+// checkSignal checks that all queues of a claim have one token, and that a claim in order
+// has none.
 func (w *World) checkSignal(h *hold, s queue.Signal) {
-	if h.want.spec.InOrder {
+	if h.claim.spec.InOrder {
 		if s.Token != 0 {
 			w.fail("%s granted in order with one token %#x", h.node(), s.Token)
 		}
 		return
 	}
 	for i, p := range h.parts {
-		// Of a claim with members, the semaphores have tokens of their own.
+		// If a claim has queues, its semaphores have their own tokens.
 		if p.token != s.Token && (p.lock.Family != semaphores || i == 0) {
 			w.fail("%s granted with token %#x, but %#x of %s", h.node(), s.Token, p.token, p.lock.Path)
 		}
 	}
 }
 
-// checkNodes looks, after the server has changed something, whether the znodes
-// of every hold are there.
+// checkNodes checks after a change on the server that the znodes of every hold exist.
 func (w *World) checkNodes(operator bool) {
 	w.checkTaints()
 	w.checkTraces()
@@ -160,7 +158,7 @@ func (w *World) checkNodes(operator bool) {
 			}
 			h.gone, h.goneAt = true, w.now
 			switch {
-			case !h.open: // released, or lost: this is how it goes
+			case !h.open: // released or lost
 			case operator || w.operatedOn(n):
 				w.operated[key(n.path, n.czxid)] = true
 				w.expectLoss(h)
@@ -171,16 +169,16 @@ func (w *World) checkNodes(operator bool) {
 	}
 }
 
-// expectLoss checks that a hold whose znode an operator took away is lost in time, if
-// nothing else is amiss: within a round trip once its znodes are watched, and within an
-// eighth of the timeout and a round trip before that.
+// expectLoss checks that a hold is lost in time after an operator deletes its znode, if
+// there is no fault: within a round trip if its znodes are watched, and otherwise within an
+// eighth of the timeout and a round trip.
 func (w *World) expectLoss(h *hold) {
 	c, at := h.client, w.now
 	if !c.undisturbed() || !h.safe() || w.bannedAny(h.parts, w.now) {
 		return
 	}
-	const watched = 110 * time.Millisecond // after the grant, by a clock that may be slow
-	// A request for a watch that was lost is sent again after as long.
+	const watched = 110 * time.Millisecond // after the grant, by a possibly slow clock
+	// A lost request for a watch is sent again after the same time.
 	watchedBy := max(h.since+watched, w.disturbed+2*watched) + w.grace()
 	limit := min(max(0, watchedBy-at), w.cfg.Timeout/8*102/100) + w.grace()
 	w.after(limit, func() {
@@ -190,8 +188,8 @@ func (w *World) expectLoss(h *hold) {
 	})
 }
 
-// checkRestart looks, after the server has started again, whether all holds are
-// still there. A deletion that was not acknowledged may be undone.
+// checkRestart checks after a restart of the server that the znodes of all holds exist. A
+// deletion that was not acknowledged may be undone.
 func (w *World) checkRestart() {
 	w.strays = slices.DeleteFunc(w.strays, func(p string) bool { return !w.there(p) })
 	w.checkTaints()
@@ -211,15 +209,15 @@ func (w *World) checkRestart() {
 	}
 }
 
-// checkDeadline checks, after a step of the lock core, that no hold outlived
-// its deadline, and forgets those that are over.
+// checkDeadline checks after a step of the lock core that no hold has outlived its deadline,
+// and removes ended holds.
 func (c *client) checkDeadline() {
 	n := 0
 	for _, h := range c.holds {
 		if h.open && !c.stale && !h.safe() {
 			c.world.fail("%s still holds %s past its deadline", c.name, h.node())
 		}
-		if h.open || c.questioned(h) {
+		if h.open || c.verifying(h) {
 			c.holds[n] = h
 			n++
 		}
@@ -228,8 +226,8 @@ func (c *client) checkDeadline() {
 	c.holds = c.holds[:n]
 }
 
-// questioned reports whether a verify of the hold is under way.
-func (c *client) questioned(h *hold) bool {
+// verifying reports whether a verify of the hold is in flight.
+func (c *client) verifying(h *hold) bool {
 	for _, v := range c.verifies {
 		if v.hold == h {
 			return true
@@ -238,8 +236,8 @@ func (c *client) questioned(h *hold) bool {
 	return false
 }
 
-// checkLoss checks that a loss has a reason, and that it was not known before
-// the grant.
+// checkLoss checks that a loss has a reason, and that the client did not know it before the
+// grant.
 func (w *World) checkLoss(h *hold, why error) {
 	switch {
 	case !errors.Is(why, queue.ErrGone):

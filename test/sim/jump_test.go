@@ -9,10 +9,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// jump makes the sequence numbers of a lock's queues come near the number from
-// which on no entry is granted, or near the one at which they stick and then go
-// below zero. Some time later an operator deletes the queue, which is the only
-// way to have numbers again.
+// jump moves the sequence numbers of a lock's queues near SequenceLimit, or near the number
+// after which they are negative. Later, an operator deletes the queue, which is the only way
+// to reset the numbers.
 func (w *World) jump(l *lock) bool {
 	if l.Family == nodeLocks || w.below(l) {
 		return false
@@ -28,7 +27,7 @@ func (w *World) jump(l *lock) bool {
 		for _, dir := range l.dirs {
 			if w.server.tree.JumpSequence(dir, next, now, &w.server.out) == wire.ErrOK {
 				_, stat, _ := w.server.tree.Get(dir)
-				l.worn[dir] = stat.Czxid
+				l.exhausted[dir] = stat.Czxid
 			}
 		}
 	}})
@@ -39,13 +38,13 @@ func (w *World) jump(l *lock) bool {
 
 // renew deletes a lock's queues, and tries again until it succeeds.
 func (w *World) renew(l *lock) {
-	if w.healing || len(l.worn) == 0 {
+	if w.healing || len(l.exhausted) == 0 {
 		return
 	}
 	if w.server.up {
 		for _, dir := range l.dirs {
-			if _, stat, ok := w.server.tree.Get(dir); !ok || stat.Czxid != l.worn[dir] {
-				delete(l.worn, dir)
+			if _, stat, ok := w.server.tree.Get(dir); !ok || stat.Czxid != l.exhausted[dir] {
+				delete(l.exhausted, dir)
 			}
 		}
 		w.sweep(l, w.entries())
@@ -53,8 +52,7 @@ func (w *World) renew(l *lock) {
 	w.after(w.upTo(4*w.cfg.Timeout), func() { w.renew(l) })
 }
 
-// checkNumber checks that no hold has a number at which others' would not count
-// on.
+// checkNumber checks that a hold's sequence number is below the limit.
 func (w *World) checkNumber(h *hold, p *part) {
 	for _, n := range p.nodes {
 		seq, _, ok := p.lock.entry(n.path)

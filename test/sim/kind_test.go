@@ -7,7 +7,7 @@ import (
 	"github.com/zklock/zklock/internal/queue"
 )
 
-// eachKind are worlds of one lock each, of every kind and layout.
+// eachKind returns a lock of every kind and layout.
 func eachKind() map[string]LockConfig {
 	text := queue.Names{Layout: queue.Custom, Exclusive: "-W-", Shared: "-R-"}
 	printer := queue.Names{Layout: queue.Custom, Prefix: "p", Exclusive: "_lock_", Shared: "_rlock_", Only: true}
@@ -24,21 +24,21 @@ func eachKind() map[string]LockConfig {
 	}
 }
 
-// TestHandOverOfKinds checks that a release is handed on at once, and the lock
-// of a process that was killed within a timeout, for every kind of lock.
-func TestHandOverOfKinds(t *testing.T) {
+// TestHandoverTimeOfEachKind checks for every kind of lock that a waiter is granted at once after a
+// release, and within the session timeout after a kill.
+func TestHandoverTimeOfEachKind(t *testing.T) {
 	for name, lock := range eachKind() {
 		t.Run(name, func(t *testing.T) {
 			for seed := uint64(1); seed <= 10; seed++ {
-				cfg := calm(seed)
+				cfg := noFaults(seed)
 				cfg.Locks = []LockConfig{lock}
-				w := begin(cfg)
-				h := w.holder(t)
+				w := startWorld(cfg)
+				h := w.waitForContention(t)
 				h.client.run(actorWork, h.client.actor(h.id).release)
 				if took := w.nextGrant(t); took > 150*time.Millisecond {
 					t.Fatalf("seed %d: granted %v after a release\n%s", seed, took, w.Tail())
 				}
-				w.holder(t).client.machine.kill(true)
+				w.waitForContention(t).client.machine.kill(true)
 				if took := w.nextGrant(t); took > cfg.Timeout+150*time.Millisecond {
 					t.Fatalf("seed %d: granted %v after a kill\n%s", seed, took, w.Tail())
 				}
@@ -47,8 +47,8 @@ func TestHandOverOfKinds(t *testing.T) {
 	}
 }
 
-// held lives until there is a hold that is as wanted.
-func (w *World) held(t *testing.T, wanted func(h *hold) bool) (found *hold) {
+// waitForHold runs the world until there is a wanted hold.
+func (w *World) waitForHold(t *testing.T, wanted func(h *hold) bool) (found *hold) {
 	t.Helper()
 	w.runUntil(func() bool {
 		for c := range w.clients {
@@ -66,47 +66,47 @@ func (w *World) held(t *testing.T, wanted func(h *hold) bool) (found *hold) {
 	return found
 }
 
-// TestLockDelay checks that an acquire with a lock delay waits before it takes the lock of
-// a process that died, and that one without does not.
+// TestLockDelay checks that an acquire with a lock delay waits after a holder crashed, and
+// that an acquire without one does not.
 func TestLockDelay(t *testing.T) {
 	const delay = time.Second
 	kept, ignored := 0, 0
 	for seed := uint64(1); seed <= 20; seed++ {
-		cfg := calm(seed)
+		cfg := noFaults(seed)
 		cfg.LockDelay = delay
-		w := begin(cfg)
-		h := w.held(t, func(h *hold) bool { return h.want.spec.Delay > 0 && h.parts[0].trace != nil })
+		w := startWorld(cfg)
+		h := w.waitForHold(t, func(h *hold) bool { return h.claim.spec.Delay > 0 && h.parts[0].trace != nil })
 		h.client.machine.kill(true)
 		w.runUntil(func() bool { return h.parts[0].trace.vanished != 0 })
 		vanished := w.now
-		next := w.held(t, func(o *hold) bool { return o != h })
+		next := w.waitForHold(t, func(o *hold) bool { return o != h })
 		switch took := w.now - vanished; {
-		case next.want.spec.Delay == 0 && took < delay:
+		case next.claim.spec.Delay == 0 && took < delay:
 			ignored++
-		case next.want.spec.Delay > 0 && took < delay*98/100, took > delay+500*time.Millisecond:
-			t.Errorf("seed %d: granted %v after the holder vanished, with a delay of %v", seed, took, next.want.spec.Delay)
+		case next.claim.spec.Delay > 0 && took < delay*98/100, took > delay+500*time.Millisecond:
+			t.Errorf("seed %d: granted %v after the holder vanished, with a delay of %v", seed, took, next.claim.spec.Delay)
 		default:
 			kept++
 		}
 	}
 	if kept == 0 || ignored == 0 {
-		t.Errorf("%d kept off and %d did not", kept, ignored)
+		t.Errorf("%d acquires waited and %d did not", kept, ignored)
 	}
 }
 
-// TestDowngraded checks that readers are granted next to a writer that has become one, and
-// that no writer is.
-func TestDowngraded(t *testing.T) {
+// TestReadersNextToDowngradedWriter checks that readers, but no writers, are granted next to a
+// downgraded writer.
+func TestReadersNextToDowngradedWriter(t *testing.T) {
 	for _, layout := range []queue.Layout{queue.Curator, queue.Kazoo, queue.Mixed} {
 		granted := 0
 		for seed := uint64(1); seed <= 10; seed++ {
-			cfg := calm(seed)
-			cfg.Clients, cfg.Patient = 5, true
+			cfg := noFaults(seed)
+			cfg.Clients, cfg.NoCancel = 5, true
 			cfg.Locks = []LockConfig{{Path: "/locks/a", Writers: 1, Readers: 4, Names: queue.Names{Layout: layout}}}
-			w := begin(cfg)
-			h := w.held(t, func(h *hold) bool { return h.parts[0].writer })
+			w := startWorld(cfg)
+			h := w.waitForHold(t, func(h *hold) bool { return h.parts[0].writer })
 			a := h.client.actor(h.id)
-			a.turn++ // it holds for good
+			a.turn++ // it never releases
 			token := h.parts[0].token
 			h.client.run(actorWork, a.downgrade)
 			before, until := w.Stats.Acquired, w.now+2*time.Second
@@ -114,7 +114,7 @@ func TestDowngraded(t *testing.T) {
 			if w.err != nil || !h.safe() || !h.parts[0].shared || h.parts[0].token != token {
 				t.Fatalf("layout %d, seed %d: held %t, shared %t, %v\n%s", layout, seed, h.safe(), h.parts[0].shared, w.err, w.Tail())
 			}
-			// That they are readers is checked with every grant.
+			// checkGrant checks that they are readers.
 			granted += w.Stats.Acquired - before
 		}
 		if granted == 0 {
@@ -123,15 +123,15 @@ func TestDowngraded(t *testing.T) {
 	}
 }
 
-// TestRevoked checks that a holder receives a release request, whether it watches for it
-// before or after the request is made.
-func TestRevoked(t *testing.T) {
+// TestHolderReceivesReleaseRequest checks that a holder receives a release request, whether it
+// watches for it before or after the request is made.
+func TestHolderReceivesReleaseRequest(t *testing.T) {
 	for name, lock := range eachKind() {
 		for _, before := range []bool{false, true} {
-			cfg := calm(7)
+			cfg := noFaults(7)
 			cfg.Locks = []LockConfig{lock}
-			w := begin(cfg)
-			h := w.held(t, func(h *hold) bool { return !h.watching })
+			w := startWorld(cfg)
+			h := w.waitForHold(t, func(h *hold) bool { return !h.watching })
 			a := h.client.actor(h.id)
 			a.turn++
 			want := func() {
@@ -144,38 +144,38 @@ func TestRevoked(t *testing.T) {
 			w.revoke(h.node(), h)
 			asked := w.now
 			w.runUntil(func() bool { return w.now > asked+200*time.Millisecond })
-			if h.told != before {
-				t.Errorf("%s: told %t before it wants to know", name, h.told)
+			if h.notified != before {
+				t.Errorf("%s: notified %t before it watches", name, h.notified)
 			}
 			if !before {
 				h.client.run(actorWork, want)
 			}
 			w.runUntil(func() bool { return w.now > asked+400*time.Millisecond })
-			if w.err != nil || !h.told || !h.safe() {
-				t.Errorf("%s, wants to know before: %t: told %t, held %t, %v", name, before, h.told, h.safe(), w.err)
+			if w.err != nil || !h.notified || !h.safe() {
+				t.Errorf("%s, watches before: %t: notified %t, held %t, %v", name, before, h.notified, h.safe(), w.err)
 			}
 		}
 	}
 }
 
-// TestForeign checks that zklock's clients wait for an entry of another library, and that
-// no reader is granted next to one that does not wait for readers.
-func TestForeign(t *testing.T) {
+// TestClientsWaitForForeignEntry checks that zklock's clients wait for an entry of another
+// library, and that a reader is refused if such an entry does not wait for readers.
+func TestClientsWaitForForeignEntry(t *testing.T) {
 	for name, lock := range eachKind() {
-		cfg := calm(3)
+		cfg := noFaults(3)
 		cfg.Locks = []LockConfig{lock}
-		w := begin(cfg)
-		w.held(t, func(h *hold) bool { return true }) // there are parents
+		w := startWorld(cfg)
+		w.waitForHold(t, func(h *hold) bool { return true }) // the parents exist
 		w.foreign(w.locks[0])
 		w.runUntil(func() bool { return w.now > 15*time.Second })
 		if w.err != nil || w.Stats.Acquired < 10 {
 			t.Errorf("%s: %d acquired: %v", name, w.Stats.Acquired, w.err)
 		}
 	}
-	cfg := calm(3)
+	cfg := noFaults(3)
 	cfg.Locks = []LockConfig{{Path: "/locks/a", Readers: 1}}
-	w := begin(cfg)
-	w.held(t, func(h *hold) bool { return true })
+	w := startWorld(cfg)
+	w.waitForHold(t, func(h *hold) bool { return true })
 	w.foreign(w.locks[0])
 	w.runUntil(func() bool { return w.Stats.Foreign > 0 || w.now > 30*time.Second })
 	if w.err != nil || w.Stats.Foreign == 0 {
@@ -183,8 +183,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestEntries checks that the world reads names as the lock core does.
-func TestEntries(t *testing.T) {
+// TestEntryNamesMatchLockCore checks that the simulation and the lock core parse names alike.
+func TestEntryNamesMatchLockCore(t *testing.T) {
 	const guid = "_c_01234567-89ab-cdef-0123-456789abcdef"
 	for name, l := range map[string]LockConfig{
 		"curator": {Path: "/a"}, "custom": {Path: "/a", Names: queue.Names{Layout: queue.Custom, Prefix: "h", Exclusive: "-W-", Shared: "-R-"}},

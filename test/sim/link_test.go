@@ -8,24 +8,22 @@ const (
 	down = 1 // to the client
 )
 
-// link is the way between one machine and the server. As in TCP nothing is lost
-// in the middle: what can't get through waits for the link, until the
-// connection is given up.
+// link connects a machine and the server. As in TCP, bytes that cannot pass wait until the
+// link is repaired or the connection is closed.
 type link struct {
 	delay, spread time.Duration
-	blocked       [2]time.Duration // nothing arrives before, by direction
-	// cutOff is until when the follower at the link's end, to which the client
-	// is connected, is cut off from its leader, which is the server. It answers
-	// pings by itself meanwhile, and nothing else.
+	blocked       [2]time.Duration // no byte arrives before this time, by direction
+	// cutOff is the time until which the client's follower is cut off from its leader, the
+	// server. The follower answers only pings.
 	cutOff time.Duration
-	// All takes longer by extra until slow is over; pieces of few bytes come a gap
-	// apart until trickle is; and no connection can be made until refused is.
+	// Until slow, messages take extra longer. Until trickle, bytes arrive in small pieces with
+	// a gap in between. Until refused, no connection can be opened.
 	slow, extra  time.Duration
 	trickle, gap time.Duration
 	refused      time.Duration
 }
 
-// sound reports whether nothing is amiss with the link now.
+// sound reports whether the link has no fault.
 func (l *link) sound(now time.Duration) bool {
 	return max(l.blocked[up], l.blocked[down], l.cutOff, l.slow, l.trickle, l.refused) < now
 }
@@ -38,7 +36,7 @@ func (l *link) repair(now time.Duration) bool {
 	return stuck
 }
 
-// piece draws how much of n bytes goes over the link at once.
+// piece draws how many of n bytes arrive at once.
 func (w *World) piece(l *link, n int) int {
 	switch {
 	case l.trickle > w.now:
@@ -49,10 +47,10 @@ func (w *World) piece(l *link, n int) int {
 	return n
 }
 
-// retransmit is how long TCP waits at most until it tries again.
+// retransmit is the longest time after which TCP retransmits.
 const retransmit = 300 * time.Millisecond
 
-// transit plans what a connection sends to arrive, in order.
+// transit schedules the arrival of what a connection sends, in order.
 func (w *World) transit(c *conn, dir int, arrive func()) {
 	l := &c.machine.link
 	d := l.delay + w.upTo(l.spread)
@@ -75,8 +73,8 @@ func (w *World) transit(c *conn, dir int, arrive func()) {
 	w.agenda.add(at, arrive)
 }
 
-// longestDelay is more than any way takes on a link that is not blocked.
+// longestDelay returns more than the delay of any message on a link without faults.
 func (w *World) longestDelay() time.Duration { return 21 * (w.cfg.Delay + w.cfg.Spread) }
 
-// isCutOff reports whether the follower is cut off now.
+// isCutOff reports whether the follower is cut off.
 func (w *World) isCutOff(l *link) bool { return w.now < l.cutOff }

@@ -8,7 +8,7 @@ import (
 	"github.com/zklock/zklock/internal/queue"
 )
 
-// family says which kinds of claims share a lock.
+// family is a group of claims that share a lock.
 type family uint8
 
 const (
@@ -17,23 +17,22 @@ const (
 	nodeLocks                // one znode
 )
 
-// A LockConfig is one lock of a world's.
+// A LockConfig configures a lock of a world.
 type LockConfig struct {
 	Path   string
 	Family family
-	// Names are those of a queue. Where they are a recipe's own and several locks
-	// do not share the parent, each client has a prefix of its own.
+	// Names are the names of a queue. With custom names, each client has its own prefix,
+	// unless several locks share the parent.
 	Names queue.Names
-	// Mutexes, Writers and Readers are how often each is wanted of a queue,
-	// against each other.
+	// Mutexes, Writers, and Readers are the relative frequencies of claims of a queue.
 	Mutexes, Writers, Readers int
-	// Of is how many permits a semaphore has. Quarrel makes some clients believe
-	// that there is one more.
-	Of      int
-	Quarrel bool
+	// Of is the number of permits of a semaphore. WrongSize makes some clients claim that
+	// there is one more.
+	Of        int
+	WrongSize bool
 }
 
-// drawLocks draws a world's locks. Some share a parent, some are another's child.
+// drawLocks draws a world's locks. Some share a parent, and some are below another lock.
 func drawLocks(r *rand.Rand, n int) []LockConfig {
 	paths := []string{"/locks/a", "/locks/b", "/locks/b/deep/c", "/locks/d", "/deep/in/e"}
 	var locks []LockConfig
@@ -41,7 +40,7 @@ func drawLocks(r *rand.Rand, n int) []LockConfig {
 		l := LockConfig{Path: paths[i]}
 		switch r.IntN(8) {
 		case 0, 1:
-			l.Family, l.Of, l.Quarrel = semaphores, 1+r.IntN(4), r.IntN(4) == 0
+			l.Family, l.Of, l.WrongSize = semaphores, 1+r.IntN(4), r.IntN(4) == 0
 		case 2:
 			l.Family, l.Path = nodeLocks, "/locks/node"+string(rune('0'+i)) // has no children
 		default:
@@ -52,7 +51,7 @@ func drawLocks(r *rand.Rand, n int) []LockConfig {
 	return locks
 }
 
-// drawQueue draws a queue's names, and what is wanted of it.
+// drawQueue draws a queue's names and the kinds of its claims.
 func drawQueue(r *rand.Rand, l *LockConfig, i int) {
 	switch r.IntN(3) {
 	case 0:
@@ -79,42 +78,42 @@ func drawQueue(r *rand.Rand, l *LockConfig, i int) {
 	}
 }
 
-// lock is one lock, and what was granted of it.
+// lock is a lock and the history of its grants.
 type lock struct {
 	LockConfig
 	n        int
-	dirs     []string // whose children are its entries
+	dirs     []string // the parents of its entries
 	written  int64    // the highest token of an exclusive hold
 	maxToken int64    // of any hold
-	last     string   // the client that had that
+	last     string   // the znode with maxToken
 	traces   []*trace
 	taints   []taint
-	// amiss is until when the lock's own clients may delete another client's znode by its
-	// name, because an operator has deleted theirs.
-	amiss time.Duration
-	// open is until when several clients may have a semaphore's gate, because an operator
-	// has deleted the entry of one that was about to write the number of permits.
-	open     time.Duration
-	fenced   int64 // the token last written under a guard
+	// wrongDeletes is the time until which a client may delete another client's znode with a reused
+	// name, because an operator has deleted its own znode.
+	wrongDeletes time.Duration
+	// gateOpen is the time until which several clients may hold a semaphore's gate, because an
+	// operator has deleted the entry of a client that was about to write the number of permits.
+	gateOpen time.Duration
+	fenced   int64 // the token of the last guarded write
 	resource string
-	// gateAsked is set if a waiter at a semaphore's gate received a release request.
-	gateAsked bool
-	bans      []*ban
-	// jumped says that its numbers were once made to come near their limit; worn
-	// are the queues where they still are, by path, with their czxid.
-	jumped bool
-	worn   map[string]int64
+	// gateRevoked is set if a waiter at a semaphore's gate received a release request.
+	gateRevoked bool
+	bans        []*ban
+	// jumped is set after the first jump of its sequence numbers. exhausted has the czxids of the
+	// queues whose numbers are still near the limit.
+	jumped    bool
+	exhausted map[string]int64
 }
 
 func newLock(cfg LockConfig, n int) *lock {
-	l := &lock{LockConfig: cfg, n: n, dirs: []string{cfg.Path}, resource: resources + "/" + string(rune('0'+n)), worn: map[string]int64{}}
+	l := &lock{LockConfig: cfg, n: n, dirs: []string{cfg.Path}, resource: resources + "/" + string(rune('0'+n)), exhausted: map[string]int64{}}
 	if l.Family == semaphores {
 		l.dirs = []string{cfg.Path + "/locks", cfg.Path + "/leases"}
 	}
 	return l
 }
 
-// names are those that a client uses.
+// names returns the names that a client uses.
 func (l *lock) names(c *client) queue.Names {
 	n := l.Names
 	if n.Layout == queue.Custom && !n.Only {
@@ -123,11 +122,11 @@ func (l *lock) names(c *client) queue.Names {
 	return n
 }
 
-// byID reports whether a znode of the lock's is known by the id in its data.
+// byID reports whether clients recognize their znodes by the ID in the data.
 func (l *lock) byID() bool { return l.Family == nodeLocks || l.Names.Layout == queue.Custom }
 
-// entry takes a path apart, if it is one of the lock's: where its turn is, and
-// whether it is a shared one. This is the world's own reading of the names.
+// entry parses the path of an entry of the lock: its sequence number, and whether it is
+// shared. It shares no code with the lock core.
 func (l *lock) entry(p string) (seq string, shared, ok bool) {
 	if l.Family == nodeLocks {
 		return "", false, p == l.Path
@@ -144,14 +143,14 @@ func (l *lock) entry(p string) (seq string, shared, ok bool) {
 		if strings.Trim(seq, "0123456789") != "" {
 			return "", false, false
 		}
-		shared, ok = l.marked(name)
+		shared, ok = l.parseName(name)
 		return seq, shared, ok
 	}
 	return "", false, false
 }
 
-// marked reads what stands before the sequence number.
-func (l *lock) marked(name string) (shared, ok bool) {
+// parseName parses a name without its sequence number.
+func (l *lock) parseName(name string) (shared, ok bool) {
 	if n := l.Names; n.Layout == queue.Custom {
 		switch {
 		case n.Only:
@@ -174,7 +173,7 @@ func (l *lock) marked(name string) (shared, ok bool) {
 	return false, false
 }
 
-// lockOf finds the lock that a path is an entry of.
+// lockOf returns the lock of an entry.
 func (w *World) lockOf(p string) *lock {
 	for _, l := range w.locks {
 		if _, _, ok := l.entry(p); ok {
@@ -184,7 +183,7 @@ func (w *World) lockOf(p string) *lock {
 	return nil
 }
 
-// entries lists what znodes of locks there are on the server.
+// entries returns the entries of all locks on the server.
 func (w *World) entries() []string {
 	var all []string
 	for _, p := range w.server.tree.Paths() {
@@ -195,14 +194,14 @@ func (w *World) entries() []string {
 	return all
 }
 
-// A taint is a znode of a lock whose data no longer show that it is a zklock client's: no
-// reader is granted next to it.
+// A taint is an entry whose data does not show that a zklock client created it. No reader is
+// granted next to it.
 type taint struct {
 	path   string
-	goneAt time.Duration // 0: it is there
+	goneAt time.Duration // 0 if it exists
 }
 
-// tainted reports whether there was such a znode at some time since then.
+// tainted reports whether a taint existed at any time since then.
 func (l *lock) tainted(since time.Duration) bool {
 	for _, t := range l.taints {
 		if t.goneAt == 0 || t.goneAt >= since {
@@ -212,7 +211,7 @@ func (l *lock) tainted(since time.Duration) bool {
 	return false
 }
 
-// checkTaints notes which of them have gone, and forgets those long gone.
+// checkTaints notes which taints are gone, and removes old ones.
 func (w *World) checkTaints() {
 	for _, l := range w.locks {
 		n := 0

@@ -7,27 +7,26 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// machine is where client processes run, one after the other, and the link
-// that they share.
+// machine runs client processes one after another. They share its link.
 type machine struct {
 	world  *World
 	n      int
 	link   link
 	client *client // the last one
 	lives  int
-	behind []*conn // for which the follower keeps something back
+	held   []*conn // connections with messages that the follower holds back
 	detour detour
 
-	// The next request of this kind is lost on its way, or its answer is.
+	// The next request of this kind, or its answer, is lost.
 	loseOp     wire.OpCode
 	loseAnswer bool
-	loseWrite  bool // a multi is meant that makes or deletes something
+	loseWrite  bool // lose only a multi that creates or deletes something
 
-	garbage int // the sort that the next answer begins with; 0: none
-	stopIn  int // after how many more news the process is stopped; 0: never
+	garbage int // the kind of garbage before the next answer, or 0
+	stopIn  int // the number of notices after which the process is stopped, or 0
 
-	// isolate is what comes before the next holder is cut off: 1 a grant, 2 a
-	// grant and another connection; 0: none is.
+	// isolate says when the next holder is cut off: 1 after the grant, 2 after the grant and
+	// a reconnect, 0 never.
 	isolate int
 }
 
@@ -35,7 +34,7 @@ func newMachine(w *World, n int) *machine {
 	return &machine{world: w, n: n, link: link{delay: w.cfg.Delay, spread: w.cfg.Spread}}
 }
 
-// start begins a process.
+// start starts a process.
 func (m *machine) start() {
 	w := m.world
 	if m.running() || w.closing {
@@ -48,7 +47,7 @@ func (m *machine) start() {
 	for range w.cfg.Actors {
 		a := &actor{client: c, n: len(c.actors)}
 		c.actors = append(c.actors, a)
-		a.rest()
+		a.think()
 	}
 	c.run(startWork, func() {})
 }
@@ -71,7 +70,7 @@ func (m *machine) kill(power bool) {
 	m.world.after(m.world.upTo(2*m.world.cfg.Timeout), m.start)
 }
 
-// clients yields the processes that live.
+// clients yields the running processes.
 func (w *World) clients(yield func(*client) bool) {
 	for _, m := range w.machines {
 		if m.running() && !yield(m.client) {
@@ -80,8 +79,8 @@ func (w *World) clients(yield func(*client) bool) {
 	}
 }
 
-// lose lets a request, or its answer, get lost on the way if that is planned. It
-// reports whether the request is.
+// lose loses a request or its answer if a fault says so. It reports whether the request is
+// lost.
 func (m *machine) lose(k *conn, op wire.OpCode, frame []byte) bool {
 	if m.loseOp == 0 || op != m.loseOp || m.loseWrite && op == wire.OpMulti && !writes(frame) {
 		return false
@@ -89,7 +88,7 @@ func (m *machine) lose(k *conn, op wire.OpCode, frame []byte) bool {
 	m.loseOp = 0
 	if m.loseAnswer {
 		m.world.note("%s: the answer to %v will be lost", m.client.name, op)
-		k.mute = true
+		k.loseAnswer = true
 		return false
 	}
 	m.world.note("%s: %v is lost", m.client.name, op)
@@ -97,21 +96,21 @@ func (m *machine) lose(k *conn, op wire.OpCode, frame []byte) bool {
 	return true
 }
 
-// disturb notes that something is not as it ought to be.
+// disturb notes that a fault begins, ends, or has an effect.
 func (w *World) disturb() { w.disturbed = w.now }
 
-// undisturbed reports whether a client and all it depends on work now.
+// undisturbed reports whether no fault affects a client.
 func (c *client) undisturbed() bool {
 	s, l := c.world.server, &c.machine.link
 	return c.alive && !c.paused && len(c.backlog) == 0 && c.connected() && c.conn != nil &&
-		!c.conn.broken[up] && !c.conn.broken[down] && !c.conn.mute && !c.conn.gone &&
+		!c.conn.broken[up] && !c.conn.broken[down] && !c.conn.loseAnswer && !c.conn.gone &&
 		l.sound(c.world.now) &&
-		// Nor is anything on its way still that a block has held up.
+		// No message in flight was delayed by a block.
 		max(c.conn.arrival[up], c.conn.arrival[down]) <= c.world.now+c.world.longestDelay() &&
 		s.up && !s.paused && s.stall == 0 && s.fullUntil < c.world.now
 }
 
-// grace is more than one round trip takes when nothing is disturbed.
+// grace returns more than the time of a round trip without faults.
 func (w *World) grace() time.Duration {
 	return 2*w.longestDelay() + 3*w.cfg.Sync + 50*time.Millisecond
 }

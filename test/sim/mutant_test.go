@@ -34,7 +34,7 @@ var scenarios = map[string]func(cfg *Config){
 		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Family: semaphores, Of: 3}}, 0
 	},
 	"size": func(cfg *Config) { // clients disagree about the size of a semaphore
-		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Family: semaphores, Of: 3, Quarrel: true}}, 0
+		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Family: semaphores, Of: 3, WrongSize: true}}, 0
 	},
 	"several": func(cfg *Config) {
 		cfg.Locks = []LockConfig{{Path: "/locks/a", Mutexes: 1}, {Path: "/locks/b", Mutexes: 1}, {Path: "/locks/c", Mutexes: 1}}
@@ -45,7 +45,7 @@ var scenarios = map[string]func(cfg *Config){
 		cfg.Several, cfg.Ordered = 80, true
 	},
 	"batch": func(cfg *Config) {
-		cfg.Operators, cfg.JoinWindow, cfg.Several = true, 1, 0
+		cfg.Operators, cfg.BatchWindow, cfg.Several = true, 1, 0
 	},
 	"lock-delay": func(cfg *Config) {
 		cfg.Locks, cfg.LockDelay = []LockConfig{{Path: "/locks/a", Mutexes: 1}}, cfg.Timeout/4
@@ -56,8 +56,8 @@ var scenarios = map[string]func(cfg *Config){
 	},
 }
 
-// TestMutant runs histories one after another until one breaks a rule. Package
-// test/mutants builds it with mutants of the product; without one they pass.
+// TestMutant runs histories until one breaks a rule. Package test/mutants builds it with
+// mutants of the product. Without a mutant, it passes.
 func TestMutant(t *testing.T) {
 	names := strings.Split(*scenario, ",")
 	for name, focus := range scenarios {

@@ -7,7 +7,7 @@ import (
 	"github.com/zklock/zklock/internal/queue"
 )
 
-// narrow runs worlds of some seeds that are made narrower than those drawn.
+// narrow runs the worlds of some seeds after limit has changed their configurations.
 func narrow(t *testing.T, n uint64, limit func(cfg *Config)) (total Stats) {
 	t.Helper()
 	for s := uint64(1); s <= n; s++ {
@@ -22,20 +22,20 @@ func narrow(t *testing.T, n uint64, limit func(cfg *Config)) (total Stats) {
 	return total
 }
 
-// TestTriesWithoutContention has one actor that tries locks that no other client wants: no
-// try finds a lock held, whatever happened to the znodes of the actor's earlier acquires.
-func TestTriesWithoutContention(t *testing.T) {
+// TestOnlyActorFindsNoLockHeld checks that the only actor never finds a lock held, also not by
+// its own earlier acquires.
+func TestOnlyActorFindsNoLockHeld(t *testing.T) {
 	total := narrow(t, 10, func(cfg *Config) {
-		cfg.Clients, cfg.Actors, cfg.Alone, cfg.LockDelay, cfg.Think = 1, 1, true, 0, 100*time.Millisecond
+		cfg.Clients, cfg.Actors, cfg.OneActor, cfg.LockDelay, cfg.Think = 1, 1, true, 0, 100*time.Millisecond
 		cfg.Operators = false
 	})
 	t.Logf("%d acquired, %d failed", total.Acquired, total.Failed)
 }
 
-// TestReusedNames has entries whose names are used again and again, because they have no
-// GUID and their numbers start again whenever the container was collected: no repeated
-// delete may delete another client's entry.
-func TestReusedNames(t *testing.T) {
+// TestRepeatedDeleteSparesReusedName checks that no repeated delete deletes another client's
+// entry. The names are reused: they have no GUID, and the sequence numbers start again when the
+// server collects the container.
+func TestRepeatedDeleteSparesReusedName(t *testing.T) {
 	total := narrow(t, 30, func(cfg *Config) {
 		cfg.Clients, cfg.Actors, cfg.Several, cfg.Operators = 3, 1, 0, false
 		cfg.Persistent, cfg.Sweep, cfg.Faults = false, 100*time.Millisecond, 4*time.Minute

@@ -2,8 +2,7 @@
 
 package sim
 
-// How much the tests do by themselves: histories, and rounds of claims of several
-// locks.
+// How much the tests do without flags.
 const (
 	defaultSeeds = 30
 	manyRounds   = 2500

@@ -8,13 +8,12 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// operate lets an operator do something to a lock's znodes.
+// operate injects a change by an operator.
 func (w *World) operate(kind faultKind) bool {
 	if !w.server.up {
 		return false
 	}
-	// What there is now; by the time that the request is carried out it may be
-	// another's turn.
+	// The entries may change before the server applies the request.
 	entries := w.entries()
 	lock := w.locks[w.rng.IntN(len(w.locks))]
 	if (kind == operatorTouch || kind == operatorDelete) && len(entries) == 0 {
@@ -36,17 +35,17 @@ func (w *World) operate(kind faultKind) bool {
 	case operatorExpire:
 		w.closeSession(w.machines[w.rng.IntN(len(w.machines))].client)
 	case operatorACL:
-		w.forbid(lock)
+		w.denyAccess(lock)
 	}
 	return true
 }
 
-// request is the frame of an operator's request, without its length.
+// request returns the frame of a request without its length.
 func request(op wire.OpCode, rec wire.Record) []byte {
 	return wire.AppendRequest(nil, 1, op, rec)[4:]
 }
 
-// sweep deletes all of a lock, and what is above it as far as that goes.
+// sweep deletes all znodes of a lock and its empty parents.
 func (w *World) sweep(l *lock, entries []string) {
 	var requests [][]byte
 	remove := func(p string) {
@@ -68,7 +67,7 @@ func (w *World) sweep(l *lock, entries []string) {
 	w.asOperator(requests...)
 }
 
-// closeSession closes the session of a client, which takes its password.
+// closeSession closes the session of a client with its password.
 func (w *World) closeSession(c *client) {
 	if c == nil || c.sessionID == 0 {
 		return
@@ -78,12 +77,12 @@ func (w *World) closeSession(c *client) {
 		request(wire.OpCloseSession, nil))
 }
 
-// asOperator lets an operator's client make requests.
+// asOperator makes requests in an operator's session.
 func (w *World) asOperator(requests ...[]byte) {
 	w.asOperatorOf(&wire.ConnectRequest{Password: make([]byte, 16), Timeout: 1000}, requests...)
 }
 
-// operatorDoes makes requests, and then something with what came of them.
+// operatorDoes makes requests in an operator's session, and then calls then.
 func (w *World) operatorDoes(then func(), requests ...[]byte) {
 	w.inSession(&wire.ConnectRequest{Password: make([]byte, 16), Timeout: 1000}, then, requests...)
 }
@@ -93,9 +92,8 @@ func (w *World) asOperatorOf(connect *wire.ConnectRequest, requests ...[]byte) {
 	w.inSession(connect, func() {}, requests...)
 }
 
-// touch overwrites an entry's data, unless they are what its owner knows it by:
-// with anything, or with a word that asks for the lock back, though it may only
-// wait.
+// touch overwrites an entry's data, sometimes with a release request. It does nothing if the
+// owner recognizes the entry by its data.
 func (w *World) touch(p string) {
 	if w.lockOf(p).byID() {
 		return
@@ -107,12 +105,12 @@ func (w *World) touch(p string) {
 	data := []byte("touched")
 	w.operatorDoes(func() {
 		if w.there(p) {
-			w.taint(p, data)
+			w.noteTaint(p, data)
 		}
 	}, request(wire.OpSetData, &wire.SetDataRequest{Path: p, Data: data, Version: -1}))
 }
 
-// removed notes that an entry went by an operator's doing.
+// removed notes that an operator deleted an entry.
 func (w *World) removed(p string, czxid int64) {
 	w.operated[p], w.operated[key(p, czxid)] = true, true
 	l := w.lockOf(p)
@@ -120,17 +118,17 @@ func (w *World) removed(p string, czxid int64) {
 		w.operated[recordOf(p)] = true
 	}
 	if l.byID() {
-		l.amiss = w.now + 6*w.cfg.Timeout
+		l.wrongDeletes = w.now + 6*w.cfg.Timeout
 	}
 	if l.Family == semaphores && strings.HasPrefix(p, l.dirs[0]) {
-		l.open = w.now + 6*w.cfg.Timeout
+		l.gateOpen = w.now + 6*w.cfg.Timeout
 	}
-	w.askHolder(p, czxid)
+	w.verifyHolder(p, czxid)
 }
 
-// askHolder has the holder of a znode that has just gone ask for it while it does
-// not know: at times, as a holder that does not ask has to be told.
-func (w *World) askHolder(p string, czxid int64) {
+// verifyHolder sometimes makes the holder of a deleted znode verify its hold before it learns of
+// the deletion.
+func (w *World) verifyHolder(p string, czxid int64) {
 	if w.oneIn(2) {
 		return
 	}
@@ -142,7 +140,7 @@ func (w *World) askHolder(p string, czxid int64) {
 			for _, part := range a.hold.parts {
 				for _, n := range part.nodes {
 					if n.path == p && n.czxid == czxid {
-						a.later(w.upTo(w.grace()/4), a.verify)
+						a.after(w.upTo(w.grace()/4), a.verify)
 					}
 				}
 			}
@@ -150,12 +148,10 @@ func (w *World) askHolder(p string, czxid int64) {
 	}
 }
 
-// inSession makes requests in a session. What goes away meanwhile is noted as an
-// operator's doing.
+// inSession makes requests in a session. It notes deleted entries as deleted by an operator.
 func (w *World) inSession(connect *wire.ConnectRequest, then func(), requests ...[]byte) {
 	s := w.server
-	// A connection from inside the server's machine: no link delays it, and what
-	// the server answers to it goes nowhere.
+	// The connection is local: no link delays it, and no client reads the answers.
 	s.lastID++
 	id := s.lastID
 	s.inbox = append(s.inbox, input{act: func(now tree.Now) {

@@ -2,9 +2,9 @@ package sim
 
 import "testing"
 
-// TestReplay lives each seed twice: byte for byte the same history, and seeds
-// of which no two are alike.
-func TestReplay(t *testing.T) {
+// TestSameSeedGivesSameHistory checks that two runs of a seed give the same history byte for
+// byte, and that different seeds give different histories.
+func TestSameSeedGivesSameHistory(t *testing.T) {
 	seen := map[string]uint64{}
 	for s := uint64(1); s <= 6; s++ {
 		cfg, _ := draw(s)
@@ -24,10 +24,10 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestFailureReplays shows that a failure comes again at the same moment.
-func TestFailureReplays(t *testing.T) {
+// TestSameSeedGivesSameFailure checks that a second run fails at the same moment.
+func TestSameSeedGivesSameFailure(t *testing.T) {
 	cfg, _ := draw(1)
-	cfg.StandingClock = true
+	cfg.StoppedClock = true
 	_, first := run(cfg)
 	_, second := run(cfg)
 	if first == nil || second == nil || first.Error() != second.Error() {
@@ -35,8 +35,7 @@ func TestFailureReplays(t *testing.T) {
 	}
 }
 
-// TestFloors shows that a history in which nothing happens is no success.
-func TestFloors(t *testing.T) {
+func TestHistoryWithoutEventsFails(t *testing.T) {
 	cfg, _ := draw(1)
 	cfg.Between, cfg.Think = 1000*cfg.Faults, 1000*cfg.Faults
 	if _, err := run(cfg); err == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// watch makes the holder wait for a release request, and sometimes makes one.
+// watch makes the holder watch for release requests, and sometimes makes one.
 func (a *actor) watch(within time.Duration) {
 	w, c := a.world(), a.client
 	if a.state != holding || a.hold.watching {
@@ -28,8 +28,7 @@ func (a *actor) watch(within time.Duration) {
 	c.input(func(core *queue.Core) { core.Watch(c.now, a.id) })
 }
 
-// revoke writes into a znode of a lock's that it is to be given back, in the
-// words of one library or another.
+// revoke writes a release request into an entry, in the format of one of the libraries.
 func (w *World) revoke(p string, h *hold) {
 	words := []string{"__REVOKE__", "unlock", `{"revoke":true,"host":"x"}`}
 	word := words[w.rng.IntN(len(words))]
@@ -38,41 +37,40 @@ func (w *World) revoke(p string, h *hold) {
 		if !ok || string(data) != word {
 			return
 		}
-		w.note("%s is asked for", p)
+		w.note("release request in %s", p)
 		w.Stats.Revoked++
 		w.revoked[p] = true
 		if l := w.lockOf(p); l.Family == semaphores && strings.HasPrefix(p, l.dirs[0]) {
-			l.gateAsked = true
+			l.gateRevoked = true
 		}
-		w.taint(p, data)
+		w.noteTaint(p, data)
 		if h != nil && h.open {
-			h.asked = true
+			h.requested = true
 			w.expectRevoked(h, p, word)
 		}
 	}, request(wire.OpSetData, &wire.SetDataRequest{Path: p, Data: []byte(word), Version: -1}))
 }
 
-// taint notes what a znode's data do not tell any more.
-func (w *World) taint(p string, data []byte) {
+// noteTaint notes an entry whose data does not show its owner.
+func (w *World) noteTaint(p string, data []byte) {
 	if l := w.lockOf(p); l != nil && len(data) > 0 && data[0] != '{' {
 		l.taints = append(l.taints, taint{path: p})
 	}
 }
 
-// expectRevoked checks that a holder that wants to know that it is asked to give
-// the lock back does so soon, if nothing is amiss: the word may have been written
-// over before it could be read.
+// expectRevoked checks that a watching holder soon receives a release request, unless there
+// is a fault or the request was overwritten.
 func (w *World) expectRevoked(h *hold, p, word string) {
 	c, at := h.client, w.now
-	if !c.undisturbed() || w.bannedAny(h.parts, w.now) { // a client without read permission learns nothing
+	if !c.undisturbed() || w.bannedAny(h.parts, w.now) {
 		return
 	}
 	limit := 3 * w.grace()
 	w.after(limit, func() {
-		if !h.safe() || !h.watching || h.told || w.disturbed > at || !c.undisturbed() {
+		if !h.safe() || !h.watching || h.notified || w.disturbed > at || !c.undisturbed() {
 			return
 		}
-		// A downgrade since then keeps the request in the reader's entry.
+		// A later downgrade keeps the request in the new entry.
 		data, _, ok := w.server.tree.Get(p)
 		if ok && string(data) == word || !ok && h.swapped && !h.operated() {
 			w.fail("%s has not received after %v the release request for %s", c.name, limit, h.node())
@@ -88,14 +86,14 @@ func (c *client) revokedSignal(h *hold) {
 	w := c.world
 	switch {
 	case !h.watching:
-		w.fail("%s: told that %s is asked for, which it does not want to know", c.name, h.node())
-	case h.told:
-		w.fail("%s: told twice that %s is asked for", c.name, h.node())
+		w.fail("%s: release request for %s, which it does not watch", c.name, h.node())
+	case h.notified:
+		w.fail("%s: second notification of a release request for %s", c.name, h.node())
 	}
-	h.told = true
+	h.notified = true
 	for _, p := range h.parts {
-		if p.lock.gateAsked {
-			return // a waiter at a gate keeps the release request
+		if p.lock.gateRevoked {
+			return // a waiter at a gate keeps its release request for the hold
 		}
 		for _, n := range p.nodes {
 			if w.revoked[n.path] {
@@ -103,7 +101,7 @@ func (c *client) revokedSignal(h *hold) {
 			}
 		}
 	}
-	if !h.swapped && !h.asked {
-		w.fail("%s: told that %s is asked for, which it is not", c.name, h.node())
+	if !h.swapped && !h.requested {
+		w.fail("%s: release request for %s, which no client made", c.name, h.node())
 	}
 }

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// A Run is many worlds, and what came of them: a line of the file of totals.
+// A Run has the results of many worlds: a line of the file of totals.
 type Run struct {
 	Date       string // of its end, as year-month-day and UTC hour:minute
-	Commit     string // of the code that ran; a "+" after it means that there were changes
+	Commit     string // of the code, with "+" if there were uncommitted changes
 	From, To   uint64 // seeds, both included
-	Violations int    // seeds of which a promise was broken
-	Unknown    int    // seeds that came to no verdict
+	Violations int    // seeds that broke a rule
+	Unknown    int    // seeds without a result
 	Stats
 }
 
-// columns are those of the file of totals, with tabs between them.
+// columns are the columns of the file of totals, separated by tabs.
 const columns = "date\tcommit\tfrom\tto\tsimulated\toperations\tacquired\tfaults\tviolations\tunknown\tfaults by kind"
 
-// String is the run as a line of the file of totals, without its end.
+// String returns the run as a line of the file of totals, without the newline.
 func (r *Run) String() string {
 	var kinds []string
 	for k, n := range r.ByFault {
@@ -32,9 +32,8 @@ func (r *Run) String() string {
 		r.Requests, r.Acquired, r.Faults, r.Violations, r.Unknown, strings.Join(kinds, ", "))
 }
 
-// tooLittle says what of a run there was too little of to prove anything, empty
-// if there was enough. Of every kind of lock and of fault there has to be some,
-// once there are seeds enough for all kinds to be drawn.
+// tooLittle returns a count that is too low, or "". If there are enough seeds, every kind of
+// lock and every kind of fault must have happened.
 func (r *Run) tooLittle() string {
 	const seedsForAll = 200
 	n := int(r.To - r.From + 1)
@@ -45,17 +44,14 @@ func (r *Run) tooLittle() string {
 		return fmt.Sprintf("%d acquired, %d faults, %d operations, %v in %d seeds", r.Acquired, r.Faults, r.Requests, r.Simulated, n)
 	case n < seedsForAll:
 		return ""
-	case r.Handed < n || r.Renewed < n:
-		return fmt.Sprintf("%d handed on, %d renewed in %d seeds", r.Handed, r.Renewed, n)
+	case r.GivenUp < n || r.Renewed < n:
+		return fmt.Sprintf("%d given up, %d renewed in %d seeds", r.GivenUp, r.Renewed, n)
 	case r.Alone < n:
 		return fmt.Sprintf("%d times a lock was used by one client in %d seeds", r.Alone, n)
-	case r.Marked < n || r.Told < n/2:
-		return fmt.Sprintf("%d releases marked, %d events of marks in %d seeds", r.Marked, r.Told, n)
-	case r.Joined < 10*n || r.Undone < n/10:
-		return fmt.Sprintf("%d joined, %d undone in %d seeds", r.Joined, r.Undone, n)
-	}
-	if r.Handed < n {
-		return fmt.Sprintf("%d handed on in memory", r.Handed)
+	case r.Marked < n || r.MarkEvents < n/2:
+		return fmt.Sprintf("%d releases marked, %d events of marks in %d seeds", r.Marked, r.MarkEvents, n)
+	case r.Batched < 10*n || r.Undone < n/10:
+		return fmt.Sprintf("%d batched, %d undone in %d seeds", r.Batched, r.Undone, n)
 	}
 	for k, of := range r.ByKind {
 		if of < n {
@@ -74,18 +70,18 @@ func (r *Run) tooLittle() string {
 type Totals struct {
 	Runs, Operations, Acquired, Faults, Violations, Unknown int
 	Simulated                                               time.Duration
-	Next                                                    uint64 // the first seed above all that ran
+	Next                                                    uint64 // the seed after the last one
 }
 
-// String is the sums in one line.
+// String returns the sums in one line.
 func (t *Totals) String() string {
 	const year = 365 * 24 * time.Hour
 	return fmt.Sprintf("%d runs, next seed %d: %.3f years simulated, %d operations, %d acquired, %d faults, %d violations, %d unknown",
 		t.Runs, t.Next, float64(t.Simulated)/float64(year), t.Operations, t.Acquired, t.Faults, t.Violations, t.Unknown)
 }
 
-// ReadTotals adds a file of totals up. Empty lines and those that begin with # or
-// with the name of the first column are none of its runs.
+// ReadTotals sums the runs in a file of totals. It skips empty lines, lines that begin with
+// #, and the line with the columns.
 func ReadTotals(r io.Reader) (t Totals, err error) {
 	t.Next = 1
 	lines := bufio.NewScanner(r)
@@ -101,7 +97,7 @@ func ReadTotals(r io.Reader) (t Totals, err error) {
 	return t, lines.Err()
 }
 
-// add adds a run of the file.
+// add adds a run.
 func (t *Totals) add(field []string) error {
 	if want := strings.Count(columns, "\t") + 1; len(field) != want {
 		return fmt.Errorf("%d columns, want %d", len(field), want)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestScript checks that what is left of a script does not depend on what was
-// taken out of it, and that nothing else happens.
-func TestScript(t *testing.T) {
+// TestScriptIsIndependentOfRemovedFaults checks that the script does not depend on which of its
+// faults happen, and that no other faults happen.
+func TestScriptIsIndependentOfRemovedFaults(t *testing.T) {
 	cfg, _ := draw(5)
 	all := New(cfg)
 	if err := all.Run(); err != nil {
@@ -38,8 +38,7 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestNumbers checks how the numbers of faults are written and read.
-func TestNumbers(t *testing.T) {
+func TestParseNumbers(t *testing.T) {
 	for s, want := range map[string][]int{"": nil, "all": nil, "none": {}, "7": {7}, "3,17,40": {3, 17, 40}} {
 		got, err := ParseNumbers(s)
 		if err != nil || !slices.Equal(got, want) || (got == nil) != (want == nil) {
@@ -56,9 +55,9 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestShrink checks that the script of a failure, here of clocks that stand still,
-// is made short, and that what is left fails again by itself in the same way.
-func TestShrink(t *testing.T) {
+// TestShrunkScriptFailsAgain checks that the short script fails in the same way. The failure
+// comes from clocks that stop.
+func TestShrunkScriptFailsAgain(t *testing.T) {
 	cfg, all := failing(t, "mutex")
 	least := Shrink(cfg, shrinkRuns)
 	if least == nil {
@@ -75,12 +74,12 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// failing finds a world of a scenario in which clocks that stand still break a rule.
+// failing finds a world of a scenario in which stopped clocks break a rule.
 func failing(t *testing.T, scenario string) (cfg Config, faults int) {
 	t.Helper()
 	for s := uint64(1); s < 60; s++ {
 		cfg, _ = draw(s)
-		cfg.StandingClock = true
+		cfg.StoppedClock = true
 		cfg.Faults = min(cfg.Faults, time.Minute)
 		scenarios[scenario](&cfg)
 		if w, err := run(cfg); err != nil {
@@ -91,8 +90,7 @@ func failing(t *testing.T, scenario string) (cfg Config, faults int) {
 	return cfg, 0
 }
 
-// TestShrinkSound shows that there is nothing to shrink where nothing fails.
-func TestShrinkSound(t *testing.T) {
+func TestShrinkWithoutFailureReturnsNil(t *testing.T) {
 	cfg, _ := draw(2)
 	cfg.Faults /= 4
 	if got := Shrink(cfg, 10); got != nil {

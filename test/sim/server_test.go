@@ -16,9 +16,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// server is the one server: its machine, its disk, and the process on it while
-// it is up. It does in turns what zkserver's loop does: apply what has arrived,
-// make it durable, and only then say anything.
+// server is the server: its machine, its disk, and its process while it is up. Like the loop
+// of zkserver, each turn applies the inputs, makes them durable, and then answers.
 type server struct {
 	world *World
 	disk  *memfs.FS
@@ -27,10 +26,10 @@ type server struct {
 	dark   bool // the whole machine is down
 	life   int  // counts processes
 	paused bool
-	wall   time.Duration // by which the wall clock is off
-	jumped time.Duration // when it was last set
+	wall   time.Duration // the error of the wall clock
+	jumped time.Duration // when the wall clock was last set
 
-	fullUntil time.Duration // there is no room on the disk
+	fullUntil time.Duration // when the disk has space again
 
 	tree    *tree.Tree
 	log     *wal.Log
@@ -39,22 +38,21 @@ type server struct {
 	out     tree.Out
 
 	inbox   []input
-	due     bool // a turn is planned
-	busy    bool // the disk is at work for one
-	turns   int  // that had something for the disk
+	due     bool // a turn is scheduled
+	busy    bool // a turn waits for the disk
+	turns   int  // turns with records
 	stall   time.Duration
 	staged  []tree.Send
 	tickers timer
 
 	conns  map[tree.ConnID]*conn
-	open   []*conn // those of conns, in order
+	open   []*conn // the connections of conns, in order
 	lastID tree.ConnID
 
-	acked int64 // the highest transaction id that left the server
+	acked int64 // the highest transaction ID in an answer
 }
 
-// input is what arrived: a request, the end of a connection, or an operator's
-// doing.
+// input is a request, the end of a connection, or an operator's change.
 type input struct {
 	conn  *conn
 	frame []byte
@@ -72,15 +70,15 @@ const (
 	serverTick  = 100 * time.Millisecond
 )
 
-// now is the time by the server's clocks. Its monotonic one is true time: what
-// counts is how the clients' differ from it.
+// now returns the time of the server's clocks. Its monotonic clock is true time, because
+// only the differences from the clients' clocks matter.
 func (s *server) now() tree.Now {
 	const epoch = 1_700_000_000_000
 	return tree.Now{Wall: epoch + (s.world.now + s.wall).Milliseconds(), Mono: s.world.now}
 }
 
-// boot starts a server process, which recovers what the disk holds. At times it
-// is killed while it does, and starts again.
+// boot starts a server process, which recovers its state from the disk. Sometimes it is
+// killed during the recovery and starts again.
 func (s *server) boot() {
 	w := s.world
 	if s.up {
@@ -94,7 +92,7 @@ func (s *server) boot() {
 		s.disk.Crash()
 		w.note("server killed while it recovers: %t", err != nil)
 	}
-	// A new process knows nothing of the old one's connections.
+	// A new process does not know the connections of the old one.
 	s.life++
 	s.up, s.dark, s.busy, s.due, s.paused = true, false, false, false, false
 	s.conns, s.open = map[tree.ConnID]*conn{}, nil
@@ -117,11 +115,11 @@ func (s *server) boot() {
 	}
 	w.checkRestart()
 	w.makeResources()
-	w.allow()
+	w.permitAccess()
 	s.planTick()
 }
 
-// giveUp ends a start for which there is no room, and tries again later.
+// giveUp ends a start on a full disk, and tries again later.
 func (s *server) giveUp(err error) {
 	s.world.note("server can't start: %v", err)
 	s.up, s.tree, s.log = false, nil, nil
@@ -130,7 +128,7 @@ func (s *server) giveUp(err error) {
 	s.world.after(s.world.upTo(s.world.cfg.Timeout), s.boot)
 }
 
-// treeConfig is that of a server with times much shorter than those of a real one.
+// treeConfig has much shorter times than a real server.
 func (s *server) treeConfig(chance io.Reader) tree.Config {
 	return tree.Config{
 		Tick: int32(serverTick.Milliseconds()), MinTimeout: 100, MaxTimeout: 600_000,
@@ -138,12 +136,12 @@ func (s *server) treeConfig(chance io.Reader) tree.Config {
 	}
 }
 
-// walOptions makes segments small, so that a history has many.
+// walOptions makes segments small, so that there are many.
 func (s *server) walOptions() wal.Options {
 	return wal.Options{SegmentSize: segmentSize, Preallocate: 8 << 10, KeepSnapshots: 2, Rand: source{s.world.rng}}
 }
 
-// recover brings tree and log to where the disk is.
+// recover restores tree and log from the disk.
 func (s *server) recover() error {
 	log, found, err := wal.Open(s.disk, dataDir, s.walOptions())
 	if err != nil {
@@ -158,13 +156,13 @@ func (s *server) recover() error {
 	return err
 }
 
-// receive takes a request that arrived.
+// receive adds a request to the inbox.
 func (s *server) receive(c *conn, frame []byte) {
 	s.inbox = append(s.inbox, input{conn: c, frame: frame})
 	s.kick()
 }
 
-// receiveEnd takes the end of a connection.
+// receiveEnd adds the end of a connection to the inbox.
 func (s *server) receiveEnd(c *conn) {
 	if c.life == s.life && !c.gone {
 		s.inbox = append(s.inbox, input{conn: c, end: true})
@@ -172,7 +170,7 @@ func (s *server) receiveEnd(c *conn) {
 	}
 }
 
-// accept takes a new connection. It returns false if no server listens.
+// accept accepts a connection. It returns false if the server is down.
 func (s *server) accept(c *conn) bool {
 	if !s.up {
 		return false
@@ -184,8 +182,7 @@ func (s *server) accept(c *conn) bool {
 	return true
 }
 
-// kick plans a turn, if there is none to come anyway: one that waits for the
-// disk goes on by itself.
+// kick schedules a turn, unless one is scheduled or waits for the disk.
 func (s *server) kick() {
 	if !s.up || s.paused || s.busy || s.due {
 		return
@@ -200,7 +197,7 @@ func (s *server) kick() {
 	})
 }
 
-// planTick plans a turn for when the tree has something to do by itself.
+// planTick schedules a turn for the tree's next timer.
 func (s *server) planTick() {
 	if at, ok := s.tree.NextTick(); ok {
 		life := s.life
@@ -212,14 +209,14 @@ func (s *server) planTick() {
 	}
 }
 
-// turn applies what has arrived, and lets time pass after that: what came while
-// the process was stopped saves its session. If that left records, the disk is
-// busy for a while, and a crash in between loses what was applied.
+// turn applies the inputs, and then expires sessions. So input that arrived while the
+// process was stopped keeps its session. Records need a sync of the disk, and a crash before
+// the sync loses them.
 func (s *server) turn() {
 	if !s.up || s.paused || s.busy {
 		return
 	}
-	// At times a turn does not take all, as when it would become too large.
+	// Sometimes a turn does not apply all inputs, as if it were too large.
 	n := len(s.inbox)
 	if n > 1 && s.world.oneIn(8) {
 		n = 1 + s.world.rng.IntN(n)
@@ -245,7 +242,7 @@ func (s *server) turn() {
 	s.finishTurn()
 }
 
-// apply hands one input to the tree.
+// apply applies an input to the tree.
 func (s *server) apply(in input) {
 	c := in.conn
 	switch {
@@ -255,8 +252,8 @@ func (s *server) apply(in input) {
 	case in.end:
 		s.forget(c)
 		s.step(false, func(now tree.Now) { s.tree.Disconnect(c.id, now) })
-	case !c.greeted:
-		c.greeted = true
+	case !c.handshakeRead:
+		c.handshakeRead = true
 		req, err := connectRequest(in.frame)
 		if err != nil {
 			s.world.fail("connect request: %v", err)
@@ -277,7 +274,7 @@ func (s *server) apply(in input) {
 
 func loopback() tree.Peer { return tree.Peer{Addr: netip.AddrFrom4([4]byte{127, 0, 0, 1})} }
 
-// step lets the tree do something, and looks at what became of the holds.
+// step changes the tree, and checks the holds if a transaction was applied.
 func (s *server) step(operator bool, do func(now tree.Now)) {
 	before := s.tree.Zxid()
 	do(s.now())
@@ -327,7 +324,7 @@ func (s *server) persist() error {
 	return s.log.Sync()
 }
 
-// finishTurn says what there is to say.
+// finishTurn sends the turn's answers.
 func (s *server) finishTurn() {
 	s.flush()
 	if s.records >= s.world.cfg.SnapshotEvery {
@@ -342,7 +339,7 @@ func (s *server) finishTurn() {
 	}
 }
 
-// flush sends what was staged, in one piece for each connection.
+// flush sends the staged answers in one piece per connection.
 func (s *server) flush() {
 	var order []*conn
 	bytesOf := map[tree.ConnID][]byte{}
@@ -368,15 +365,15 @@ func (s *server) flush() {
 	}
 }
 
-// acknowledge notes the transaction id of an answer: all up to it must be there
-// after any crash, for clients act on it.
+// acknowledge notes the transaction ID of an answer. All transactions up to it must survive
+// a crash.
 func (s *server) acknowledge(frame []byte) {
 	if xid, zxid, ok := replyHeader(frame); ok && xid > 0 {
 		s.acked = max(s.acked, zxid)
 	}
 }
 
-// snapshot writes one at once. A failure is the log's to tell with the next sync.
+// snapshot writes a snapshot. If it fails, the log reports the error with the next sync.
 func (s *server) snapshot() {
 	s.records = 0
 	state := s.tree.AppendSnapshot(nil)
@@ -392,8 +389,8 @@ func (s *server) snapshot() {
 
 var errPower = errors.New("sim: power lost")
 
-// crash ends the process at any point: by a kill, or by a loss of power, which
-// takes what the disk had not synced.
+// crash ends the process at any point by a kill, or by a power loss, which also loses
+// unsynced writes.
 func (s *server) crash(power bool) {
 	if !s.up {
 		return
@@ -401,11 +398,11 @@ func (s *server) crash(power bool) {
 	s.up, s.dark = false, power
 	s.world.Stats.Restarts++
 	if s.busy && s.world.oneIn(2) {
-		// It was under way to the disk, and got there in part or whole.
+		// The records reached the disk in part or completely.
 		if power {
 			s.disk.FailAt(s.world.rng.IntN(4), errPower, s.world.rng.IntN(2000))
 		}
-		_ = s.persist() // no client learns of it
+		_ = s.persist() // no client gets an answer
 		s.disk.SetFault(nil)
 	}
 	if power {
@@ -429,7 +426,7 @@ func (s *server) halt() {
 	s.world.after(s.world.upTo(s.world.cfg.Timeout), s.boot)
 }
 
-// end lets the connections know, if the machine lives on.
+// end ends all connections. If known is set, the clients receive the end.
 func (s *server) end(known bool) {
 	s.world.disturb()
 	s.life++
@@ -458,7 +455,6 @@ func (s *server) pause(d time.Duration) {
 	})
 }
 
-// resume lets the process go on.
 func (s *server) resume() {
 	if s.paused {
 		s.paused = false

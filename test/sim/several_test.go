@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// several is a calm world of acquires of several locks at once, none of which ever gives
-// up: a deadlock lasts forever.
-func several(seed uint64, locks int) Config {
-	cfg := calm(seed)
+// severalLocks returns a world without faults and cancels, with acquires of several locks. A
+// deadlock would last forever.
+func severalLocks(seed uint64, locks int) Config {
+	cfg := noFaults(seed)
 	cfg.Clients, cfg.Actors, cfg.Faults = 4, 3, 24*time.Hour
-	cfg.Several, cfg.Patient, cfg.Think = 100, true, 20*time.Millisecond
+	cfg.Several, cfg.NoCancel, cfg.Think = 100, true, 20*time.Millisecond
 	cfg.Locks = nil
 	for _, l := range []LockConfig{
 		{Path: "/locks/a", Mutexes: 1}, {Path: "/locks/b", Writers: 1, Readers: 2}, {Path: "/locks/c", Mutexes: 1, Writers: 1, Readers: 1},
@@ -23,8 +23,8 @@ func several(seed uint64, locks int) Config {
 	return cfg
 }
 
-// rounds lives until so many claims were granted, or none for some time. It
-// returns how many were.
+// rounds runs the world until n claims were granted, or none for 30 s. It returns the number
+// of grants.
 func (w *World) rounds(n int) int {
 	last, before := w.now, -1
 	w.runUntil(func() bool {
@@ -36,14 +36,13 @@ func (w *World) rounds(n int) int {
 	return w.Stats.Acquired
 }
 
-// TestNoDeadlock has many claims of several locks each, in any order, overlap
-// for thousands of rounds: there is always one that goes on.
+// TestNoDeadlock runs thousands of overlapping claims of several locks in any order.
 func TestNoDeadlock(t *testing.T) {
 	const n = manyRounds
 	for locks := 3; locks <= 5; locks++ {
 		t.Run(string(rune('0'+locks)), func(t *testing.T) {
 			t.Parallel()
-			w := begin(several(uint64(locks), locks))
+			w := startWorld(severalLocks(uint64(locks), locks))
 			if got := w.rounds(n); got < n || w.err != nil {
 				t.Errorf("stuck after %d rounds: %v\n%s", got, w.err, w.Tail())
 			}
@@ -54,25 +53,24 @@ func TestNoDeadlock(t *testing.T) {
 	}
 }
 
-// TestNoDeadlockInOrder has them take the locks one after another, all in one
-// order.
+// TestNoDeadlockInOrder runs claims that take the locks one after another in the same order.
 func TestNoDeadlockInOrder(t *testing.T) {
 	const n = manyRounds
-	cfg := several(1, 5)
+	cfg := severalLocks(1, 5)
 	cfg.Ordered = true
-	w := begin(cfg)
+	w := startWorld(cfg)
 	if got := w.rounds(n); got < n || w.err != nil {
 		t.Errorf("stuck after %d rounds: %v\n%s", got, w.err, w.Tail())
 	}
 }
 
-// TestDeadlockInAnyOrder shows that the order is needed: clients that take one
-// lock after another, each in its own order, wait for each other for good.
+// TestDeadlockInAnyOrder shows that clients deadlock if they take the locks one after
+// another in different orders.
 func TestDeadlockInAnyOrder(t *testing.T) {
-	cfg := several(1, 5)
+	cfg := severalLocks(1, 5)
 	cfg.Ordered, cfg.Unordered = true, true
-	w := begin(cfg)
-	const n = 25_000 // of which few happen
+	w := startWorld(cfg)
+	const n = 25_000 // more than happen before the deadlock
 	if got := w.rounds(n); got >= n || w.err != nil {
 		t.Errorf("not stuck after %d rounds: %v", got, w.err)
 	}

@@ -9,9 +9,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// What zklock's shell does with the lock core.
-
-// input gives the lock core one input and does what it wants.
+// input gives the lock core an input and does what it requests.
 func (c *client) input(in func(core *queue.Core)) {
 	if !c.alive {
 		return
@@ -27,24 +25,23 @@ func (c *client) input(in func(core *queue.Core)) {
 	c.checkDeadline()
 }
 
-// tick runs when the timer fires, and when a caller checks a hold. It must not report that
-// everything was delivered: it may come in the middle of what one read brought.
+// tick runs when the timer fires and when a caller checks a hold. It must not report that
+// all notices were delivered: it may run between the notices of one read.
 func (c *client) tick() {
 	c.input(func(core *queue.Core) { core.Tick(c.now) })
 }
 
-// submit puts one of the core's requests on its way. It belongs to the session
-// that was last told of, not to the one that may already be there.
+// submit sends a request of the lock core. It belongs to the session that the lock core
+// knows, even if there is already a new one.
 func (c *client) submit(r queue.Request) {
-	c.recorded(r)
+	c.noteRecords(r)
 	c.trace("asks %+v", r)
 	if r.Kind == queue.Swap {
-		c.swapping(r)
+		c.noteSwap(r)
 	}
 	c.send(r, func(q queue.Reply) { c.replied(r, q) })
 }
 
-// send makes a request.
 func (c *client) send(r queue.Request, done func(q queue.Reply)) {
 	call := &session.Call{Op: c.operation(r)}
 	call.Op.Batchable = r.Batchable
@@ -52,7 +49,7 @@ func (c *client) send(r queue.Request, done func(q queue.Reply)) {
 	c.sess.Submit(call, c.epoch)
 }
 
-// replied gives the core an answer.
+// replied gives the lock core an answer.
 func (c *client) replied(r queue.Request, q queue.Reply) {
 	c.trace("gets %d: code %d made %v czxid %#x owner %#x data %q children %v failed %d", q.ID, q.Code, q.Made, q.Czxid, q.Owner, q.Data, q.Children, q.Failed)
 	switch q.Code {
@@ -73,16 +70,16 @@ func (c *client) replied(r queue.Request, q queue.Reply) {
 	c.input(func(core *queue.Core) { core.Reply(c.now, q) })
 }
 
-// tell delivers what the session has to tell, in order.
-func (c *client) tell() {
+// deliver delivers the session's notices in order.
+func (c *client) deliver() {
 	for c.alive && !c.paused && c.sess.HasNotices() {
-		c.tellAll(c.sess.TakeNotices(nil))
+		c.deliverAll(c.sess.TakeNotices(nil))
 	}
 }
 
-// tellAll delivers notices. The timer of the lock core may go off in between,
-// and the process may be stopped in between, with the clock just read.
-func (c *client) tellAll(batch []session.Notice) {
+// deliverAll delivers notices. In between, the timer of the lock core may fire, or the process
+// may be stopped right after it read the clock.
+func (c *client) deliverAll(batch []session.Notice) {
 	w := c.world
 	for i := range batch {
 		if !c.alive {
@@ -90,10 +87,10 @@ func (c *client) tellAll(batch []session.Notice) {
 		}
 		if c.machine.stopAmid() {
 			rest := batch[i:]
-			c.backlog = append([]work{{kind: tellerWork, stale: c.now, do: func() { c.tellAll(rest) }}}, c.backlog...)
+			c.backlog = append([]work{{kind: deliveryWork, stale: c.now, do: func() { c.deliverAll(rest) }}}, c.backlog...)
 			return
 		}
-		c.tellOne(&batch[i])
+		c.deliverOne(&batch[i])
 		c.now, c.stale = c.clock.read(w.now), false
 		if w.oneIn(50) || w.cfg.Ticking {
 			c.tick()
@@ -101,8 +98,8 @@ func (c *client) tellAll(batch []session.Notice) {
 	}
 }
 
-// tellOne gives the lock core one thing that the session has to tell.
-func (c *client) tellOne(n *session.Notice) {
+// deliverOne gives the lock core a notice of the session.
+func (c *client) deliverOne(n *session.Notice) {
 	switch n.Kind {
 	case session.NoticeReply:
 		n.Call.Done()
@@ -117,7 +114,7 @@ func (c *client) tellOne(n *session.Notice) {
 	}
 }
 
-// event gives the lock core a watch's event.
+// event gives the lock core a watch event.
 func (c *client) event(e *session.Event) {
 	kind := queue.Deleted
 	switch e.Type {
@@ -128,7 +125,7 @@ func (c *client) event(e *session.Event) {
 		kind = queue.Changed
 	case wire.EventNodeCreated:
 		kind = queue.Created
-		c.world.Stats.Told++
+		c.world.Stats.MarkEvents++
 	default:
 		return
 	}
@@ -136,8 +133,8 @@ func (c *client) event(e *session.Event) {
 	c.input(func(core *queue.Core) { core.Event(c.now, kind, e.Path, 0) })
 }
 
-// state gives the lock core a state of the session. A closed one is the end of
-// the process.
+// state gives the lock core a state of the session. The process ends when the session is
+// closed.
 func (c *client) state(s *session.StateChange) {
 	change := queue.SessionChange{Session: s.SessionID, Timeout: s.Timeout, Sent: s.Sent, GivenUp: s.GivenUp, Conn: s.Conn}
 	c.note("session %#x state %d conn %d err %v", s.SessionID, s.State, s.Conn, s.Err)
@@ -158,12 +155,12 @@ func (c *client) state(s *session.StateChange) {
 		c.world.Stats.Expired++
 	case session.Closed:
 		change.State, change.Err = queue.Closed, queue.ErrClosed
-		change.Left = s.Err // why the session's end was not confirmed
+		change.Left = s.Err // why the end of the session was not confirmed
 	}
 	c.input(func(core *queue.Core) {
 		core.Session(c.now, change)
 		if change.State == queue.Connected && s.Conn%2 == 0 {
-			core.HalfTick(c.now, s.Conn, serverTick/2) // on other connections, the client does not know
+			core.HalfTick(c.now, s.Conn, serverTick/2) // on other connections, the tick is unknown
 		}
 	})
 	if s.State == session.Closed {
@@ -171,15 +168,15 @@ func (c *client) state(s *session.StateChange) {
 	}
 }
 
-// shut closes the client as zklock's Close does: holds end, deletes are sent, and after
-// them the request to close the session.
+// shut closes the client like zklock's Close: holds end, then the client sends the deletes
+// and the request to close the session.
 func (c *client) shut() {
 	c.closing = true
 	c.input(func(core *queue.Core) { core.Shut(c.now) })
 	c.sess.Close(c.now)
 }
 
-// operation says a request in the session's terms.
+// operation returns a lock core's request as an operation of the session.
 func (c *client) operation(r queue.Request) session.Op {
 	switch r.Kind {
 	case queue.Create:
@@ -226,7 +223,7 @@ func (c *client) operation(r queue.Request) session.Op {
 	return session.Op{}
 }
 
-// creation says one create, as it stands in a multi.
+// creation returns a create in a multi.
 func creation(c queue.Creation) session.Op {
 	mode := wire.ModeEphemeral
 	switch {
@@ -238,7 +235,7 @@ func creation(c queue.Creation) session.Op {
 	return session.Op{Code: wire.OpCreate, Path: c.Path, Data: c.Data, Mode: mode}
 }
 
-// multi makes the request's creates, and deletes or checks its paths.
+// multi returns a multi with the request's creates, and deletes or checks of its paths.
 func multi(r queue.Request) session.Op {
 	op := session.Op{Code: wire.OpMulti}
 	for _, made := range r.Creates {
@@ -258,7 +255,7 @@ func multi(r queue.Request) session.Op {
 	return op
 }
 
-// reply says a result in the lock core's terms.
+// reply returns the session's result as a reply for the lock core.
 func reply(r queue.Request, res *session.Result) queue.Reply {
 	q := queue.Reply{
 		ID: r.ID, Code: code(res), Err: res.Err(), Failed: -1,
@@ -278,7 +275,7 @@ func reply(r queue.Request, res *session.Result) queue.Reply {
 	return q
 }
 
-// made returns the paths that a create or swap made.
+// made returns the created paths.
 func made(r queue.Request, res *session.Result) (paths []string) {
 	for i := range r.Creates {
 		if len(res.Sub) == 0 {
@@ -289,10 +286,10 @@ func made(r queue.Request, res *session.Result) (paths []string) {
 	return paths
 }
 
-// code says how a request ended, as zklock does.
+// code returns the outcome of a request, like zklock.
 func code(res *session.Result) queue.Code {
-	// A fault is why there is no answer; what it means depends on whether the
-	// request may have been carried out.
+	// A fault means that there is no answer. The code depends on whether the server may have
+	// applied the request.
 	if res.Fault != nil {
 		switch {
 		case errors.Is(res.Fault, session.ErrSessionExpired), errors.Is(res.Fault, session.ErrClosed),

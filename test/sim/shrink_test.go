@@ -5,25 +5,24 @@ import (
 	"time"
 )
 
-// Shrunk is a history made short, in that few of its faults are left.
+// Shrunk is a failing history with few faults.
 type Shrunk struct {
-	Config Config // the world, with the faults that are left
-	Runs   int    // histories that were lived to find it
-	Err    error  // what it breaks
-	Script string // the faults that are left, a line each
+	Config Config // the world with the remaining faults
+	Runs   int    // the number of histories that Shrink ran
+	Err    error  // the failure
+	Script string // the remaining faults, one per line
 	Tail   string // the end of the history
 }
 
-// Flags are those of the tests which live the history once more.
+// Flags returns the test flags that repeat the history.
 func (s *Shrunk) Flags() string {
 	return fmt.Sprintf("-seed=%d -faults=%s -until=%v -salt=%d", s.Config.Seed, Numbers(s.Config.Only), s.Config.Faults, s.Config.Salt)
 }
 
-// Shrink looks for few faults of a world's script that break the same rule as all
-// of them do. It lives at most so many histories. A history with fewer faults is
-// another one from the first of them on, so what is left is short, but not
-// always the shortest; and it fails for sure, exactly as it is told. Without a
-// failure there is nothing to shrink, and the result is nil.
+// Shrink searches for a few faults of a world's script that break the same rule as all of
+// them. It runs at most the given number of histories. The result is short, but not always
+// the shortest, because each removed fault changes the history after it. The result always
+// fails. If the world does not fail, Shrink returns nil.
 func Shrink(cfg Config, runs int) *Shrunk {
 	w := New(cfg)
 	err := w.Run()
@@ -39,23 +38,23 @@ func Shrink(cfg Config, runs int) *Shrunk {
 	return &s.best
 }
 
-// enough is how few faults need not become fewer by guesses.
+// enough is the number of faults at which guess stops.
 const enough = 2
 
-// shrinker is a script on its way to be short.
+// shrinker is a search for a short script.
 type shrinker struct {
-	rule string // which is broken
-	left int    // histories that may be lived still
+	rule string // the broken rule
+	left int    // the number of histories that may still run
 	best Shrunk
 }
 
-// keep takes a history that breaks the rule for the best so far. What was still
-// to come when it broke has nothing to do with it.
+// keep stores a history that breaks the rule as the best result, without the faults after
+// the failure.
 func (s *shrinker) keep(w *World, err error) {
 	cfg := w.cfg
 	cfg.Only = []int{}
 	for _, f := range w.script {
-		if f.at <= w.now && w.wants(f.n) {
+		if f.at <= w.now && w.includes(f.n) {
 			cfg.Only = append(cfg.Only, f.n)
 		}
 	}
@@ -65,8 +64,8 @@ func (s *shrinker) keep(w *World, err error) {
 	s.best = Shrunk{Config: cfg, Err: err, Script: w.Script(), Tail: w.Tail()}
 }
 
-// try lives a history with these faults, no longer than the best so far, and keeps
-// it if it breaks the rule.
+// try runs a history with these faults, not longer than the best result, and keeps it if it
+// breaks the rule.
 func (s *shrinker) try(only []int, salt uint64) bool {
 	if s.left <= 0 {
 		return false
@@ -83,8 +82,8 @@ func (s *shrinker) try(only []int, salt uint64) bool {
 	return true
 }
 
-// halve is Zeller's ddmin: the script in n parts, and each part, or all but it,
-// tried, with more parts whenever none of them will do.
+// halve is Zeller's ddmin. It splits the script into n parts, and tries each part and the
+// rest without it. If none fails, it splits into more parts.
 func (s *shrinker) halve() {
 	for n := 2; len(s.best.Config.Only) > 0 && s.left > 0; {
 		all, salt := s.best.Config.Only, s.best.Config.Salt
@@ -102,8 +101,8 @@ func (s *shrinker) halve() {
 	}
 }
 
-// part tries each of n parts, the last first, or all but each. What happened
-// right before the failure is the likeliest to matter.
+// part tries each of n parts, or all faults except each part. It begins with the last part,
+// because the faults right before the failure matter most.
 func (s *shrinker) part(all []int, n int, salt uint64, alone bool) bool {
 	for i := n - 1; i >= 0; i-- {
 		from, to := len(all)*i/n, len(all)*(i+1)/n
@@ -118,9 +117,8 @@ func (s *shrinker) part(all []int, n int, salt uint64, alone bool) bool {
 	return false
 }
 
-// guess tries the last few faults with other chances for all that is no fault:
-// where a failure takes a certain moment, a script of fewer faults misses it with
-// one chance and hits it with another.
+// guess tries the last few faults with other seeds (salts) for all other random choices. If
+// a failure depends on timing, only some of these seeds fail.
 func (s *shrinker) guess() {
 	for salt := s.best.Config.Salt + 1; s.left > 0 && len(s.best.Config.Only) > enough; salt++ {
 		all := s.best.Config.Only

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// How many histories TestSeeds lives, or which one.
+// The flags of TestSeeds.
 var (
 	seeds  = flag.Int("seeds", defaultSeeds, "how many seeds TestSeeds runs, from -from on")
 	from   = flag.Uint64("from", 1, "the first of -seeds seeds; 0: the one after the last in -record")
@@ -22,17 +22,17 @@ var (
 	show   = flag.Bool("show", false, "with -seed: print every request, answer and event")
 	seed   = flag.Uint64("seed", 0, "the one seed that TestSeeds runs; 0: see -seeds")
 	faults = flag.String("faults", "all", "with -seed: which faults of its script happen: all, none, or numbers with commas")
-	until  = flag.Duration("until", 0, "with -seed: until when they do; 0: as long as the seed says")
-	salt   = flag.Uint64("salt", 0, "with -seed: other chances for all that is no fault")
+	until  = flag.Duration("until", 0, "with -seed: when the faults end; 0: as the seed says")
+	salt   = flag.Uint64("salt", 0, "with -seed: another seed for all that is not a fault")
 )
 
-// TestMain lets garbage lie longer: a world is small, and makes much of it.
+// TestMain makes garbage collection rarer, because a world is small and allocates much.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(1600)
 	os.Exit(m.Run())
 }
 
-// run lives one history. A panic in it is a failure as any other.
+// run runs a history. It returns a panic as an error.
 func run(cfg Config) (w *World, err error) {
 	w = New(cfg)
 	if *show {
@@ -46,7 +46,7 @@ func run(cfg Config) (w *World, err error) {
 	return w, w.Run()
 }
 
-// TestSeeds lives histories under all faults; none may break a promise.
+// TestSeeds runs histories with all faults. None may break a rule.
 func TestSeeds(t *testing.T) {
 	if *seed != 0 {
 		testSeed(t)
@@ -58,13 +58,13 @@ func TestSeeds(t *testing.T) {
 	}
 	r.To = r.From + uint64(*seeds) - 1
 	begun := time.Now()
-	live(t, r)
+	runSeeds(t, r)
 	r.Date, r.Commit = time.Now().UTC().Format("2006-01-02 15:04"), commit()
 	t.Logf("%d seeds, %v simulated in %v: %d operations, %d acquired, %d lost, %d failed, %d verified, %d faults, %d server restarts, %d snapshots, %d sessions expired, %d records, %d events",
 		r.Seeds, r.Simulated.Round(time.Second), time.Since(begun).Round(time.Millisecond), r.Requests, r.Acquired, r.Lost, r.Failed,
 		r.Verified, r.Faults, r.Restarts, r.Snapshots, r.Expired, r.Records, r.Events)
-	t.Logf("%d handed on, %d renewed, %d used alone, %d marked, %d told of marks, %d guarded, %d downgraded, %d revoked, %d times kept off %d grants later, %d quarrels, %d foreign, %d without numbers, %d without rights, %d joined, %d undone",
-		r.Handed, r.Renewed, r.Alone, r.Marked, r.Told, r.Guarded, r.Downgraded, r.Revoked, r.KeptOff, r.Delayed, r.Quarrels, r.Foreign, r.Exhausted, r.Forbidden, r.Joined, r.Undone)
+	t.Logf("%d given up, %d renewed, %d used alone, %d marked, %d events of marks, %d guarded, %d downgraded, %d revoked, %d waits for a lock delay, %d grants after a crash, %d sizes in conflict, %d foreign, %d without numbers, %d without permission, %d batched, %d undone",
+		r.GivenUp, r.Renewed, r.Alone, r.Marked, r.MarkEvents, r.Guarded, r.Downgraded, r.Revoked, r.DelayWaits, r.Delayed, r.SizeConflicts, r.Foreign, r.Exhausted, r.Forbidden, r.Batched, r.Undone)
 	var kinds []string
 	for k, n := range r.ByKind {
 		kinds = append(kinds, fmt.Sprintf("%v %d", claimKind(k), n))
@@ -79,7 +79,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// testSeed lives one history, perhaps with few of its faults.
+// testSeed runs one history, possibly with a part of its faults.
 func testSeed(t *testing.T) {
 	cfg := NewConfig(*seed)
 	only, err := ParseNumbers(*faults)
@@ -97,9 +97,9 @@ func testSeed(t *testing.T) {
 	}
 }
 
-// live runs many seeds, on all processors, and reports the first few that fail.
-func live(t *testing.T, r *Run) {
-	const most = 3 // failures, after which no more seeds are begun
+// runSeeds runs many seeds on all processors, and reports the first few failures.
+func runSeeds(t *testing.T, r *Run) {
+	const most = 3 // the number of failures after which no seed starts
 	var (
 		mu   sync.Mutex // guards next and r
 		next = r.From
@@ -141,18 +141,18 @@ func live(t *testing.T, r *Run) {
 	wg.Wait()
 }
 
-// shrink reports a shorter script that breaks the same.
+// shrink reports a shorter script that breaks the same rule.
 func shrink(t *testing.T, w *World) {
 	if w.Failure() == "" {
 		return // a panic, which Shrink does not catch
 	}
 	if least := Shrink(w.cfg, shrinkRuns); least != nil {
-		t.Errorf("few faults that break the same, found in %d histories: %v\n%sagain: go test ./test/sim -run 'TestSeeds$' -v %s",
+		t.Errorf("few faults that break the same rule, found in %d histories: %v\n%sagain: go test ./test/sim -run 'TestSeeds$' -v %s",
 			least.Runs, least.Err, least.Script, least.Flags())
 	}
 }
 
-// commit is the one of the code that runs, as far as git knows.
+// commit returns the commit of the code, with "+" if the tested code has changes.
 func commit() string {
 	out, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
 	if err != nil {
@@ -166,12 +166,12 @@ func commit() string {
 	return name
 }
 
-// next is the first seed that none of the recorded runs had.
+// next returns the seed after the last recorded one.
 func next(t *testing.T, file string) uint64 {
 	return readTotals(t, file).Next
 }
 
-// write adds a run to the file of totals.
+// write appends a run to the file of totals.
 func write(t *testing.T, r *Run) {
 	f, err := os.OpenFile(*totals, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A World is one history. Make it with [New] and run it once.
+// A World is one history. Create it with [New] and run it once.
 type World struct {
 	cfg      Config
 	rng      *rand.Rand
@@ -17,58 +17,55 @@ type World struct {
 	hist     history
 	script   []fault
 	err      error
-	rule     string // what the first failure broke
+	rule     string // the first broken rule
 	done     bool
 	server   *server
 	machines []*machine
 	locks    []*lock
-	// operated are the lock znodes that an operator took away, by path, by path
-	// and czxid, and the records that went with them.
+	// operated has the entries that an operator deleted, by path and by path and czxid, and
+	// the paths of their records.
 	operated map[string]bool
-	revoked  map[string]bool // the znodes that a release request was written into
-	// closedByOperator are the sessions that an operator has asked the server to close.
+	revoked  map[string]bool // entries with a release request
+	// closedByOperator has the sessions that an operator has requested to close.
 	closedByOperator map[int64]bool
 	records          map[string]*record
-	strays           []string // znodes that are no contenders, which no client may delete
+	strays           []string // znodes that are not entries, which no client may delete
 	// disturbed is when a fault last began, ended, or had an effect.
 	disturbed time.Duration
 	healing   bool
 	healedAt  time.Duration
-	reached   time.Duration // when, healed, all clients were connected; 0: not yet
+	reached   time.Duration // when all clients were connected after the faults, or 0
 	closing   bool
 	Stats     Stats
-	Trace     io.Writer // where every request, answer and event is written; nil for nowhere
+	Trace     io.Writer // receives every request, answer, and event; may be nil
 }
 
-// Stats count what happened in a world, or in several. A run that did too little
-// proves nothing, so tests look at them.
+// Stats counts what happened in one or several worlds.
 type Stats struct {
 	Seeds, Events, Acquired, Failed, Lost, Verified, Faults int
 	Restarts, Expired, Reconnects, Records, Snapshots       int
-	// Guarded counts the verifies with operations, Revoked the holds that received a
-	// release request, Delayed the grants after a holder crashed, KeptOff the acquires
-	// that waited for a lock delay, Quarrels those that found another number of permits,
-	// Foreign the readers that found entries that do not wait for them, Handed the entries
-	// ahead of a grant that its own client had given up, and Renewed the transactions that
-	// released one entry and created another.
-	// Alone counts how often a client came to use a lock alone, and watched its parent.
+	// Guarded counts verifies with operations, Revoked release requests, Delayed grants after a
+	// holder crashed, DelayWaits acquires that waited for a lock delay, SizeConflicts acquires
+	// that found another number of permits, Foreign readers that found entries that do not wait
+	// for readers, GivenUp canceled entries of the same client ahead of a grant, and Renewed
+	// transactions that released one entry and created another. Alone counts how often a client
+	// became the only user of a lock and watched its parent.
 	Alone int
-	// Marked counts the releases that told the successor that nothing is ahead, and Told the
-	// events by which clients learned so.
-	Marked, Told                                                                       int
-	Handed, Renewed, Guarded, Downgraded, Revoked, Delayed, KeptOff, Quarrels, Foreign int
-	// Exhausted counts the acquires refused because the sequence numbers are used up,
-	// Forbidden those refused without permission, Requests the requests to the server.
+	// Marked counts releases that mark the successor, and MarkEvents the events of these marks.
+	Marked, MarkEvents                                                                          int
+	GivenUp, Renewed, Guarded, Downgraded, Revoked, Delayed, DelayWaits, SizeConflicts, Foreign int
+	// Exhausted counts acquires that failed because the sequence numbers are exhausted,
+	// Forbidden acquires without permission, Requests the requests to the server.
 	Exhausted, Forbidden, Requests int
-	// Joined are the requests that shared a transaction with others, Undone those
-	// that were not done through the fault of another.
-	Joined, Undone int
-	Simulated      time.Duration
-	ByFault        [faultKinds]int
-	ByKind         [claimKinds]int // of those acquired
+	// Batched counts batched requests, Undone requests that were not applied because another
+	// request of the batch failed.
+	Batched, Undone int
+	Simulated       time.Duration
+	ByFault         [faultKinds]int
+	ByKind          [claimKinds]int // acquired
 }
 
-// Add adds another world's figures.
+// Add adds the counts of another world.
 func (s *Stats) Add(o *Stats) {
 	s.Seeds++
 	s.Events += o.Events
@@ -83,19 +80,19 @@ func (s *Stats) Add(o *Stats) {
 	s.Records += o.Records
 	s.Snapshots += o.Snapshots
 	s.Simulated += o.Simulated
-	s.Joined += o.Joined
+	s.Batched += o.Batched
 	s.Undone += o.Undone
 	s.Guarded += o.Guarded
 	s.Downgraded += o.Downgraded
 	s.Revoked += o.Revoked
 	s.Delayed += o.Delayed
-	s.Handed += o.Handed
+	s.GivenUp += o.GivenUp
 	s.Renewed += o.Renewed
 	s.Marked += o.Marked
 	s.Alone += o.Alone
-	s.Told += o.Told
-	s.KeptOff += o.KeptOff
-	s.Quarrels += o.Quarrels
+	s.MarkEvents += o.MarkEvents
+	s.DelayWaits += o.DelayWaits
+	s.SizeConflicts += o.SizeConflicts
 	s.Foreign += o.Foreign
 	s.Exhausted += o.Exhausted
 	s.Forbidden += o.Forbidden
@@ -108,7 +105,7 @@ func (s *Stats) Add(o *Stats) {
 	}
 }
 
-// New makes a world.
+// New returns a new world.
 func New(cfg Config) *World {
 	w := &World{
 		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x776f726c64+cfg.Salt<<40)), hist: newHistory(),
@@ -125,31 +122,30 @@ func New(cfg Config) *World {
 	return w
 }
 
-// Run lives the whole history and returns what it broke, nil for nothing.
+// Run runs the complete history and returns the first failure, or nil.
 func (w *World) Run() error {
-	told := w.cfg
-	told.Only, told.Faults = nil, 0 // so that a script and its failing part give one history
-	w.note("world %+v", told)
+	shown := w.cfg
+	shown.Only, shown.Faults = nil, 0 // so that a script and its failing part give one history
+	w.note("world %+v", shown)
 	w.server.boot()
 	for _, m := range w.machines {
 		w.after(w.upTo(time.Second), m.start)
 	}
 	w.planScript()
-	// Whatever happens, it ends: first the faults, then what they left.
 	w.agenda.add(w.cfg.Faults, w.heal)
 	w.runUntil(func() bool { return w.done })
 	w.Stats.Simulated = w.now
-	w.checkFloors()
+	w.checkMinimum()
 	return w.err
 }
 
-// ErrEndless is the end of a history that came to none by itself, with no verdict.
+// ErrEndless reports a history with too many events. It has no result.
 var ErrEndless = errors.New("no end in sight")
 
-// mostEvents is far more than any history has.
-const mostEvents = 20_000_000
+// maxEvents is far more than the number of events of any history.
+const maxEvents = 20_000_000
 
-// runUntil lets events happen until stop says so, or something is broken.
+// runUntil runs events until stop returns true or a rule is broken.
 func (w *World) runUntil(stop func() bool) {
 	for w.err == nil && !stop() {
 		e, ok := w.agenda.next()
@@ -158,7 +154,7 @@ func (w *World) runUntil(stop func() bool) {
 			return
 		}
 		w.now = e.at
-		if w.Stats.Events++; w.Stats.Events > mostEvents {
+		if w.Stats.Events++; w.Stats.Events > maxEvents {
 			w.err = fmt.Errorf("sim: seed %d at %.6f s: %w", w.cfg.Seed, w.now.Seconds(), ErrEndless)
 			return
 		}
@@ -174,15 +170,15 @@ func (w *World) upTo(d time.Duration) time.Duration {
 	return time.Duration(w.rng.Int64N(int64(d)))
 }
 
-// around draws a duration with this mean: mostly short, sometimes long.
+// around draws an exponentially distributed duration.
 func (w *World) around(mean time.Duration) time.Duration {
 	return time.Duration(min(w.rng.ExpFloat64(), 8) * float64(mean))
 }
 
-// oneIn is true once in n times.
+// oneIn returns true with probability 1/n.
 func (w *World) oneIn(n int) bool { return w.rng.IntN(n) == 0 }
 
-// source lets the world's chance be read as bytes.
+// source is an io.Reader of random bytes.
 type source struct{ rng *rand.Rand }
 
 func (s source) Read(p []byte) (int, error) {

@@ -19,11 +19,11 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// rig is what the trials of a test share.
+// rig has the resources that the trials of a test share.
 type rig struct {
 	dir      string // for the output of the wrappers
 	zklock   string // the command
-	member   string // what it runs
+	member   string // the program that it runs
 	env      []string
 	resource *Resource
 }
@@ -31,7 +31,7 @@ type rig struct {
 // newRig builds the command, links this test binary as its member, and starts a resource.
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	// The path of a socket must be short, however long the test's name is.
+	// The path of a socket must be short, so it cannot contain the test's name.
 	short, err := os.MkdirTemp("", "zkr")
 	if err != nil {
 		t.Fatal(err)
@@ -55,16 +55,16 @@ func newRig(t testing.TB) *rig {
 	return r
 }
 
-// Campaign is many trials on servers of one kind.
+// Campaign runs many trials on servers of one kind.
 type Campaign struct {
 	tb       testing.TB
 	rig      *rig
 	make     maker
-	wanted   int // trials in all; at least one of each fault
+	wanted   int // the number of trials; at least one of each fault
 	parallel int
 	seed     uint64
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	rng      *rand.Rand
 	numbers  uint32
 	outcomes []Outcome
@@ -89,12 +89,12 @@ func (c *Campaign) newTrial(h *Host, f *Fault, before int) *Trial {
 		rig:     c.rig, host: h, rng: rand.New(rand.NewPCG(c.rng.Uint64(), c.rng.Uint64())),
 		proxy: zktest.NewProxy(c.tb, "tcp", h.Addr()),
 	}
-	for f.Asks && t.Variant.Stubborn { // its first process would ignore TERM
+	for f.SendsTerm && t.Variant.Stubborn { // the first process would ignore TERM
 		t.Variant = variants[c.rng.IntN(len(variants))]
 	}
-	if f.TakesLock {
-		// The old wrapper knows by then: a heartbeat comes every eighth of the timeout,
-		// and without an answer the deadline is past half of it.
+	if f.BreaksLock {
+		// The old wrapper learns of the loss within this delay: it sends a heartbeat every
+		// eighth of the timeout.
 		t.Delay = t.Timeout
 	}
 	return t
@@ -106,7 +106,7 @@ func (c *Campaign) note(t *Trial, o Outcome) (injected bool) {
 	defer c.mu.Unlock()
 	c.outcomes = append(c.outcomes, o)
 	for _, v := range o.Violations {
-		c.tb.Errorf("trial %d, %s, %s, session %v, margins %v: %s\nthe old wrapper says:\n%s", t.Number, o.Fault, t.Variant.Name, t.Timeout, o.Margins, v, t.old.text(".err"))
+		c.tb.Errorf("trial %d, %s, %s, session %v, margins %v: %s\nstderr of the old wrapper:\n%s", t.Number, o.Fault, t.Variant.Name, t.Timeout, o.Margins, v, t.old.text(".err"))
 	}
 	if o.Unknown != nil {
 		c.tb.Errorf("trial %d, %s, %s, session %v: unknown: %v", t.Number, o.Fault, t.Variant.Name, t.Timeout, o.Unknown)
@@ -114,7 +114,7 @@ func (c *Campaign) note(t *Trial, o Outcome) (injected bool) {
 	return !o.Early
 }
 
-// Run makes all trials, and returns when their processes have ended.
+// Run runs all trials, and returns when their processes have ended.
 func (c *Campaign) Run(ctx context.Context) {
 	c.rng = rand.New(rand.NewPCG(c.seed, 1))
 	faults, serverFaults := Faults(), ServerFaults()
@@ -139,11 +139,11 @@ func (c *Campaign) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// attempts bounds how often a trial is repeated whose holder loses the lock before the
-// fault. All of them are judged.
+// attempts is how often a trial runs if its holder loses the lock before the fault. All these
+// trials are checked.
 const attempts = 10
 
-// until makes trials until the fault of one was injected.
+// until runs trials until the fault of one was injected.
 func (c *Campaign) until(injected func(before int) bool) {
 	for before := range attempts {
 		if injected(before) {
@@ -152,11 +152,10 @@ func (c *Campaign) until(injected func(before int) bool) {
 	}
 }
 
-// batchSize is how many trials share a server's fault.
+// batchSize is the number of trials that share a server fault.
 const batchSize = 4
 
-// batches makes trials of each server fault, several at a time, on a server of their
-// own.
+// batches runs trials of each server fault, several at a time, on a separate server.
 func (c *Campaign) batches(ctx context.Context, faults []*ServerFault, each int) {
 	host := c.make(c.tb)
 	for _, f := range faults {
@@ -172,8 +171,8 @@ func (c *Campaign) batches(ctx context.Context, faults []*ServerFault, each int)
 	}
 }
 
-// batch injects one fault into n trials when all of them are prepared, and returns how
-// many of them it hit.
+// batch injects one fault into n trials when all of them are prepared, and returns how many
+// holders still had the lock.
 func (c *Campaign) batch(ctx context.Context, host *Host, f *ServerFault, n, before int) int {
 	var all, prepared sync.WaitGroup
 	var hit atomic.Int64
@@ -202,7 +201,7 @@ func (c *Campaign) batch(ctx context.Context, host *Host, f *ServerFault, n, bef
 	err := f.Inject(ctx, host)
 	close(injected)
 	if err == nil {
-		// Longer than every deadline, up to twice as long.
+		// Down for longer than every deadline.
 		c.mu.Lock()
 		away := time.Duration(float64(last) * (1.1 + c.rng.Float64()))
 		c.mu.Unlock()
@@ -258,9 +257,9 @@ func (t Totals) String() string {
 		if i == 0 || m[0] < least {
 			least = m[0]
 		}
-		fmt.Fprintf(&b, "%s: %d hand-overs, margin smallest %v, median %v, largest %v\n", name, len(m), ms(m[0]), ms(m[len(m)/2]), ms(m[len(m)-1]))
+		fmt.Fprintf(&b, "%s: %d handovers, margin smallest %v, median %v, largest %v\n", name, len(m), ms(m[0]), ms(m[len(m)/2]), ms(m[len(m)-1]))
 	}
-	fmt.Fprintf(&b, "total: %d faulted trials of %d kinds, %d acquisitions, %d writes, smallest margin %v, %d stale writes refused, %d violations, %d unknown, %d lost before the fault, %d killed but not yet gone",
+	fmt.Fprintf(&b, "total: %d faulted trials of %d kinds, %d acquisitions, %d writes, smallest margin %v, %d stale writes refused, %d violations, %d unknown, %d lost before the fault, %d killed and still exiting",
 		t.Trials, len(t.Kinds), t.Acquisitions, t.Writes, ms(least), t.Refused, t.Violations, t.Unknown, t.Early, t.Dying)
 	return b.String()
 }
@@ -269,7 +268,7 @@ func (t Totals) String() string {
 func ms(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
 
 var (
-	trials   = flag.Int("trials", 0, "faulted trials in all, half of them on each server; 0 makes one of each fault on each")
+	trials   = flag.Int("trials", 0, "number of faulted trials, half of them on each server; 0 runs one of each fault on each")
 	parallel = flag.Int("parallel-trials", 8, "trials at a time on each server")
 	seed     = flag.Uint64("command.seed", 0, "seed of the choices; 0 picks one")
 )
@@ -281,12 +280,12 @@ func TestMain(m *testing.M) {
 	os.Exit(harness.Main(m))
 }
 
-// TestEmbedded checks, on the embedded server, that the old command is dead before the
-// next one starts, whatever fault happens.
-func TestEmbedded(t *testing.T) { campaign(t, embedded) }
+// TestFaultsOnEmbedded checks under each fault, on the embedded server, that the old command
+// is dead before the next one starts.
+func TestFaultsOnEmbedded(t *testing.T) { campaign(t, embedded) }
 
-// TestZooKeeper checks the same on Apache ZooKeeper.
-func TestZooKeeper(t *testing.T) {
+// TestFaultsOnZooKeeper checks the same on Apache ZooKeeper.
+func TestFaultsOnZooKeeper(t *testing.T) {
 	harness.NeedZooKeeper(t)
 	campaign(t, zooKeeper)
 }
@@ -302,12 +301,12 @@ func campaign(t *testing.T, make maker) {
 	t.Logf("seed %d\n%v", c.seed, totals)
 	kinds := len(Faults()) + len(ServerFaults())
 	if totals.Trials < max(c.wanted, kinds) || len(totals.Kinds) < kinds {
-		t.Errorf("%d faulted trials of %d kinds, want %d of %d: too few to be evidence", totals.Trials, len(totals.Kinds), max(c.wanted, kinds), kinds)
+		t.Errorf("only %d faulted trials of %d kinds, want %d of %d", totals.Trials, len(totals.Kinds), max(c.wanted, kinds), kinds)
 	}
 }
 
-// one makes a single trial of a fault on the embedded server. It repeats a trial whose
-// holder lost the lock before the fault.
+// one runs a trial of a fault on the embedded server. It repeats the trial if the holder lost
+// the lock before the fault.
 func one(t *testing.T, f *Fault, v Variant) (*Trial, Outcome) {
 	t.Helper()
 	c := &Campaign{tb: t, rig: newRig(t), rng: rand.New(rand.NewPCG(1, 1))}
@@ -318,7 +317,7 @@ func one(t *testing.T, f *Fault, v Variant) (*Trial, Outcome) {
 		steps := trial.own()
 		heal := steps.Heal
 		steps.Heal = func(ctx context.Context) error {
-			// The old command continues for a while next to the new one.
+			// The old command continues until the new one has ended.
 			if err := trial.await(ctx, trial.new.proc.Done(), trial.new); err != nil {
 				return err
 			}
@@ -331,7 +330,7 @@ func one(t *testing.T, f *Fault, v Variant) (*Trial, Outcome) {
 		if !o.Early {
 			return trial, o
 		}
-		t.Log("the lock was lost before the fault, on a busy machine: again")
+		t.Log("the lock was lost before the fault: again")
 	}
 	t.Fatalf("the lock was lost before the fault, %d times", attempts)
 	return nil, Outcome{}

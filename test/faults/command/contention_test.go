@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	contenders        = 4               // wrappers at a time
+	parallelWrappers  = 4               // wrappers at a time
 	contentionTimeout = 2 * time.Second // of their sessions
 )
 
-// A contention is wrappers that contend for one lock, several at a time. At most one
-// fault hits each of them at a random moment: while it connects, waits, starts its
-// command, holds, or releases.
+// A contention runs wrappers that contend for one lock, several at a time. At most one fault
+// hits each wrapper at a random moment: while it connects, waits, starts its command, holds,
+// or releases.
 type contention struct {
 	tb     testing.TB
 	rig    *rig
@@ -32,14 +32,14 @@ type contention struct {
 	number uint32
 	record *Record
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	rng    *rand.Rand
 	runs   uint16
 	faults map[string]int
 	codes  map[int]int
 }
 
-// contentionFaults are the faults of a contention, and one that does nothing.
+// contentionFaults returns the faults of a contention, and one without effect.
 func contentionFaults() []*Fault {
 	all := []*Fault{
 		{},
@@ -56,15 +56,15 @@ func contentionFaults() []*Fault {
 	return all
 }
 
-// run makes wrappers contend for d, and on a busy machine until enough has happened. It
-// returns when all of them have ended.
+// run runs wrappers for d, and longer on a busy machine until enough has happened. It returns
+// when all of them have ended.
 func (s *contention) run(ctx context.Context, d time.Duration) {
 	s.record = s.rig.resource.Begin(s.number, 1)
 	s.faults, s.codes = map[string]int{}, map[int]int{}
 	end := Now() + int64(d)
 	var all sync.WaitGroup
-	for range contenders {
-		all.Go(func() { // ends after d, with the wrapper that runs then
+	for range parallelWrappers {
+		all.Go(func() { // ends after d and its last wrapper
 			for Now() < end || !s.enough(d) && Now() < end+int64(patience) {
 				if ctx.Err() != nil {
 					return
@@ -76,11 +76,10 @@ func (s *contention) run(ctx context.Context, d time.Duration) {
 	all.Wait()
 }
 
-// fewest is the number of acquisitions, and of faults, that a contention for d needs at
-// least to be evidence.
+// fewest returns the minimum number of acquisitions, and of faults, of a contention for d.
 func fewest(d time.Duration) int { return max(int(d/time.Second)/4, 2) }
 
-// enough reports whether there were enough faults and wrappers that acquired the lock.
+// enough reports whether there were enough faults and acquisitions.
 func (s *contention) enough(d time.Duration) bool {
 	faults, _ := s.total()
 	s.mu.Lock()
@@ -88,7 +87,7 @@ func (s *contention) enough(d time.Duration) bool {
 	return faults >= fewest(d) && s.codes[0] >= fewest(d)
 }
 
-// plan is what one wrapper does, and what happens to it.
+// plan is the configuration of one wrapper and its fault.
 type plan struct {
 	run      uint16
 	fault    *Fault
@@ -158,7 +157,7 @@ func (s *contention) one(ctx context.Context) {
 	case <-w.proc.Done():
 		s.count(p, w, hit)
 	case <-limit.C:
-		s.tb.Errorf("command %d, %s after %v: its wrapper does not end; it says:\n%s", p.run, p.fault.Name, p.after, w.text(".err"))
+		s.tb.Errorf("command %d, %s after %v: its wrapper does not end; stderr:\n%s", p.run, p.fault.Name, p.after, w.text(".err"))
 	}
 }
 
@@ -172,7 +171,7 @@ func (s *contention) count(p plan, w *wrapper, hit bool) {
 		s.faults[p.fault.Name]++
 	}
 	if code != 0 && !w.lost() && (p.fault.Exit != exitKilled || code != exitKilled) {
-		s.tb.Errorf("command %d, %q after %v: exit code %d; it says:\n%s%s", p.run, p.fault.Name, p.after, code, w.text(".err"), w.text(".status"))
+		s.tb.Errorf("command %d, %q after %v: exit code %d; stderr:\n%s%s", p.run, p.fault.Name, p.after, code, w.text(".err"), w.text(".status"))
 	}
 }
 
@@ -202,7 +201,7 @@ func (s *contention) String() string {
 
 var contentionLength = flag.Duration("command.contention", 4*time.Second, "how long wrappers contend on each server")
 
-// TestContentionEmbedded checks that no two commands are alive at a time when wrappers
+// TestContentionEmbedded checks that at most one command is alive at a time if wrappers
 // contend on the embedded server and a fault hits each at a random moment.
 func TestContentionEmbedded(t *testing.T) { contend(t, embedded) }
 
@@ -231,9 +230,9 @@ func contend(t *testing.T, make maker) {
 		t.Logf("margin smallest %v, median %v", ms(j.Margins[0]), ms(j.Margins[len(j.Margins)/2]))
 	}
 	t.Logf("seed %d: %v", first, s)
-	t.Logf("total: %d acquisitions, %d faults of %d kinds, %d writes, %d stale writes refused, %d violations, %d killed but not yet gone",
+	t.Logf("total: %d acquisitions, %d faults of %d kinds, %d writes, %d stale writes refused, %d violations, %d killed and still exiting",
 		j.Runs, faults, kinds, j.Writes, j.Refused, len(j.Violations), j.Dying)
 	if least := fewest(*contentionLength); j.Runs < least || faults < least {
-		t.Errorf("%d acquisitions, %d faults: too few to be evidence", j.Runs, faults)
+		t.Errorf("only %d acquisitions, %d faults", j.Runs, faults)
 	}
 }

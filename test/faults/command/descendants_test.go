@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestCommandKilled checks that a wrapper whose command is killed releases the lock and
-// exits as the command did, and that the next command starts after that.
-func TestCommandKilled(t *testing.T) {
+// TestKilledCommandReleasesLock checks that, if its command is killed, a wrapper releases the
+// lock and exits with the command's exit code, and that the next command starts after that.
+func TestKilledCommandReleasesLock(t *testing.T) {
 	t.Parallel()
 	trial, o := one(t, &Fault{Name: "command killed", Exit: exitKilled, Inject: func(_ context.Context, trial *Trial) error {
 		return signal(syscall.SIGKILL, -trial.record.Leader())
@@ -27,15 +27,15 @@ func TestCommandKilled(t *testing.T) {
 	t.Logf("margin %v", o.Margins)
 }
 
-// TestCommandEndsWithItsDescendants checks that all descendants of a command, in any
-// process group or session, are dead before the next command starts, if the command or
-// its guards are ended and its first process ends before its descendants.
+// TestCommandEndsWithItsDescendants checks that all descendants of a command, in any process
+// group or session, are dead before the next command starts. The first process of the command
+// ends before its descendants.
 func TestCommandEndsWithItsDescendants(t *testing.T) {
 	t.Parallel()
 	c := &Campaign{tb: t, rig: newRig(t), rng: rand.New(rand.NewPCG(1, 1))}
 	host := embedded(t)
 	for _, f := range Faults() {
-		if !f.Asks && f.Exit != exitKilled {
+		if !f.SendsTerm && f.Exit != exitKilled {
 			continue
 		}
 		for _, v := range Variants() {

@@ -12,9 +12,8 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestExitCodesWithoutServers checks the exit codes and messages of a run that gets no
-// answer before it holds. Errors in the command line or the command are found before the
-// first connection.
+// TestExitCodesWithoutServers checks the exit codes and messages of zklock run if no server
+// answers. Errors of the command line or the command are reported before the first connection.
 func TestExitCodesWithoutServers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -52,15 +51,15 @@ func TestExitCodesWithoutServers(t *testing.T) {
 			defer w.proc.Kill()
 			code, status, says := w.exit(), w.text(".status"), w.text(".err")
 			if code != test.code || !strings.Contains(status, `"outcome":"`+test.out+`"`) || !strings.Contains(status, `"acquired":false`) || !strings.Contains(says, test.says) {
-				t.Errorf("exit code %d, want %d; status %s; it says: %s", code, test.code, status, says)
+				t.Errorf("exit code %d, want %d; status %s; stderr: %s", code, test.code, status, says)
 			}
 		})
 	}
 }
 
-// TestSilenceWhileWaiting checks that a run whose servers do not answer at the end of its
-// wait says so, does not count as one that found the lock held, and runs nothing.
-func TestSilenceWhileWaiting(t *testing.T) {
+// TestRunFailsIfServersAreSilentWhileWaiting checks that zklock run fails, and does not report
+// a held lock or run its command, if the servers do not answer at the end of its wait.
+func TestRunFailsIfServersAreSilentWhileWaiting(t *testing.T) {
 	t.Parallel()
 	r, host := newRig(t), embedded(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -90,12 +89,12 @@ func TestSilenceWhileWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, status := w.exit(), w.text(".status"); code != 125 || !strings.Contains(status, `"outcome":"failed"`) {
-		t.Errorf("exit code %d, status %s; it says: %s", code, status, w.text(".err"))
+		t.Errorf("exit code %d, status %s; stderr: %s", code, status, w.text(".err"))
 	}
 	if err := newCommand("test", nil, "-e", ran).Run(); err == nil {
 		t.Error("its command ran")
 	}
-	// The lock is free when the silent wrapper's session has expired.
+	// The lock is free after the wrapper's session has expired.
 	hold, err = lock.Acquire(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -105,9 +104,9 @@ func TestSilenceWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestWatchdogEndsInTime checks that a wrapper that was stopped and continues says that
-// its command was ended because the lock was lost.
-func TestWatchdogEndsInTime(t *testing.T) {
+// TestWatchdogEndsCommandOfStoppedWrapper checks that a wrapper that was stopped and continued
+// reports that the watchdog ended its command because the lock was lost.
+func TestWatchdogEndsCommandOfStoppedWrapper(t *testing.T) {
 	t.Parallel()
 	var f *Fault
 	for _, g := range Faults() {
@@ -126,9 +125,9 @@ func TestWatchdogEndsInTime(t *testing.T) {
 	t.Logf("margin %v, in %v", o.Margins, time.Since(began))
 }
 
-// TestBrokenBeforeRelease checks that run and lock exit with code 120 if another client
+// TestLockBrokenBeforeRelease checks that run and lock exit with code 120 if another client
 // deletes the entry while the command ends, so that only the release detects it.
-func TestBrokenBeforeRelease(t *testing.T) {
+func TestLockBrokenBeforeRelease(t *testing.T) {
 	t.Parallel()
 	r, host := newRig(t), embedded(t)
 	for _, verb := range []string{"run", "lock"} {
@@ -138,7 +137,7 @@ func TestBrokenBeforeRelease(t *testing.T) {
 			proxy := zktest.NewProxy(t, "tcp", host.Addr())
 			goOn := filepath.Join(t.TempDir(), "go-on")
 			args := []string{verb, "--servers", proxy.Addr()}
-			if verb == "run" { // its output says that it started
+			if verb == "run" { // the command prints when it has started
 				args = append(args, "--status-fd", "3", "demo", "--", "sh", "-c", "echo started; while [ ! -e "+goOn+" ]; do sleep 0.02; done")
 			} else {
 				args = append(args, "demo")
@@ -155,7 +154,7 @@ func TestBrokenBeforeRelease(t *testing.T) {
 			}); err != nil {
 				t.Fatalf("it does not hold: %v: %s", err, w.text(".err"))
 			}
-			// The event and the heartbeats' answers come after the delete was sent.
+			// The event and the answers to heartbeats arrive after the client has sent its delete.
 			proxy.DelayFunc(func(f zktest.Frame) time.Duration {
 				if f.Direction == zktest.ToClient {
 					return 3 * time.Second
@@ -174,7 +173,7 @@ func TestBrokenBeforeRelease(t *testing.T) {
 				t.Fatal(err)
 			}
 			if code, says := w.exit(), w.text(".err"); code != 120 || !strings.Contains(says, "the hold is lost: the lock's znode was deleted") {
-				t.Errorf("exit code %d; it says: %s", code, says)
+				t.Errorf("exit code %d; stderr: %s", code, says)
 			}
 			if status := w.text(".status"); verb == "run" && (!strings.Contains(status, `"outcome":"lost"`) || strings.Contains(status, `"signal"`)) {
 				t.Errorf("the status is %s", status)

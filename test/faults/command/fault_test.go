@@ -22,7 +22,7 @@ const (
 	exitTerm   = 128 + int(syscall.SIGTERM)
 )
 
-// Fault is what happens to the holder of a trial.
+// Fault is a fault of the holder of a trial.
 type Fault struct {
 	Name string
 	// Inject begins the fault. Heal, if it is not nil, ends it after the new command has
@@ -32,27 +32,27 @@ type Fault struct {
 	Exit int
 	// Flags are further flags of the old wrapper.
 	Flags []string
-	// Asks is set if the command gets TERM: its first process must obey.
-	Asks bool
-	// Silent is set if the wrapper runs and gets no answer from its servers: it must say
-	// so, and send TERM to the command before KILL.
+	// SendsTerm is set if the command gets TERM. Then its first process must not ignore TERM.
+	SendsTerm bool
+	// Silent is set if the wrapper gets no answer from its servers. Then it must report that,
+	// and send TERM to the command before KILL.
 	Silent bool
-	// TakesLock is set if an operator takes the lock from its holder. The holder and the
-	// next waiter learn of it at the same time, so both ask for a lock delay.
-	TakesLock bool
-	// FindsFirst is set if the watchdog must have found the processes outside of the
-	// command's group before the fault, because it cannot find them afterwards.
-	FindsFirst bool
+	// BreaksLock is set if an operator breaks the lock. The holder and the next waiter learn of
+	// that at the same time, so both use a lock delay.
+	BreaksLock bool
+	// NeedsScan is set if the watchdog cannot find processes outside the command's group after
+	// the fault, so it must have found them before.
+	NeedsScan bool
 }
 
 // Faults returns the faults of a single holder, in the order of the trials.
 func Faults() []*Fault {
 	return []*Fault{
-		{Name: "wrapper killed", Exit: exitKilled, Inject: toWrapper(syscall.SIGKILL), FindsFirst: true},
-		{Name: "all called zklock killed", Exit: exitKilled, Inject: killByName, FindsFirst: true},
-		{Name: "all with zklock in their command line killed", Exit: exitKilled, Inject: killByCommandLine, FindsFirst: true},
-		{Name: "TERM to the wrapper", Exit: exitTerm, Inject: toWrapper(syscall.SIGTERM), Asks: true},
-		{Name: "lock asked for", Exit: exitTerm, Inject: revoke, Flags: []string{"--on-revoke", "term"}, Asks: true},
+		{Name: "wrapper killed", Exit: exitKilled, Inject: toWrapper(syscall.SIGKILL), NeedsScan: true},
+		{Name: "all processes named zklock killed", Exit: exitKilled, Inject: killByName, NeedsScan: true},
+		{Name: "all processes with zklock in the command line killed", Exit: exitKilled, Inject: killByCommandLine, NeedsScan: true},
+		{Name: "TERM to the wrapper", Exit: exitTerm, Inject: toWrapper(syscall.SIGTERM), SendsTerm: true},
+		{Name: "release requested", Exit: exitTerm, Inject: revoke, Flags: []string{"--on-revoke", "term"}, SendsTerm: true},
 		{Name: "command's first process killed", Exit: exitKilled, Inject: killLeader},
 		{Name: "wrapper stopped", Exit: exitLost, Inject: stopWrapper, Heal: contWrapper},
 		{Name: "whole job stopped", Exit: exitLost, Inject: stopJob, Heal: contJob},
@@ -63,13 +63,13 @@ func Faults() []*Fault {
 		{Name: "partition to the server only", Exit: exitLost, Inject: partition(zktest.ToServer), Heal: heal, Silent: true},
 		{Name: "partition to the client only", Exit: exitLost, Inject: partition(zktest.ToClient), Heal: heal, Silent: true},
 		{Name: "connection refused", Exit: exitLost, Inject: refuse, Heal: heal, Silent: true},
-		{Name: "session closed by an operator", Exit: exitLost, Inject: closeSession, TakesLock: true},
-		{Name: "lock znode deleted by an operator", Exit: exitLost, Inject: deleteNode, TakesLock: true},
+		{Name: "session closed by an operator", Exit: exitLost, Inject: closeSession, BreaksLock: true},
+		{Name: "lock znode deleted by an operator", Exit: exitLost, Inject: deleteNode, BreaksLock: true},
 	}
 }
 
-// ServerFault is what happens to the server of several trials at once, until their
-// sessions have ended.
+// ServerFault is a fault of the server of several trials. It lasts until their sessions have
+// ended.
 type ServerFault struct {
 	Name         string
 	Inject, Heal func(context.Context, *Host) error
@@ -88,8 +88,8 @@ func ServerFaults() []*ServerFault {
 	}
 }
 
-// errPassed reports that the old wrapper lost its lock before the fault.
-var errPassed = errors.New("command: the lock has passed on by itself")
+// errLostBefore reports that the old wrapper lost its lock before the fault.
+var errLostBefore = errors.New("command: the lock was lost before the fault")
 
 // toWrapper sends a signal to the old wrapper.
 func toWrapper(sig syscall.Signal) func(context.Context, *Trial) error {
@@ -98,27 +98,26 @@ func toWrapper(sig syscall.Signal) func(context.Context, *Trial) error {
 
 var stopWrapper, contWrapper = toWrapper(syscall.SIGSTOP), toWrapper(syscall.SIGCONT)
 
-// watchdogNow returns the process id of the old wrapper's watchdog. The wrapper has none
-// only after its command has ended.
+// watchdogNow returns the process ID of the old wrapper's watchdog. It returns errLostBefore if
+// there is none, because the command has ended.
 func (t *Trial) watchdogNow() (int, error) {
 	if n := watchdogOf(t.old.proc.Pid()); n != 0 {
 		return n, nil
 	}
-	return 0, errPassed
+	return 0, errLostBefore
 }
 
-// killByName is "killall -9 zklock", among this trial's processes.
+// killByName does "killall -9 zklock" for the processes of the trial.
 func killByName(_ context.Context, t *Trial) error {
 	return t.killWhere("comm", func(name []byte) bool { return string(name) == "zklock\n" })
 }
 
-// killByCommandLine is "pkill -9 -f zklock", among this trial's processes.
+// killByCommandLine does "pkill -9 -f zklock" for the processes of the trial.
 func killByCommandLine(_ context.Context, t *Trial) error {
 	return t.killWhere("cmdline", func(line []byte) bool { return bytes.Contains(line, []byte("zklock")) })
 }
 
-// killWhere kills the guards of the old command, the watchdog first, if a file of the
-// process matches.
+// killWhere kills the old watchdog and the old wrapper if a /proc file of the process matches.
 func (t *Trial) killWhere(file string, is func([]byte) bool) error {
 	watchdog, err := t.watchdogNow()
 	if err != nil {
@@ -127,7 +126,7 @@ func (t *Trial) killWhere(file string, is func([]byte) bool) error {
 	for _, pid := range []int{watchdog, t.old.proc.Pid()} {
 		text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/" + file)
 		if err != nil {
-			return errPassed
+			return errLostBefore
 		}
 		if !is(text) {
 			continue
@@ -145,8 +144,8 @@ func revoke(ctx context.Context, t *Trial) error {
 	return err
 }
 
-// killLeader kills the command's first process and none of its children, as the kernel
-// does when memory is short.
+// killLeader kills the command's first process and none of its children, like the kernel's
+// OOM killer.
 func killLeader(_ context.Context, t *Trial) error {
 	return signal(syscall.SIGKILL, t.record.Leader())
 }
@@ -154,7 +153,7 @@ func killLeader(_ context.Context, t *Trial) error {
 // job returns the process groups of the wrapper and of the command.
 func (t *Trial) job() []int { return []int{-t.old.proc.Pid(), -t.record.Leader()} }
 
-// stopJob stops every process but the watchdog, which is in a session of its own.
+// stopJob stops all processes except the watchdog, which is in its own session.
 func stopJob(_ context.Context, t *Trial) error { return signal(syscall.SIGSTOP, t.job()...) }
 func contJob(_ context.Context, t *Trial) error { return signal(syscall.SIGCONT, t.job()...) }
 
@@ -166,8 +165,8 @@ func killWatchdog(_ context.Context, t *Trial) error {
 	return nil
 }
 
-// killWatchdogStopWrapper kills the watchdog, and stops the wrapper once it has another
-// one.
+// killWatchdogStopWrapper kills the watchdog, and stops the wrapper after it has started
+// another watchdog.
 func killWatchdogStopWrapper(ctx context.Context, t *Trial) error {
 	first, err := t.watchdogNow()
 	if err != nil {
@@ -182,7 +181,7 @@ func killWatchdogStopWrapper(ctx context.Context, t *Trial) error {
 	}); err != nil {
 		return err
 	}
-	// The wrapper tells the new watchdog the deadline right after its start.
+	// Wait until the wrapper has sent the deadline to the new watchdog.
 	harness.Sleep(ctx, t.Timeout/4)
 	return stopWrapper(ctx, t)
 }
@@ -211,7 +210,7 @@ func stopCommandPartition(_ context.Context, t *Trial) error {
 	return nil
 }
 
-// onProxy changes what the wrapper's proxy does.
+// onProxy calls do with the wrapper's proxy.
 func onProxy(do func(*zktest.Proxy)) func(context.Context, *Trial) error {
 	return func(_ context.Context, t *Trial) error {
 		do(t.proxy)
@@ -238,7 +237,7 @@ func closeSession(_ context.Context, t *Trial) error { return t.proxy.ExpireSess
 func deleteNode(ctx context.Context, t *Trial) error {
 	err := t.host.zk.Delete(ctx, t.holder.Node, -1)
 	if errors.Is(err, zk.ErrNoNode) {
-		return errPassed
+		return errLostBefore
 	}
 	return err
 }

@@ -18,7 +18,7 @@ import (
 // tick is the tick of all servers here. Sessions last at least two ticks.
 const tick = 500 * time.Millisecond
 
-// server is a server in a process of its own.
+// server is a server process.
 type server interface {
 	Addr() string
 	Restart(context.Context) error // after Kill, on the same data
@@ -54,7 +54,7 @@ func zooKeeper(t testing.TB) *Host {
 	return newHost(t, harness.StartServer(t, harness.ServerConfig{TickTime: tick}))
 }
 
-// newHost connects the client, which is not used while its server is down.
+// newHost connects the client. It must not be used while the server is down.
 func newHost(t testing.TB, s server) *Host {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -65,7 +65,7 @@ func newHost(t testing.TB, s server) *Host {
 	}
 	h := &Host{server: s, zk: c, locks: zklock.New(c, nil)}
 	t.Cleanup(func() {
-		_ = h.locks.Close() // its server may be gone
+		_ = h.locks.Close() // the server may be down
 		_ = c.Close()
 	})
 	return h
@@ -97,7 +97,7 @@ func startWrapper(base, bin string, env []string, args ...string) (*wrapper, err
 	return &wrapper{proc: proc, base: base}, nil
 }
 
-// text returns what it has written so far to one of its files.
+// text returns the current content of one of the wrapper's files.
 func (w *wrapper) text(suffix string) string {
 	b, err := os.ReadFile(w.base + suffix)
 	if err != nil {
@@ -106,7 +106,7 @@ func (w *wrapper) text(suffix string) string {
 	return string(b)
 }
 
-// exit waits until it has ended, and returns the exit code as a shell does.
+// exit waits for the end of the wrapper, and returns the exit code of a shell.
 func (w *wrapper) exit() int {
 	var e interface{ Sys() any }
 	err := w.proc.Wait()
@@ -126,7 +126,7 @@ func (w *wrapper) exit() int {
 	return status.ExitStatus()
 }
 
-// lost reports whether its exit code and its status line say that the lock was lost.
+// lost reports whether the wrapper's exit code and status line say that the lock was lost.
 func (w *wrapper) lost() bool {
 	return w.exit() == exitLost && strings.Contains(w.text(".status"), `"outcome":"lost","exit":120`)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// TestEverythingStopped stops both wrapper and watchdog, so that the command continues
-// and the next one starts next to it. The judge finds that, which shows that the trials
-// can fail. The resource refuses the old command's writes.
-func TestEverythingStopped(t *testing.T) {
+// TestWrapperAndWatchdogStopped stops wrapper and watchdog, so that the command continues and
+// the next one starts next to it. Judge must report that, which shows that the trials can fail.
+// The resource refuses the old command's writes.
+func TestWrapperAndWatchdogStopped(t *testing.T) {
 	t.Parallel()
 	guards := func(sig syscall.Signal) func(context.Context, *Trial) error {
 		return func(ctx context.Context, trial *Trial) error {
@@ -23,7 +23,7 @@ func TestEverythingStopped(t *testing.T) {
 				trial.watchdog = watchdogOf(trial.old.proc.Pid())
 			}
 			if sig == syscall.SIGCONT {
-				// The old command continues to write, however busy the machine is.
+				// Wait until the old command has written again.
 				if err := poll(ctx, func() bool { return trial.record.Stale() > 0 }); err != nil {
 					return err
 				}
@@ -39,28 +39,29 @@ func TestEverythingStopped(t *testing.T) {
 	_, o := one(t, &Fault{Name: "everything stopped", Exit: exitLost, Inject: guards(syscall.SIGSTOP), Heal: guards(syscall.SIGCONT)}, Variants()[1])
 	all := strings.Join(o.Violations, "\n")
 	if !strings.Contains(all, "member 0 of command 1 lived when command") {
-		t.Errorf("two commands at a time are not noticed: %q", all)
+		t.Errorf("two commands at a time are not detected: %q", all)
 	}
-	if strings.Contains(all, "a stale write was taken") || o.Refused == 0 {
+	if strings.Contains(all, "a stale write was applied") || o.Refused == 0 {
 		t.Errorf("the resource refused %d stale writes: %q", o.Refused, all)
 	}
-	// When they continue, they end the command at once, and the wrapper says so.
+	// When they continue, they end the command at once, and the wrapper reports that.
 	if strings.Contains(all, "wrapper") {
-		t.Errorf("after they went on: %q", all)
+		t.Errorf("after wrapper and watchdog continued: %q", all)
 	}
-	t.Logf("the old command wrote until %v after the new one began: %d writes refused, which an unguarded resource would have taken", -o.Margins[0], o.Refused)
+	t.Logf("the old command wrote until %v after the new one began; the resource refused %d stale writes", -o.Margins[0], o.Refused)
 }
 
-// TestBothKilled kills wrapper and watchdog by their process ids at the same moment. The
-// command dies, and its children continue to write. The resource refuses these writes.
-func TestBothKilled(t *testing.T) {
+// TestWrapperAndWatchdogKilled kills wrapper and watchdog by their process IDs at the same
+// moment. The command dies, and its children continue to write. The resource refuses these
+// writes.
+func TestWrapperAndWatchdogKilled(t *testing.T) {
 	t.Parallel()
 	_, o := one(t, &Fault{Name: "both killed", Exit: exitKilled, Inject: func(ctx context.Context, trial *Trial) error {
 		watchdog, err := trial.watchdogNow()
 		if err != nil {
 			return err
 		}
-		// A wrapper that runs would start another watchdog.
+		// A running wrapper would start another watchdog.
 		return errors.Join(stopWrapper(ctx, trial), signal(syscall.SIGKILL, watchdog, trial.old.proc.Pid()))
 	}, Heal: func(ctx context.Context, trial *Trial) error {
 		err := poll(ctx, func() bool { return trial.record.Stale() > 0 })
@@ -70,20 +71,20 @@ func TestBothKilled(t *testing.T) {
 	all := strings.Join(o.Violations, "\n")
 	for member, lives := range []bool{false, true, true} {
 		if strings.Contains(all, fmt.Sprintf("member %d of command 1 lived when command", member)) != lives {
-			t.Errorf("member %d lives on: want %v: %q", member, lives, all)
+			t.Errorf("member %d is alive: want %v: %q", member, lives, all)
 		}
 	}
-	if strings.Contains(all, "a stale write was taken") || o.Refused == 0 {
+	if strings.Contains(all, "a stale write was applied") || o.Refused == 0 {
 		t.Errorf("the resource refused %d stale writes: %q", o.Refused, all)
 	}
 }
 
-// TestTakenAway checks that a lock that an operator takes away, and that may be granted
-// before its holder knows, ends the holder's command by KILL, that the wrapper says so,
-// and that the resource applies no stale write.
-func TestTakenAway(t *testing.T) {
+// TestBrokenLockEndsCommand checks that, if an operator breaks the lock, the wrapper kills the
+// command and reports that, and the resource applies no stale write. The next holder may be
+// granted before the old one learns of the loss.
+func TestBrokenLockEndsCommand(t *testing.T) {
 	for _, f := range Faults() {
-		if !f.TakesLock {
+		if !f.BreaksLock {
 			continue
 		}
 		t.Run(f.Name, func(t *testing.T) {
@@ -101,10 +102,9 @@ func TestTakenAway(t *testing.T) {
 	}
 }
 
-// errIn is the error of a fault that fails.
+// errIn is an error of Inject.
 var errIn = errors.New("on purpose")
 
-// TestTrialWithoutOutcomeFails checks that a trial that did not end is no success.
 func TestTrialWithoutOutcomeFails(t *testing.T) {
 	t.Parallel()
 	c := &Campaign{tb: t, rig: newRig(t), rng: rand.New(rand.NewPCG(1, 1))}

@@ -18,16 +18,17 @@ const every = 3 * time.Millisecond
 
 // The children of a member.
 const (
-	inGroup   = "group"   // two in its own process group
-	elsewhere = "outside" // one in a group of its own, one in a session of its own
-	daemons   = "daemons" // two in sessions of their own, whose parents have ended
+	inGroup   = "group"   // two in the member's process group
+	elsewhere = "outside" // one in its own group, one in its own session
+	daemons   = "daemons" // two in their own sessions, whose parents have ended
 )
 
-// memberName is the name of the link to this test binary by which it runs as a member.
+// memberName is the name of the link to this test binary. A process with this name is a
+// member.
 const memberName = "member"
 
-// runMember reports whether this process was started as a member of a command. If so,
-// the member has ended, and the process exits with the code.
+// runMember runs a member if this process was started as one, and reports whether it was. The
+// process then exits with the code.
 func runMember() (code int, is bool) {
 	if filepath.Base(os.Args[0]) != memberName {
 		return 0, false
@@ -43,7 +44,7 @@ func runMember() (code int, is bool) {
 	flags.BoolVar(&m.stubborn, "stubborn", false, "ignore TERM")
 	flags.StringVar(&m.children, "children", "", "children: group, outside, or daemons")
 	flags.BoolVar(&m.stubbornChildren, "stubborn-children", false, "the children ignore TERM")
-	_ = flags.Parse(os.Args[1:]) // it exits on an error
+	_ = flags.Parse(os.Args[1:]) // exits on an error
 	if err := m.run(began); err != nil {
 		fmt.Fprintln(os.Stderr, "member:", err)
 		return 1, true
@@ -51,8 +52,8 @@ func runMember() (code int, is bool) {
 	return 0, true
 }
 
-// memberProcess is a process of a command: it writes to the resource again and again,
-// by itself and by its children.
+// memberProcess is a process of a command. It and its children write to the resource
+// repeatedly.
 type memberProcess struct {
 	socket             string
 	trial, nth, number uint
@@ -88,7 +89,7 @@ func (m *memberProcess) run(began int64) error {
 	// A command that ends by itself kills its children.
 	defer func() {
 		for _, c := range children {
-			_ = c.Process.Kill() // one that has ended is fine
+			_ = c.Process.Kill() // it may have ended
 			_ = c.Wait()
 		}
 	}()
@@ -104,7 +105,7 @@ func (m *memberProcess) run(began int64) error {
 	return nil
 }
 
-// startChildren starts the children, which end only by a signal or with the resource.
+// startChildren starts the children. Only a signal or the end of the resource ends them.
 func (m *memberProcess) startChildren() (children []*exec.Cmd, err error) {
 	var attrs []*syscall.SysProcAttr
 	switch m.children {

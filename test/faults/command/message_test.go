@@ -14,26 +14,26 @@ import (
 // Kind is the kind of a message.
 type Kind byte
 
-// The kinds of message. Each is answered by one byte.
+// The kinds of messages. The answer to each is one byte.
 const (
-	Hello Kind = 1 + iota // the first of a connection
+	Hello Kind = 1 + iota // the first message of a connection
 	Write                 // a write with Token
 )
 
 // Answers to messages.
 const (
 	Refused byte = iota // a higher token has been seen
-	Took
+	Applied
 )
 
-// Message is what a member sends to the resource: a sign of life.
+// Message is a message of a member to the resource.
 type Message struct {
 	Kind   Kind
 	Trial  uint32
 	Run    uint16 // number of the command in the trial; the holder's is 1
 	Member uint16 // number in the command; 0 is the process that zklock started
 	Token  int64
-	At     int64 // time by Now; in a Hello, when the member began
+	At     int64 // the time by Now; in a Hello, the start of the member
 }
 
 // size is the size of a message on the wire.
@@ -72,7 +72,7 @@ func Receive(r io.Reader) (Message, error) {
 // Now returns CLOCK_MONOTONIC in nanoseconds, which all processes of a machine share.
 func Now() int64 { return model.Monotonic() }
 
-// line is a connection whose other end has already answered.
+// line is a connection with a prepared answer.
 type line struct {
 	bytes.Buffer
 	answer []byte
@@ -92,12 +92,12 @@ func TestMessageRoundTrip(t *testing.T) {
 		{Kind: Hello, Run: 5, Member: 1, Trial: 2, Token: 3, At: 4},
 		{Kind: Write, Run: 65534, Member: 65535, Trial: 1<<32 - 1, Token: 1<<63 - 1, At: Now()},
 	} {
-		l := &line{answer: []byte{Took}}
-		if answer, err := m.Send(l); answer != Took || err != nil {
+		l := &line{answer: []byte{Applied}}
+		if answer, err := m.Send(l); answer != Applied || err != nil {
 			t.Errorf("%+v was answered by %d, %v", m, answer, err)
 		}
 		if got, err := Receive(&l.Buffer); got != m || err != nil {
-			t.Errorf("%+v came through as %+v, %v", m, got, err)
+			t.Errorf("%+v was received as %+v, %v", m, got, err)
 		}
 		if _, err := Receive(&l.Buffer); !errors.Is(err, io.EOF) {
 			t.Errorf("after the last: %v", err)

@@ -29,8 +29,8 @@ func newCommand(bin string, env []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// signal sends a signal to processes, or with negative numbers to process groups. A
-// process that has ended is no error.
+// signal sends a signal to processes, or to process groups if the number is negative. It
+// ignores processes that have ended.
 func signal(sig syscall.Signal, pids ...int) error {
 	for _, pid := range pids {
 		if pid == 0 || pid == 1 || pid == -1 {
@@ -43,7 +43,7 @@ func signal(sig syscall.Signal, pids ...int) error {
 	return nil
 }
 
-// watchdogOf returns the process id of a wrapper's watchdog, or 0 if it has none.
+// watchdogOf returns the process ID of a wrapper's watchdog, or 0.
 func watchdogOf(pid int) int {
 	lists, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
 	if err != nil {
@@ -52,7 +52,7 @@ func watchdogOf(pid int) int {
 	for _, list := range lists {
 		b, err := os.ReadFile(list)
 		if err != nil {
-			continue // a thread that has ended
+			continue // the thread has ended
 		}
 		for word := range bytes.FieldsSeq(b) {
 			line, err := os.ReadFile("/proc/" + string(word) + "/cmdline")
@@ -67,11 +67,11 @@ func watchdogOf(pid int) int {
 	return 0
 }
 
-// pfExiting is the kernel's flag of a process that runs no more instructions.
+// pfExiting is the kernel's flag PF_EXITING: the process runs no more instructions.
 const pfExiting = 4
 
-// killPending reports whether a process that has not ended has been killed: whether KILL
-// is pending, or the process is exiting.
+// killPending reports whether KILL is pending for a process, or the process is exiting or has
+// ended.
 func killPending(pid int) bool {
 	dir := "/proc/" + strconv.Itoa(pid)
 	status, err := os.ReadFile(dir + "/status")
@@ -105,7 +105,7 @@ func TestSignalRefusesGroupsOfAll(t *testing.T) {
 		}
 	}
 	if err := signal(syscall.SIGKILL, 1<<22+5); err != nil {
-		t.Errorf("one that is not there: %v", err)
+		t.Errorf("a process that does not exist: %v", err)
 	}
 }
 
@@ -117,8 +117,6 @@ func TestNewCommandHasNoZklockVariables(t *testing.T) {
 	}
 }
 
-// TestWatchdogIsFoundByItsArguments checks that the watchdog is found among other
-// children by its arguments.
 func TestWatchdogIsFoundByItsArguments(t *testing.T) {
 	// sh takes the argument after the script as its name.
 	cmd := exec.Command("sh", "-c", `sleep 1000 & sh -c 'echo $$; sleep 1000; :' __watchdog & wait`)
@@ -142,11 +140,11 @@ func TestWatchdogIsFoundByItsArguments(t *testing.T) {
 		t.Errorf("this process's watchdog is %d", n)
 	}
 	if n := watchdogOf(1 << 30); n != 0 {
-		t.Errorf("nobody's watchdog is %d", n)
+		t.Errorf("the watchdog of a process that does not exist is %d", n)
 	}
 }
 
-func TestExitCodes(t *testing.T) {
+func TestWrapperExitCode(t *testing.T) {
 	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -9 $$": 137, "kill -15 $$": 143} {
 		w, err := startWrapper(t.TempDir()+"/w", "sh", nil, "-c", script)
 		if err != nil {
@@ -168,8 +166,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestKillPending checks that KILL is pending only for a process that was killed.
-func TestKillPending(t *testing.T) {
+func TestKillPendingOnlyAfterKill(t *testing.T) {
 	p, err := harness.Start(exec.Command("sleep", "1000"))
 	if err != nil {
 		t.Fatal(err)
@@ -196,6 +193,6 @@ func TestKillPending(t *testing.T) {
 		t.Error("a process that was killed counts as alive")
 	}
 	if !killPending(1 << 30) {
-		t.Error("nobody counts as alive")
+		t.Error("a process that does not exist counts as alive")
 	}
 }

@@ -22,42 +22,42 @@ import (
 // oldRun is the number of the first command.
 const oldRun = 1
 
-// member is one process of a command.
+// member is a process of a command.
 type member struct {
 	run    uint16 // the command
 	number uint16
 	pid    int
-	fd     int // of the process, until the resource is closed
+	fd     int // a descriptor of the process, until the resource is closed
 	token  int64
-	first  int64 // when it began
+	first  int64 // its start
 	last   int64 // its last message
 	wrote  bool
 	over   bool
 }
 
-// Record is what the resource knows of a trial: of the commands under one lock.
+// Record has the commands of a trial, which all use one lock.
 type Record struct {
 	// OldReady is closed when every member of the first command has written, NewStarted
 	// at the first message of another command.
 	OldReady, NewStarted chan struct{}
 
-	mu      *sync.Mutex // the resource's; guards what follows
+	mu      *sync.Mutex // the resource's; guards the fields below
 	wanted  int         // members of the first command
 	members []*member
 	runs    map[uint16]bool // commands that have sent a message
 	oldGone chan struct{}   // closed when every member of the first command has ended
 	alive   []string        // members that were alive when another command began
-	dying   int             // members that were, but had been killed
+	dying   int             // members that were killed but still exiting when another command began
 	highest int64
-	taken   []int64 // the tokens of the writes that were applied, without repetitions
+	applied []int64 // the tokens of applied writes, without repetitions
 	writes  int
 	refused int // stale writes
 }
 
-// addMember adds a member. At the first message of a command, it asks the kernel which
-// members of other commands are alive: the command began before it sent the message, so
-// a process that is alive now was alive then. A process that was killed counts as dead:
-// the kernel lets it run no more instructions, however late it removes it.
+// addMember adds a member. At the first message of a command, it asks the kernel which members
+// of other commands are alive. The command started before it sent the message, so a process
+// that is alive now was alive at that start. A killed process counts as dead because it runs
+// no more instructions, even if the kernel has not removed it yet.
 func (r *Record) addMember(m *member) {
 	if !r.runs[m.run] {
 		for _, o := range r.members {
@@ -78,13 +78,13 @@ func (r *Record) addMember(m *member) {
 	}
 }
 
-// take records a member's message, and returns the resource's answer.
-func (r *Record) take(m *member, msg Message) byte {
+// answer records a member's message, and returns the resource's answer.
+func (r *Record) answer(m *member, msg Message) byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m.last = max(m.last, msg.At)
 	if msg.Kind != Write {
-		return Took
+		return Applied
 	}
 	r.writes++
 	if !m.wrote {
@@ -96,13 +96,13 @@ func (r *Record) take(m *member, msg Message) byte {
 		return Refused
 	}
 	r.highest = msg.Token
-	if n := len(r.taken); n == 0 || r.taken[n-1] != msg.Token {
-		r.taken = append(r.taken, msg.Token)
+	if n := len(r.applied); n == 0 || r.applied[n-1] != msg.Token {
+		r.applied = append(r.applied, msg.Token)
 	}
-	return Took
+	return Applied
 }
 
-// ready closes OldReady if all members of the first command have written.
+// ready closes OldReady if every member of the first command has written.
 func (r *Record) ready() {
 	n := 0
 	for _, m := range r.members {
@@ -123,7 +123,7 @@ func (r *Record) ended(m *member) {
 	}
 }
 
-// closeOnce closes a channel unless it is closed. The caller holds the record's mutex.
+// closeOnce closes a channel if it is open. The caller holds the record's mutex.
 func closeOnce(c chan struct{}) {
 	select {
 	case <-c:
@@ -132,22 +132,22 @@ func closeOnce(c chan struct{}) {
 	}
 }
 
-// Spoke reports whether a command has sent a message.
-func (r *Record) Spoke(run uint16) bool {
+// Started reports whether a command has sent a message.
+func (r *Record) Started(run uint16) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.runs[run]
 }
 
-// Stale returns how many stale writes were refused so far.
+// Stale returns the number of refused stale writes.
 func (r *Record) Stale() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.refused
 }
 
-// Leader returns the process id of the first command, which is also the id of its process
-// group, or 0 if it is not known.
+// Leader returns the process ID of the first command, which is also the ID of its process
+// group, or 0 if it is unknown.
 func (r *Record) Leader() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,8 +159,8 @@ func (r *Record) Leader() int {
 	return 0
 }
 
-// KillAll kills all members that are alive. It uses process descriptors, and so never
-// hits another process.
+// KillAll kills all members that are alive. It uses process descriptors, so it never kills
+// another process.
 func (r *Record) KillAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,26 +169,26 @@ func (r *Record) KillAll() {
 	}
 }
 
-// Judgement is the result of a trial as the resource saw it.
+// Judgement is the result of a trial at the resource.
 type Judgement struct {
-	Violations []string // none if zklock run is right
-	// Margins are the times from the last message of a command to the start of the next,
-	// in the order of the starts.
+	Violations []string
+	// Margins are the times from the last message of a command to the start of the next
+	// command, in the order of the starts.
 	Margins []time.Duration
 	Refused int // stale writes
 	Writes  int
 	Runs    int // commands that have started
-	Dying   int // members that had been killed and not yet removed when another command began
+	Dying   int // members that were killed but still exiting when another command began
 }
 
-// life is a command's time from its start to its last message.
+// life is the time of a command from its start to its last message.
 type life struct {
 	run         uint16
 	first, last int64
 	token       int64
 }
 
-// lives returns the commands' lives in the order of their starts.
+// lives returns the lives of all commands in the order of their starts.
 func (r *Record) lives() []*life {
 	by := map[uint16]*life{}
 	var all []*life
@@ -205,14 +205,14 @@ func (r *Record) lives() []*life {
 	return all
 }
 
-// Judge judges a trial whose processes have ended.
+// Judge checks a trial whose processes have ended.
 func (r *Record) Judge() Judgement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.lives()
 	j := Judgement{Refused: r.refused, Writes: r.writes, Runs: len(all), Dying: r.dying, Violations: slices.Clone(r.alive)}
 	add := func(format string, args ...any) { j.Violations = append(j.Violations, fmt.Sprintf(format, args...)) }
-	var before *life // of the commands that began earlier, the one with the last message
+	var before *life // the earlier command with the latest message
 	for _, l := range all {
 		if before != nil {
 			margin := time.Duration(l.first - before.last)
@@ -228,8 +228,8 @@ func (r *Record) Judge() Judgement {
 			before = l
 		}
 	}
-	if !slices.IsSorted(r.taken) {
-		add("a stale write was taken: the tokens were %#x", r.taken)
+	if !slices.IsSorted(r.applied) {
+		add("a stale write was applied: the tokens were %#x", r.applied)
 	}
 	return j
 }
@@ -250,7 +250,7 @@ func newResourceTest(t *testing.T, members int) *resourceTest {
 	return &resourceTest{T: t, r: r, rec: r.Begin(7, members)}
 }
 
-// join adds a member that is this process.
+// join adds this process as a member.
 func (s *resourceTest) join(run, number uint16, token, at int64) *net.UnixConn {
 	s.Helper()
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: s.r.Path(), Net: "unix"})
@@ -283,7 +283,7 @@ func (s *resourceTest) within(what string, c <-chan struct{}) {
 	select {
 	case <-c:
 	case <-time.After(patience):
-		s.Fatalf("%s never came", what)
+		s.Fatalf("timeout while waiting for %s", what)
 	}
 }
 
@@ -295,7 +295,7 @@ func TestResourceRefusesLowerTokens(t *testing.T) {
 		run   uint16
 		token int64
 		want  byte
-	}{{old, 1, 5, Took}, {old, 1, 5, Took}, {next, 2, 6, Took}, {old, 1, 5, Refused}, {next, 2, 6, Took}} {
+	}{{old, 1, 5, Applied}, {old, 1, 5, Applied}, {next, 2, 6, Applied}, {old, 1, 5, Refused}, {next, 2, 6, Applied}} {
 		if got := s.write(step.conn, step.run, step.token, 30); got != step.want {
 			t.Errorf("token %d was answered by %d, want %d", step.token, got, step.want)
 		}
@@ -312,20 +312,20 @@ func TestResourceReportsStartsAndEnds(t *testing.T) {
 	second := s.join(1, 1, 5, 12)
 	select {
 	case <-s.rec.OldReady:
-		t.Error("it counts as ready before all have written")
+		t.Error("the command counts as ready before all members have written")
 	default:
 	}
 	s.write(second, 1, 5, 13)
-	s.within("that all have written", s.rec.OldReady)
-	if !s.rec.Spoke(1) || s.rec.Spoke(2) || s.rec.Leader() == 0 {
-		t.Errorf("the first has spoken: %v; the second: %v; leader %d", s.rec.Spoke(1), s.rec.Spoke(2), s.rec.Leader())
+	s.within("writes of all members", s.rec.OldReady)
+	if !s.rec.Started(1) || s.rec.Started(2) || s.rec.Leader() == 0 {
+		t.Errorf("the first has spoken: %v; the second: %v; leader %d", s.rec.Started(1), s.rec.Started(2), s.rec.Leader())
 	}
 	_ = first.Close()
 	s.join(2, 0, 6, 20)
 	s.within("the next command", s.rec.NewStarted)
 	select {
 	case <-s.rec.oldGone:
-		t.Error("it counts as gone while one is there")
+		t.Error("the command counts as gone while a member is alive")
 	default:
 	}
 	_ = second.Close()
@@ -344,8 +344,8 @@ func TestResourceRefusesUnknownTrial(t *testing.T) {
 	}
 }
 
-// TestJudgeFindsEachViolation judges one wrong record of each kind. An empty want is a
-// record without violations.
+// TestJudgeFindsEachViolation checks one wrong record of each kind. If want is empty, the
+// record has no violations.
 func TestJudgeFindsEachViolation(t *testing.T) {
 	m := func(run, number uint16, token, first, last int64) *member {
 		return &member{run: run, number: number, token: token, first: first, last: last}
@@ -358,22 +358,22 @@ func TestJudgeFindsEachViolation(t *testing.T) {
 		{"nothing", Record{}, ""},
 		{"one", Record{members: []*member{m(1, 0, 5, 10, 20)}}, ""},
 		{"one after the other", Record{members: []*member{m(1, 0, 5, 10, 20), m(2, 0, 6, 21, 30)}}, ""},
-		{"and told of in another order", Record{members: []*member{m(2, 0, 6, 21, 30), m(1, 0, 5, 10, 20)}}, ""},
+		{"recorded in another order", Record{members: []*member{m(2, 0, 6, 21, 30), m(1, 0, 5, 10, 20)}}, ""},
 		{"a write after the next began", Record{members: []*member{m(1, 0, 5, 10, 25), m(2, 0, 6, 21, 30)}}, "command 1 wrote 4ns after command 2 began"},
-		{"at that very time", Record{members: []*member{m(1, 0, 5, 10, 21), m(2, 0, 6, 21, 30)}}, "command 1 wrote 0s after"},
-		{"by a child", Record{members: []*member{m(1, 0, 5, 10, 15), m(1, 1, 5, 12, 25), m(2, 0, 6, 21, 30)}}, "command 1 wrote 4ns after command 2 began"},
-		{"by a child that was born late", Record{members: []*member{m(1, 0, 5, 10, 15), m(2, 0, 6, 21, 30), m(1, 1, 5, 22, 23)}}, "command 1 wrote 2ns after"},
-		{"past a short one", Record{members: []*member{m(1, 0, 5, 10, 50), m(2, 0, 6, 21, 22), m(3, 0, 7, 30, 40)}}, "command 1 wrote 20ns after command 3 began"},
-		{"one that lived", Record{alive: []string{"member 0 lived"}}, "member 0 lived"},
+		{"a write when the next began", Record{members: []*member{m(1, 0, 5, 10, 21), m(2, 0, 6, 21, 30)}}, "command 1 wrote 0s after"},
+		{"a late write of a child", Record{members: []*member{m(1, 0, 5, 10, 15), m(1, 1, 5, 12, 25), m(2, 0, 6, 21, 30)}}, "command 1 wrote 4ns after command 2 began"},
+		{"a late write of a late child", Record{members: []*member{m(1, 0, 5, 10, 15), m(2, 0, 6, 21, 30), m(1, 1, 5, 22, 23)}}, "command 1 wrote 2ns after"},
+		{"a write after two later starts", Record{members: []*member{m(1, 0, 5, 10, 50), m(2, 0, 6, 21, 22), m(3, 0, 7, 30, 40)}}, "command 1 wrote 20ns after command 3 began"},
+		{"a member alive", Record{alive: []string{"member 0 lived"}}, "member 0 lived"},
 		{"the same token", Record{members: []*member{m(1, 0, 5, 10, 20), m(2, 0, 5, 21, 30)}}, "is not above"},
 		{"a lower token", Record{members: []*member{m(1, 0, 5, 10, 20), m(2, 0, 4, 21, 30)}}, "is not above"},
-		{"a stale write taken", Record{taken: []int64{5, 6, 5}}, "a stale write was taken"},
+		{"a stale write applied", Record{applied: []int64{5, 6, 5}}, "a stale write was applied"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.rec.mu = newResourceTest(t, 1).rec.mu
 			switch all := strings.Join(test.rec.Judge().Violations, "\n"); {
 			case test.want == "" && all != "":
-				t.Errorf("a record in order is refused:\n%s", all)
+				t.Errorf("violations in a valid record:\n%s", all)
 			case !strings.Contains(all, test.want):
 				t.Errorf("no %q in:\n%s", test.want, all)
 			}
@@ -391,11 +391,11 @@ func TestJudgeMeasuresMargins(t *testing.T) {
 	}
 }
 
-// TestLiveMemberIsAViolation checks that a member that is alive when another command
-// begins is found, and that one that has ended is not.
+// TestLiveMemberIsAViolation checks that a member that is alive when another command begins is
+// a violation, and that one that has ended is not.
 func TestLiveMemberIsAViolation(t *testing.T) {
 	s := newResourceTest(t, 1)
-	s.join(1, 3, 5, 10) // this process, which lives
+	s.join(1, 3, 5, 10) // this process, which is alive
 	s.join(2, 0, 6, 20)
 	want := "member 3 of command 1 lived when command 2 began"
 	if all := strings.Join(s.rec.Judge().Violations, "\n"); !strings.Contains(all, want) {
@@ -410,11 +410,11 @@ func TestLiveMemberIsAViolation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !lives(fd) {
-		t.Error("a process that sleeps does not live")
+		t.Error("a sleeping process counts as dead")
 	}
 	p.Kill()
 	if lives(fd) {
-		t.Error("a process that was killed lives")
+		t.Error("a killed process counts as alive")
 	}
 	rec := s.r.Begin(9, 1)
 	rec.members = append(rec.members, &member{run: 1, fd: fd})

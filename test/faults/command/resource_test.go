@@ -12,12 +12,12 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// Resource is what commands write to. It keeps a record of each trial. Its methods may
-// be called from any goroutine.
+// Resource is the resource to which commands write. It keeps a record of each trial. Its
+// methods may be called from any goroutine.
 type Resource struct {
 	conns *harness.Conns
 
-	mu      sync.Mutex // guards what follows, and all records
+	mu      sync.Mutex // guards the fields below and all records
 	records map[uint32]*Record
 	closed  bool
 }
@@ -46,7 +46,7 @@ func (r *Resource) Begin(trial uint32, members int) *Record {
 	return rec
 }
 
-// serve answers one member. A member closes its connection only by ending.
+// serve answers one member. The connection ends when the member ends.
 func (r *Resource) serve(conn net.Conn) {
 	var rec *Record
 	var m *member
@@ -67,7 +67,7 @@ func (r *Resource) serve(conn net.Conn) {
 				return
 			}
 		}
-		if _, err := conn.Write([]byte{rec.take(m, msg)}); err != nil {
+		if _, err := conn.Write([]byte{rec.answer(m, msg)}); err != nil {
 			return
 		}
 	}
@@ -91,8 +91,8 @@ func (r *Resource) hello(conn *net.UnixConn, msg Message) (*Record, *member, err
 	return rec, m, nil
 }
 
-// peer asks the kernel for the process at the other end, and opens a descriptor of it,
-// which never refers to another process.
+// peer returns the process ID of the other end and a descriptor of that process. The
+// descriptor never refers to another process.
 func peer(conn *net.UnixConn) (pid, fd int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -115,7 +115,7 @@ func peer(conn *net.UnixConn) (pid, fd int, err error) {
 // pidfd returns a descriptor of a process.
 func pidfd(pid int) (int, error) { return unix.PidfdOpen(pid, 0) }
 
-// lives asks the kernel whether a process is alive. A zombie is not.
+// lives reports whether a process is alive. A zombie is not.
 func lives(fd int) bool {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	for {

@@ -17,14 +17,14 @@ import (
 // patience bounds the waits of a trial. Only a broken trial reaches it.
 const patience = 10 * time.Minute
 
-// newWrites is how often the new command writes before it exits.
+// newWrites is the number of writes of the new command.
 const newWrites = 5
 
 // Variant describes the old command.
 type Variant struct {
 	Name     string
 	Members  int
-	Outside  bool // some are outside of the command's process group
+	Outside  bool // some are outside the command's process group
 	Stubborn bool // all ignore TERM
 	// StubbornChildren is set if only the children ignore TERM.
 	StubbornChildren bool
@@ -46,41 +46,41 @@ func Variants() []Variant {
 	}
 }
 
-// Trial is a holder, to which a fault happens, and its successor.
+// Trial has a holder, a fault of the holder, and its successor.
 type Trial struct {
 	Number  uint32
 	Fault   *Fault
 	Variant Variant
 	Timeout time.Duration // of the sessions
-	Delay   time.Duration // the lock's; 0 for none
+	Delay   time.Duration // the lock delay, or 0
 
 	rig      *rig
 	host     *Host
 	proxy    *zktest.Proxy // between the old wrapper and the server
 	rng      *rand.Rand
 	record   *Record
-	old, new *wrapper     // new is the last of those that came after
+	old, new *wrapper     // new is the last wrapper
 	runs     uint16       // wrappers that were started
-	holder   zklock.Entry // the old wrapper's
-	watchdog int          // stopped by the fault
-	injected int64        // when the fault was begun; 0 if it was not
+	holder   zklock.Entry // the old wrapper's entry
+	watchdog int          // the process that the fault stopped
+	injected int64        // when the fault began, or 0
 }
 
 // Outcome is the result of a trial.
 type Outcome struct {
 	Judgement
 	Fault string
-	// Early is set if the old wrapper lost its lock before the fault, as on a busy
-	// machine. The trial is judged, but does not count for its fault.
+	// Early is set if the old wrapper lost its lock before the fault, because the machine was
+	// busy. The trial is checked, but does not count for its fault.
 	Early bool
-	// Unknown is why the trial has no result.
+	// Unknown is the reason if the trial has no result.
 	Unknown error
 }
 
 // ErrNoOutcome reports that a trial did not end.
-var ErrNoOutcome = errors.New("command: the trial did not come to its end")
+var ErrNoOutcome = errors.New("command: the trial did not end")
 
-// base returns the base of the names of a wrapper's files.
+// base returns the first part of the names of a wrapper's files.
 func (t *Trial) base(who string) string {
 	return filepath.Join(t.rig.dir, fmt.Sprintf("%d-%s", t.Number, who))
 }
@@ -100,13 +100,13 @@ func (t *Trial) start(who, servers string, member ...string) (*wrapper, error) {
 	return startWrapper(t.base(fmt.Sprintf("%s-%d", who, t.runs)), t.rig.zklock, t.rig.env, append(args, member...)...)
 }
 
-// startNew starts a wrapper that follows the old one.
+// startNew starts a wrapper that waits for the old one.
 func (t *Trial) startNew() (err error) {
 	t.new, err = t.start("new", t.host.Addr(), "-writes", fmt.Sprint(newWrites))
 	return err
 }
 
-// Prepare returns when the old wrapper holds and the new one waits.
+// Prepare starts both wrappers. It returns when the old one holds and the new one waits.
 func (t *Trial) Prepare(ctx context.Context) (err error) {
 	t.record = t.rig.resource.Begin(t.Number, t.Variant.Members)
 	t.old, err = t.start("old", t.proxy.Addr(), "-children", t.Variant.Children, fmt.Sprintf("-stubborn=%t", t.Variant.Stubborn),
@@ -123,15 +123,16 @@ func (t *Trial) Prepare(ctx context.Context) (err error) {
 	if err := t.awaitQueue(ctx); err != nil {
 		return fmt.Errorf("the new wrapper does not wait: %w", err)
 	}
-	if t.Fault.FindsFirst && t.Variant.Outside {
-		harness.Sleep(ctx, t.Timeout/2) // a few heartbeats, one of which the watchdog has received
+	if t.Fault.NeedsScan && t.Variant.Outside {
+		harness.Sleep(ctx, t.Timeout/2) // until the watchdog has received a heartbeat
 	}
 	// A random moment between two heartbeats.
 	harness.Sleep(ctx, time.Duration(t.rng.Int64N(int64(t.Timeout/8))))
 	return nil
 }
 
-// awaitQueue waits until one wrapper holds and one waits, or the lock has passed on.
+// awaitQueue waits until one wrapper holds and one waits, or the old wrapper has lost its
+// lock.
 func (t *Trial) awaitQueue(ctx context.Context) error {
 	lock := t.host.locks.Mutex(fmt.Sprintf("trial-%d", t.Number))
 	var failed error
@@ -140,14 +141,14 @@ func (t *Trial) awaitQueue(ctx context.Context) error {
 			return true
 		}
 		select {
-		case <-t.new.proc.Done(): // it has lost its entry: another wrapper follows later
+		case <-t.new.proc.Done(): // awaitNew starts another wrapper
 			return t.holder.Session != 0
 		default:
 		}
 		entries, err := lock.Inspect(ctx)
 		if err != nil {
 			failed = err
-			return false // the server may be slow
+			return false // try again
 		}
 		waiters := 0
 		for _, e := range entries {
@@ -174,7 +175,7 @@ func (t *Trial) await(ctx context.Context, what <-chan struct{}, w *wrapper) err
 		return nil
 	case <-w.proc.Done():
 		select {
-		case <-what: // and then it ended
+		case <-what: // the event came before the end
 			return nil
 		default:
 			return &ended{w}
@@ -193,14 +194,14 @@ func (e *ended) Error() string {
 
 func (e *ended) Unwrap() error { return ErrNoOutcome }
 
-// lost reports whether err says that a wrapper has ended because it lost its lock.
+// lost reports whether a wrapper has ended because it lost its lock.
 func lost(err error) bool {
 	var e *ended
 	return errors.As(err, &e) && e.lost()
 }
 
-// awaitNew waits until a new command has started. If its wrapper loses the lock before
-// that, as on a busy machine, another wrapper is started.
+// awaitNew waits until a new command has started. If its wrapper loses the lock before that,
+// awaitNew starts another wrapper.
 func (t *Trial) awaitNew(ctx context.Context) error {
 	for {
 		err := t.await(ctx, t.record.NewStarted, t.new)
@@ -219,8 +220,8 @@ type Steps struct {
 	Inject, Heal func(context.Context) error
 }
 
-// own returns the steps of the trial's own fault, which is not injected if the lock has
-// passed on.
+// own returns the steps of the trial's fault. The fault is not injected if the old wrapper has
+// lost its lock.
 func (t *Trial) own() Steps {
 	return Steps{Inject: func(ctx context.Context) error {
 		if t.over() {
@@ -228,7 +229,7 @@ func (t *Trial) own() Steps {
 		}
 		t.injected = Now()
 		err := t.Fault.Inject(ctx, t)
-		if errors.Is(err, errPassed) {
+		if errors.Is(err, errLostBefore) {
 			t.injected, err = 0, nil
 		}
 		return err
@@ -262,7 +263,7 @@ func (t *Trial) Run(ctx context.Context, steps Steps) Outcome {
 	if steps.Prepared != nil {
 		steps.Prepared()
 	}
-	if lost(o.Unknown) { // before it could do anything
+	if lost(o.Unknown) {
 		return Outcome{Fault: t.Fault.Name, Early: true}
 	}
 	for _, step := range []func(context.Context) error{steps.Inject, t.awaitNew, steps.Heal, t.awaitEnd} {
@@ -292,7 +293,7 @@ func (t *Trial) awaitEnd(ctx context.Context) error {
 	return nil
 }
 
-// left waits until the old command, whose wrapper has ended, has ended too.
+// left waits for the end of the old command after the end of its wrapper.
 func (t *Trial) left(ctx context.Context) error {
 	select {
 	case <-t.record.oldGone:
@@ -315,7 +316,7 @@ func (t *Trial) end() {
 	t.proxy.Close()
 }
 
-// exits checks what the wrappers say about the trial.
+// exits checks the exit codes and messages of the wrappers.
 func (t *Trial) exits(early bool) []string {
 	var found []string
 	add := func(wrong bool, format string, args ...any) {
@@ -323,25 +324,24 @@ func (t *Trial) exits(early bool) []string {
 			found = append(found, fmt.Sprintf(format, args...))
 		}
 	}
-	said, status, got := t.old.text(".err"), t.old.text(".status"), t.old.exit()
+	stderr, status, got := t.old.text(".err"), t.old.text(".status"), t.old.exit()
 	switch {
 	case early:
-		add(!t.old.lost(), "the old wrapper has ended by itself, with exit code %d: %s", got, said)
+		add(!t.old.lost(), "the old wrapper has ended by itself, with exit code %d: %s", got, stderr)
 	case t.Fault.Exit == exitLost:
-		add(!t.old.lost(), "the old wrapper's exit code is %d, want %d; its status is %s and it says:\n%s", got, exitLost, status, said)
+		add(!t.old.lost(), "the old wrapper's exit code is %d, want %d; its status is %s; stderr:\n%s", got, exitLost, status, stderr)
 	default:
-		add(got != t.Fault.Exit, "the old wrapper's exit code is %d, want %d; it says:\n%s", got, t.Fault.Exit, said)
+		add(got != t.Fault.Exit, "the old wrapper's exit code is %d, want %d; stderr:\n%s", got, t.Fault.Exit, stderr)
 	}
 	done := t.new.exit() == 0 && strings.Contains(t.new.text(".status"), `"outcome":"exited","exit":0`)
-	add(!done && !t.new.lost(), "the new wrapper's exit code is %d; it says:\n%s%s", t.new.exit(), t.new.text(".err"), t.new.text(".status"))
+	add(!done && !t.new.lost(), "the new wrapper's exit code is %d; stderr:\n%s%s", t.new.exit(), t.new.text(".err"), t.new.text(".status"))
 	if !t.Fault.Silent || early {
 		return found
 	}
-	// It says that the servers are silent, whether it sees that in time to send TERM to
-	// the command, or so late that the lock is lost.
-	silent := strings.Contains(said, "no answer from the servers") || strings.Contains(said, "no quorum answered in time")
-	ending := strings.Index(said, "ing the command")
-	add(!silent || ending < 0, "the old wrapper does not say why it ends the command:\n%s", said)
-	add(strings.LastIndex(said, "still held") > ending, "the old wrapper says that the lock is held after it ended the command:\n%s", said)
+	// The wrapper must report that the servers are silent, also if it is too late to send TERM.
+	silent := strings.Contains(stderr, "no answer from the servers") || strings.Contains(stderr, "no quorum answered in time")
+	ending := strings.Index(stderr, "ing the command")
+	add(!silent || ending < 0, "the old wrapper does not report why it ends the command:\n%s", stderr)
+	add(strings.LastIndex(stderr, "still held") > ending, "the old wrapper reports a held lock after it ended the command:\n%s", stderr)
 	return found
 }

@@ -7,24 +7,24 @@ import (
 	"testing"
 )
 
-// story tells a history in lines (or parts between semicolons), each ten
-// nanoseconds after the one before: the attempt, what happened, and its details.
+// parseHistory reads a history from lines, or from parts between semicolons. Each event is
+// ten nanoseconds after the previous one: the attempt, what happened, and details.
 //
 //	1 call                 an acquire of /x, exclusive, by client c1
 //	1 call shared          the same, shared; try, permits K/N; paths after "on"
 //	3 again 1              attempt 3 enters the hold of 1 again
 //	1 got 7 until 90       granted with token 7 and a deadline; in session 1
 //	1 fail | locked | info the other outcomes of an acquire
-//	1 held until 90        the hold says that it is held
-//	1 lost                 the hold says that it is lost
+//	1 held until 90        a check of the hold says that it is held
+//	1 lost                 a check of the hold says that it is lost
 //	1 release, released | unconfirmed | too-late
-//	1 lower, lowered | lowered? | refused
+//	1 downgrade, downgraded | downgraded? | refused
 //	9 expire 1, expired | expired?   the end of session 1
 //	1 killed               client c1 was killed
-//	1 write 7, wrote 7 | denied 7 | wrote? 7   it asks the resource, which may tell its place: wrote 7 2
-//	9 meddle, meddled | meddled?     an operator takes something of /x away; paths after "on"
+//	1 write 7, wrote 7 | denied 7 | wrote? 7   a write to the resource; with its place: wrote 7 2
+//	9 tamper, tampered | tampered?     an operator changes /x; paths after "on"
 //	1 heal                 the last fault is over
-func story(t testing.TB, text string) *History {
+func parseHistory(t testing.TB, text string) *History {
 	t.Helper()
 	h := &History{Name: t.Name()}
 	outers := map[int]int{}
@@ -33,14 +33,14 @@ func story(t testing.TB, text string) *History {
 		if len(words) == 0 {
 			continue
 		}
-		e, err := tell(words)
+		e, err := parseEvent(words)
 		if err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
 		if e.Outer != 0 {
 			outers[e.ID] = e.Outer
 		}
-		if outer := outers[e.ID]; outer != 0 { // by the client and in the session that hold already
+		if outer := outers[e.ID]; outer != 0 { // the client and the session of the outer hold
 			e.Client = fmt.Sprintf("c%d", outer)
 			e.Session = min(e.Session, int64(outer))
 		}
@@ -50,7 +50,7 @@ func story(t testing.TB, text string) *History {
 	return h
 }
 
-// outcome knows the words that say how an operation ended, or that it begins.
+// outcome returns the operation and the kind of event that a word means.
 func outcome(word string) (Op, Kind, bool) {
 	for _, o := range []struct {
 		word string
@@ -58,11 +58,11 @@ func outcome(word string) (Op, Kind, bool) {
 		kind Kind
 	}{
 		{"got", Acquire, OK}, {"fail", Acquire, Fail}, {"locked", Acquire, Fail}, {"info", Acquire, Info},
-		{"held", Look, OK}, {"lost", Look, Fail}, {"killed", Kill, OK},
+		{"held", Observe, OK}, {"lost", Observe, Fail}, {"killed", Kill, OK},
 		{"release", Release, Invoke}, {"released", Release, OK}, {"unconfirmed", Release, Info}, {"too-late", Release, Fail},
-		{"lower", Downgrade, Invoke}, {"lowered", Downgrade, OK}, {"lowered?", Downgrade, Info}, {"refused", Downgrade, Fail},
+		{"downgrade", Downgrade, Invoke}, {"downgraded", Downgrade, OK}, {"downgraded?", Downgrade, Info}, {"refused", Downgrade, Fail},
 		{"write", Write, Invoke}, {"wrote", Write, OK}, {"denied", Write, Fail}, {"wrote?", Write, Info},
-		{"meddle", Meddle, Invoke}, {"meddled", Meddle, OK}, {"meddled?", Meddle, Info}, {"heal", Heal, OK},
+		{"tamper", Tamper, Invoke}, {"tampered", Tamper, OK}, {"tampered?", Tamper, Info}, {"heal", Heal, OK},
 		{"expire", Expire, Invoke}, {"expired", Expire, OK}, {"expired?", Expire, Info},
 		{"call", Acquire, Invoke}, {"try", Acquire, Invoke}, {"again", Acquire, Invoke},
 	} {
@@ -73,7 +73,7 @@ func outcome(word string) (Op, Kind, bool) {
 	return "", "", false
 }
 
-func tell(words []string) (Event, error) {
+func parseEvent(words []string) (Event, error) {
 	id, err := strconv.Atoi(words[0])
 	if err != nil || len(words) < 2 {
 		return Event{}, fmt.Errorf("no attempt: %w", err)
@@ -109,8 +109,8 @@ func tell(words []string) (Event, error) {
 		rest = rest[1:]
 		e.Until = int64(number())
 	}
-	if (op == Acquire || op == Meddle) && kind == Invoke {
-		e.Claims, rest, err = tellClaims(rest)
+	if (op == Acquire || op == Tamper) && kind == Invoke {
+		e.Claims, rest, err = parseClaims(rest)
 	}
 	if err == nil && len(rest) > 0 {
 		err = fmt.Errorf("left over: %q", rest)
@@ -118,9 +118,9 @@ func tell(words []string) (Event, error) {
 	return e, err
 }
 
-// tellClaims reads "shared", "permits 2/3", nothing (exclusive), and the paths
-// after "on"; several such groups are joined by "and".
-func tellClaims(words []string) (claims []Claim, rest []string, err error) {
+// parseClaims reads "shared", "permits 2/3", or nothing (exclusive), then the paths after
+// "on". The word "and" separates several such groups.
+func parseClaims(words []string) (claims []Claim, rest []string, err error) {
 	for group := range strings.SplitSeq(strings.Join(words, " "), " and ") {
 		c, paths := Claim{Mode: Exclusive}, []string{"/x"}
 		words := strings.Fields(group)
@@ -145,21 +145,21 @@ func tellClaims(words []string) (claims []Claim, rest []string, err error) {
 	return claims, rest, nil
 }
 
-// judged is what the two judges must say of a story.
-type judged struct {
-	name  string
-	story string
-	order bool // an order explains it
-	sweep bool // no two conflict
+// testCase is a history and the wanted results of the two checks.
+type testCase struct {
+	name   string
+	events string
+	order  bool // an order explains it
+	sweep  bool // no two conflict
 }
 
-// judge runs a table of stories against a model.
-func judge(t *testing.T, model Model, table []judged) {
+// runCases checks the histories of a table against a model.
+func runCases(t *testing.T, model Model, table []testCase) {
 	t.Helper()
 	for _, c := range table {
 		t.Run(c.name, func(t *testing.T) {
-			h := story(t, c.story)
-			g := gather(h.Events)
+			h := parseHistory(t, c.events)
+			g := collect(h.Events)
 			for _, p := range g.problems {
 				t.Errorf("out of turn: %s", p)
 			}

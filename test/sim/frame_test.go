@@ -7,8 +7,6 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// What the wire and its machinery see of messages.
-
 // requestHeader reads the xid and the operation of a framed request.
 func requestHeader(frame []byte) (xid int32, op wire.OpCode) {
 	if len(frame) < 12 {
@@ -17,8 +15,8 @@ func requestHeader(frame []byte) (xid int32, op wire.OpCode) {
 	return int32(binary.BigEndian.Uint32(frame[4:])), wire.OpCode(binary.BigEndian.Uint32(frame[8:]))
 }
 
-// replyHeader reads the xid and the transaction id of a framed answer. An
-// answer to a handshake has none, and another look: its first field is 0.
+// replyHeader reads the xid and the transaction ID of a framed answer. The answer to a
+// handshake has no header; its first field is 0.
 func replyHeader(frame []byte) (xid int32, zxid int64, ok bool) {
 	if len(frame) < 20 {
 		return 0, 0, false
@@ -34,7 +32,7 @@ func connectRequest(body []byte) (*wire.ConnectRequest, error) {
 	return &req, r.Finish()
 }
 
-// writes reports whether a framed multi is more than checks.
+// writes reports whether a framed multi has operations other than checks.
 func writes(frame []byte) bool {
 	var req wire.MultiRequest
 	req.Decode(jute.NewReader(frame[12:]))

@@ -7,26 +7,24 @@ import (
 	"github.com/zklock/zklock/internal/queue"
 )
 
-// part is what one claim wants, and then has, of one lock.
+// part is the part of a claim, and then of its hold, for one lock.
 type part struct {
 	lock    *lock
 	shared  bool
 	writer  bool
 	permits int
-	of      int // permits, as the claim's client believes
+	of      int // the number of permits that the client claims to exist
 	token   int64
 	nodes   []*znode
-	// vanish is how others see that the hold of this part vanished; nil without a
-	// lock-delay.
+	// trace shows whether the holder crashed; nil without a lock delay.
 	trace *trace
 }
 
-// exclusive reports whether the part stands alone among the holds of its lock.
+// exclusive reports whether no other hold of the lock can exist.
 func (p *part) exclusive() bool {
-	return !p.shared && (p.lock.Family != semaphores || p.of == 1 && !p.lock.Quarrel)
+	return !p.shared && (p.lock.Family != semaphores || p.of == 1 && !p.lock.WrongSize)
 }
 
-// kind names what is wanted, for the figures.
 func (p *part) kind() claimKind {
 	switch {
 	case p.lock.Family == semaphores:
@@ -41,7 +39,7 @@ func (p *part) kind() claimKind {
 	return aMutex
 }
 
-// claimKind is what a claim is of.
+// claimKind is the kind of lock of a claim, for statistics.
 type claimKind int
 
 const (
@@ -55,20 +53,18 @@ const (
 	claimKinds
 )
 
-// String names the kind.
 func (k claimKind) String() string {
 	return [...]string{"mutex", "writer", "reader", "semaphore", "node lock", "all", "in order"}[k]
 }
 
-// A want is what an actor asks for.
-type want struct {
+// A claim is what an actor acquires.
+type claim struct {
 	spec  queue.Spec
 	parts []*part
 	since time.Duration
 }
 
-// kind names what is wanted, for the figures.
-func (q *want) kind() claimKind {
+func (q *claim) kind() claimKind {
 	switch {
 	case q.spec.InOrder:
 		return anInOrder
@@ -78,8 +74,8 @@ func (q *want) kind() claimKind {
 	return q.parts[0].kind()
 }
 
-// want draws what the actor wants next: mostly one lock, at times several.
-func (a *actor) want() *want {
+// drawClaim draws the actor's next claim: mostly one lock, sometimes several.
+func (a *actor) drawClaim() *claim {
 	w := a.world()
 	locks := []*lock{w.locks[w.rng.IntN(len(w.locks))]}
 	if w.cfg.Several > 0 && w.rng.IntN(100) < w.cfg.Several {
@@ -87,25 +83,25 @@ func (a *actor) want() *want {
 			locks = more
 		}
 	}
-	q := &want{since: w.now}
-	if a.spree > 0 {
-		a.spree--
-		q.parts, locks = []*part{{lock: a.again.lock, writer: a.again.writer}}, nil
+	q := &claim{since: w.now}
+	if a.repeats > 0 {
+		a.repeats--
+		q.parts, locks = []*part{{lock: a.repeated.lock, writer: a.repeated.writer}}, nil
 	}
 	for _, l := range locks {
 		q.parts = append(q.parts, a.part(l))
 	}
 	q.spec.InOrder = len(locks) > 1 && w.cfg.Ordered
-	q.spec.Try = !w.cfg.Patient && w.oneIn(6)
+	q.spec.Try = !w.cfg.NoCancel && w.oneIn(6)
 	q.spec.Data = []byte(`{"host":"` + a.client.name + `"}`)
 	if w.cfg.LockDelay > 0 && !w.oneIn(4) {
 		q.spec.Delay = w.cfg.LockDelay
 	}
-	// The members stand first, and the semaphores in the order of their paths.
-	slices.SortStableFunc(q.parts, func(x, y *part) int { return x.after() - y.after() })
+	// Queues come first, then semaphores in the order of their paths.
+	slices.SortStableFunc(q.parts, func(x, y *part) int { return x.rank() - y.rank() })
 	if q.spec.InOrder && !w.cfg.Unordered {
 		slices.SortStableFunc(q.parts, func(x, y *part) int {
-			if d := min(x.after(), 1) - min(y.after(), 1); d != 0 {
+			if d := min(x.rank(), 1) - min(y.rank(), 1); d != 0 {
 				return d
 			}
 			return x.lock.n - y.lock.n
@@ -117,9 +113,9 @@ func (a *actor) want() *want {
 	return q
 }
 
-// after is a part's place in the order of a claim of several: members before
-// semaphores, and those in one order for all.
-func (p *part) after() int {
+// rank returns the position of a part in a claim: queues before semaphores, and semaphores
+// in the same order for all clients.
+func (p *part) rank() int {
 	if p.lock.Family == semaphores {
 		return 1 + p.lock.n
 	}
@@ -140,14 +136,14 @@ func (w *World) someLocks() []*lock {
 	return some[:2+w.rng.IntN(len(some)-1)]
 }
 
-// part draws what the actor wants of a lock.
+// part draws the part of a claim for a lock.
 func (a *actor) part(l *lock) *part {
 	w := a.world()
 	p := &part{lock: l}
 	switch l.Family {
 	case semaphores:
 		p.of = l.Of
-		if l.Quarrel && a.client.machine.n%3 == 1 {
+		if l.WrongSize && a.client.machine.n%3 == 1 {
 			p.of++
 		}
 		p.permits = 1
@@ -182,7 +178,7 @@ func (a *actor) specify(s *queue.Spec, p *part) {
 	}
 }
 
-// size is how many znodes the part consists of.
+// size returns the number of znodes of the part.
 func (p *part) size() int {
 	switch {
 	case p.lock.Family == semaphores:

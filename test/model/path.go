@@ -15,16 +15,16 @@ type holder struct {
 	token   int64
 }
 
-// place is the state of one path: its holders, and the highest tokens that it has seen.
-// It is immutable: each method returns another state, and whether the move is permitted.
-type place struct {
+// pathState is the state of one path: its holders, and its highest tokens. It is immutable:
+// each method returns another state, and whether the move is permitted.
+type pathState struct {
 	holders   []holder
 	exclusive int64 // of an exclusive holder
 	any       int64 // of an exclusive or a shared one
 }
 
 // key is equal for equal states.
-func (p place) key() string {
+func (p pathState) key() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%#x,%#x", p.exclusive, p.any)
 	for _, h := range p.holders {
@@ -33,8 +33,8 @@ func (p place) key() string {
 	return b.String()
 }
 
-// take begins a hold, unless a holder conflicts with it.
-func (p place) take(hold int, c Claim, token int64) (place, bool) {
+// acquire begins a hold, unless a holder conflicts with it.
+func (p pathState) acquire(hold int, c Claim, token int64) (pathState, bool) {
 	used := c.Permits
 	for _, h := range p.holders {
 		if h.mode != c.Mode || c.Mode == Exclusive {
@@ -44,7 +44,7 @@ func (p place) take(hold int, c Claim, token int64) (place, bool) {
 	}
 	switch c.Mode {
 	case Exclusive:
-		// Above the token of every earlier holder that may have written.
+		// The token must be larger than that of every earlier reader and writer.
 		if token <= p.any {
 			return p, false
 		}
@@ -64,15 +64,15 @@ func (p place) take(hold int, c Claim, token int64) (place, bool) {
 		return p, false
 	}
 	p.holders = append(slices.Clip(p.holders), holder{hold: hold, levels: 1, mode: c.Mode, permits: c.Permits, token: token})
-	// The order of holders that may hold together does not matter.
+	// The order of simultaneous holders does not matter.
 	p.holders = slices.Clone(p.holders)
 	slices.SortFunc(p.holders, func(a, b holder) int { return a.hold - b.hold })
 	return p, true
 }
 
-// with changes a holder, and removes it when it has no levels left. It reports whether
-// the hold exists and the change is permitted.
-func (p place) with(hold int, change func(*holder) bool) (place, bool) {
+// with changes a holder, and removes it if it has no levels left. It reports whether the
+// hold exists and the change is permitted.
+func (p pathState) with(hold int, change func(*holder) bool) (pathState, bool) {
 	i := slices.IndexFunc(p.holders, func(h holder) bool { return h.hold == hold })
 	if i < 0 {
 		return p, false
@@ -88,18 +88,18 @@ func (p place) with(hold int, change func(*holder) bool) (place, bool) {
 }
 
 // after returns the state after one claim of a move.
-func (p place) after(m move, c Claim) (place, bool) {
+func (p pathState) after(m move, c Claim) (pathState, bool) {
 	var ok bool
 	next := p
 	switch m.kind {
-	case take:
-		return p.take(m.hold, c, m.token)
+	case acquire:
+		return p.acquire(m.hold, c, m.token)
 	case reenter:
 		next, ok = p.with(m.hold, func(h *holder) bool {
 			h.levels++
 			return h.token == m.token
 		})
-	case give:
+	case release:
 		next, ok = p.with(m.hold, func(h *holder) bool {
 			h.levels--
 			return true
@@ -109,16 +109,15 @@ func (p place) after(m move, c Claim) (place, bool) {
 			h.levels = 0
 			return true
 		})
-	case lower:
+	case downgrade:
 		next, ok = p.with(m.hold, func(h *holder) bool {
 			was := h.mode
 			h.mode = Shared
 			return was == Exclusive && h.token == m.token
 		})
 	}
-	// A loose move has no effect if its hold has ended by itself. Otherwise it must be
-	// permitted.
-	if m.loose && !slices.ContainsFunc(p.holders, func(h holder) bool { return h.hold == m.hold }) {
+	// An uncertain move has no effect if its hold has ended.
+	if m.uncertain && !slices.ContainsFunc(p.holders, func(h holder) bool { return h.hold == m.hold }) {
 		return p, true
 	}
 	return next, ok
