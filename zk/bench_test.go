@@ -38,7 +38,7 @@ func acceptAll(ln net.Listener) {
 	}
 }
 
-// serveQuickly answers all requests of one read in one write, and does not allocate.
+// serveQuickly answers all requests of one read with one write, and does not allocate.
 func serveQuickly(conn net.Conn) {
 	defer conn.Close()
 	br := bufio.NewReader(conn)
@@ -47,8 +47,8 @@ func serveQuickly(conn net.Conn) {
 	}
 	resp := wire.ConnectResponse{Timeout: 20000, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true}
 	out := wire.AppendRecord(nil, &resp)
-	// The server has its own records, so answers do not allocate. The path of a
-	// create is the requested one, so the client reuses its string.
+	// Answers use these records, so they do not allocate. The path of a create is the requested
+	// one, so the client reuses its string.
 	stat, made := &wire.SetDataResponse{}, &wire.Create2Response{Path: "/a/b-"}
 	var frame []byte
 	for {
@@ -115,22 +115,22 @@ func BenchmarkGoChroot(b *testing.B) {
 	}
 }
 
-// TestSteadyStateAllocatesNothing counts allocations on both ends. Only new values in
-// an answer, such as data or a name with its number, are allocated.
-func TestSteadyStateAllocatesNothing(t *testing.T) {
-	if raced {
+// TestRequestsAllocateNothing counts the allocations of the client and the server. Only new values
+// in an answer need an allocation, such as data or the name of a sequential znode.
+func TestRequestsAllocateNothing(t *testing.T) {
+	if raceEnabled {
 		t.Skip("SKIPPED under the race detector, for which a sync.Pool forgets at random")
 	}
 	c := benchClient(t, "")
 	answered := make(chan error, 1)
 	done := func(r Result) { answered <- r.Err }
 	data := make([]byte, 100)
-	for name, one := range map[string]func() error{
+	for name, request := range map[string]func() error{
 		"go": func() error {
 			c.Go(SetOp("/a", data, -1), done)
 			return <-answered
 		},
-		"go joined": func() error {
+		"go batchable": func() error {
 			c.Go(BatchableOp(DeleteOp("/a/b-0000000001", -1)), done)
 			return <-answered
 		},
@@ -144,7 +144,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := func() {
-				if err := one(); err != nil {
+				if err := request(); err != nil {
 					t.Error(err)
 				}
 			}

@@ -14,13 +14,13 @@ import (
 
 func TestUnsentRequestIsWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
+		f := newFakeServer(t)
 		var got atomic.Int32
 		f.serve(func(c *fakeConn) {
-			if !c.greet(7) {
+			if !c.acceptSession(7) {
 				return
 			}
-			for r, ok := c.read(); ok && r.Op != wire.OpDelete; r, ok = c.read() { // then cut
+			for r, ok := c.read(); ok && r.Op != wire.OpDelete; r, ok = c.read() { // then disconnect
 				if r.Op == wire.OpSetData {
 					got.Add(1)
 				}
@@ -53,11 +53,11 @@ func TestUnsentRequestIsWithdrawn(t *testing.T) {
 
 func TestAbandonedRequestKeepsOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
+		f := newFakeServer(t)
 		f.serve(func(c *fakeConn) {
-			c.greet(7)
+			c.acceptSession(7)
 			r, _ := c.read()
-			time.Sleep(3 * time.Second) // in the bubble: longer than the first waits
+			time.Sleep(3 * time.Second) // in the bubble: after the deadline of the first request
 			c.reply(r, 0, &wire.GetDataResponse{Data: []byte("late")})
 			c.serveRequests()
 		})
@@ -73,10 +73,10 @@ func TestAbandonedRequestKeepsOrder(t *testing.T) {
 	})
 }
 
-func TestEndedContextSendsNothing(t *testing.T) {
+func TestCanceledContextSendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
-		f.serve(func(c *fakeConn) { c.greet(7); c.serveRequests() })
+		f := newFakeServer(t)
+		f.serve(func(c *fakeConn) { c.acceptSession(7); c.serveRequests() })
 		c := f.client(nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -90,8 +90,8 @@ func TestEndedContextSendsNothing(t *testing.T) {
 
 func TestInvalidRequestsAreNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
-		f.serve(func(c *fakeConn) { c.greet(7); c.serveRequests() })
+		f := newFakeServer(t)
+		f.serve(func(c *fakeConn) { c.acceptSession(7); c.serveRequests() })
 		c := f.client(&Options{MaxRequest: 500})
 		for _, row := range []struct {
 			name string
@@ -126,10 +126,10 @@ func TestInvalidRequestsAreNotSent(t *testing.T) {
 	})
 }
 
-func TestFunctionsMayCallGoAndListen(t *testing.T) {
+func TestCallbacksMayCallGoAndListen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
-		f.serve(func(c *fakeConn) { c.greet(7); c.serveRequests() })
+		f := newFakeServer(t)
+		f.serve(func(c *fakeConn) { c.acceptSession(7); c.serveRequests() })
 		c := f.client(nil)
 		order := make(chan string, 10)
 		c.Go(SyncOp("/"), func(Result) {
@@ -147,9 +147,9 @@ func TestFunctionsMayCallGoAndListen(t *testing.T) {
 
 func TestDrainedIsCalledAfterEachRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
+		f := newFakeServer(t)
 		f.serve(func(c *fakeConn) {
-			c.greet(7)
+			c.acceptSession(7)
 			var out []byte
 			for range 3 {
 				r, _ := c.read()
@@ -176,17 +176,17 @@ func TestDrainedIsCalledAfterEachRead(t *testing.T) {
 		}
 		stop()
 		if err := c.Sync(t.Context(), "/"); err != nil || len(seen) != 0 {
-			t.Fatalf("told after stop: %v", err)
+			t.Fatalf("called after stop, or %v", err)
 		}
 	})
 }
 
 func TestCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
+		f := newFakeServer(t)
 		f.serve(func(c *fakeConn) {
-			c.greet(7)
-			for _, ok := c.read(); ok; _, ok = c.read() { // reads and never answers
+			c.acceptSession(7)
+			for _, ok := c.read(); ok; _, ok = c.read() { // no answers
 			}
 		})
 		c := f.client(nil)
@@ -205,10 +205,10 @@ func TestCloseIsBounded(t *testing.T) {
 	})
 }
 
-func TestCloseWhileDialling(t *testing.T) {
+func TestCloseEndsDialing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
-		f.serve(func(c *fakeConn) { c.greet(7); c.read() }) // and cut
+		f := newFakeServer(t)
+		f.serve(func(c *fakeConn) { c.acceptSession(7); c.read() }) // then disconnect
 		c := f.client(nil)
 		if err := f.net.SetUnreachable("127.0.0.1:2181", true); err != nil {
 			t.Fatal(err)
@@ -216,7 +216,7 @@ func TestCloseWhileDialling(t *testing.T) {
 		if err := c.Sync(t.Context(), "/"); !errors.Is(err, ErrConnectionLost) {
 			t.Fatal(err)
 		}
-		time.Sleep(10 * time.Second) // in the bubble: it is dialling now
+		time.Sleep(10 * time.Second) // in the bubble: the client is dialing
 		before := time.Now()
 		if err := c.Close(); !errors.Is(err, ErrNotConfirmed) || time.Since(before) > time.Second {
 			t.Fatalf("%v after %v", err, time.Since(before))
@@ -226,10 +226,10 @@ func TestCloseWhileDialling(t *testing.T) {
 
 func TestPingsKeepAnIdleClientConnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
+		f := newFakeServer(t)
 		var pings atomic.Int32
 		f.serve(func(c *fakeConn) {
-			c.greet(7)
+			c.acceptSession(7)
 			for r, ok := c.read(); ok; r, ok = c.read() {
 				if r.Op == wire.OpPing {
 					pings.Add(1)
@@ -245,7 +245,7 @@ func TestPingsKeepAnIdleClientConnected(t *testing.T) {
 			}
 		}})
 		time.Sleep(time.Hour) // in the bubble
-		// A ping a third of 20 s: 540 in an hour.
+		// The client sends a ping every third of 20 s, which is 540 in an hour.
 		if len(lost) != 0 || pings.Load() < 530 || pings.Load() > 541 {
 			t.Fatalf("lost %d times, %d pings", len(lost), pings.Load())
 		}
@@ -254,8 +254,8 @@ func TestPingsKeepAnIdleClientConnected(t *testing.T) {
 
 func TestSuspendIsDetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
-		f.serve(func(c *fakeConn) { c.greet(7); c.serveRequests() })
+		f := newFakeServer(t)
+		f.serve(func(c *fakeConn) { c.acceptSession(7); c.serveRequests() })
 		c := f.client(nil)
 		again := make(chan StateChange, 10)
 		c.Listen(Listener{State: func(s StateChange) { again <- s }})
@@ -270,13 +270,13 @@ func TestSuspendIsDetected(t *testing.T) {
 	})
 }
 
-// A client and a server that both write much must not deadlock by waiting for each
-// other's buffers.
+// TestNoDeadlockWithFullBuffers: a client and a server with full write buffers must not wait for
+// each other.
 func TestNoDeadlockWithFullBuffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
+		f := newFakeServer(t)
 		f.serve(func(c *fakeConn) {
-			c.greet(7)
+			c.acceptSession(7)
 			for r, ok := c.read(); ok; r, ok = c.read() {
 				if r.Op != wire.OpGetData {
 					c.answer(r)
@@ -312,10 +312,10 @@ func TestHostileFramesEndOnlyTheConnection(t *testing.T) {
 	for name, bad := range frames {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFake(t)
+				f := newFakeServer(t)
 				first := true
 				f.serve(func(c *fakeConn) {
-					c.greet(7)
+					c.acceptSession(7)
 					if first {
 						first = false
 						c.read()
@@ -340,9 +340,9 @@ func TestHostileFramesEndOnlyTheConnection(t *testing.T) {
 // as time between Sent and Received.
 func TestReceiptCountsSuspend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
+		f := newFakeServer(t)
 		f.serve(func(c *fakeConn) {
-			c.greet(1)
+			c.acceptSession(1)
 			r, _ := c.read()
 			boottime.Suspend(time.Hour)
 			c.answer(r)

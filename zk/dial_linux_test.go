@@ -9,12 +9,12 @@ import (
 )
 
 // TestDialLeavesAddressThatDoesNotAccept checks that a client tries the other addresses of a host
-// if the first ones do not accept the connection within the whole time for one attempt.
+// if the first ones do not accept a connection during the time for one attempt.
 func TestDialLeavesAddressThatDoesNotAccept(t *testing.T) {
 	resolve(t, [4]byte{127, 0, 0, 1}, [4]byte{127, 0, 0, 2}, [4]byte{127, 0, 0, 3})
 	_, port := listenAt(t, "127.0.0.3", "0", func(conn net.Conn) {
 		c := newConn(t, conn)
-		if c.greet(7) {
+		if c.acceptSession(7) {
 			c.serveRequests()
 		}
 	})
@@ -27,8 +27,8 @@ func TestDialLeavesAddressThatDoesNotAccept(t *testing.T) {
 	_ = c.Close() // the server of this test does not confirm it
 }
 
-// acceptNothingAt drops the connection requests that arrive at ip until the test ends, as a host
-// that is down does: a listener does so while its backlog is full.
+// acceptNothingAt makes ip ignore connection requests until the test ends, like a host that is
+// down: a listener ignores them while its backlog is full.
 func acceptNothingAt(t *testing.T, ip, port string) {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -53,5 +53,5 @@ func acceptNothingAt(t *testing.T, ip, port string) {
 		}
 		t.Cleanup(func() { conn.Close() })
 	}
-	t.Skip("this system has a longer backlog than asked for")
+	t.Skip("this system has a longer backlog than requested")
 }

@@ -43,7 +43,7 @@ func TestDialErrorNamesPeer(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFake(t)
+				f := newFakeServer(t)
 				f.serve(row.answer)
 				before := time.Now()
 				_, err := f.dial(within(t, 90*time.Second), &Options{SessionTimeout: 10 * time.Second})
@@ -54,19 +54,19 @@ func TestDialErrorNamesPeer(t *testing.T) {
 					t.Fatalf("%v after %v", err, time.Since(before))
 				}
 				if Applied(err) != AppliedNo {
-					t.Fatal("a dial that failed was applied?")
+					t.Fatal("a failed dial is reported as applied")
 				}
 			})
 		})
 	}
 }
 
-// TestDialContextMayEndItsGoroutine checks that a DialContext that ends its goroutine, as
-// t.FailNow does, is an attempt that failed, and hangs neither Dial nor Close.
+// TestDialContextMayEndItsGoroutine checks that an attempt fails if DialContext ends its goroutine,
+// as t.FailNow does, and that Dial and Close still return.
 func TestDialContextMayEndItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
-		f.serve(func(c *fakeConn) { c.greet(7); c.read() })
+		f := newFakeServer(t)
+		f.serve(func(c *fakeConn) { c.acceptSession(7); c.read() })
 		calls, least := 0, 3
 		o := &Options{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if calls++; calls < least {
@@ -86,8 +86,8 @@ func TestDialContextMayEndItsGoroutine(t *testing.T) {
 	})
 }
 
-// TestDialRefusesInvalidDomain: names that end in .invalid fail before any lookup,
-// unless a DialContext may resolve them.
+// TestDialRefusesInvalidDomain checks that names that end in .invalid fail before any lookup,
+// unless Options has a DialContext, which may resolve them.
 func TestDialRefusesInvalidDomain(t *testing.T) {
 	for _, servers := range []string{"zk.example.invalid:2181", "zk1.INVALID.", "127.0.0.1,x.invalid:2181/apps"} {
 		_, err := Dial(t.Context(), servers, nil)
@@ -111,14 +111,13 @@ func TestDialRefusesInvalidDomain(t *testing.T) {
 	}
 }
 
-func TestDialFailures(t *testing.T) {
+func TestDialErrorNamesCause(t *testing.T) {
 	refused := func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
 	unknown := func(context.Context, string, string) (net.Conn, error) {
 		return nil, &net.DNSError{Err: "no such host", Name: "nowhere", IsNotFound: true}
 	}
-	black := func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
-	// If a server accepts a connection and closes it at once, Linux can report that as
-	// an error of connect(2).
+	blackHole := func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
+	// If a server accepts a connection and closes it at once, connect(2) can fail on Linux.
 	closed := func(errno syscall.Errno) func(context.Context, string, string) (net.Conn, error) {
 		return func(_ context.Context, network, _ string) (net.Conn, error) {
 			return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("connect", errno)}
@@ -126,7 +125,7 @@ func TestDialFailures(t *testing.T) {
 	}
 	for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){
 		"maxClientCnxns": closed(syscall.EPIPE), "the server's maxClientCnxns": closed(syscall.ECONNRESET),
-		"connection refused": refused, "no such host": unknown, "deadline exceeded": black,
+		"connection refused": refused, "no such host": unknown, "deadline exceeded": blackHole,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -135,8 +134,7 @@ func TestDialFailures(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), name) || !errors.Is(err, context.DeadlineExceeded) {
 					t.Fatalf("%v", err)
 				}
-				// Without a deadline in the context, the limit is the session
-				// timeout.
+				// Without a deadline in the context, the session timeout is the limit.
 				if d := time.Since(before); d != 4*time.Second {
 					t.Fatalf("after %v", d)
 				}
@@ -150,7 +148,7 @@ func TestDialFailures(t *testing.T) {
 	}
 }
 
-// TestDialNamesEachServerOnce: with one server, the error names it already.
+// TestDialNamesEachServerOnce checks the texts of errors with one server and with several.
 func TestDialNamesEachServerOnce(t *testing.T) {
 	refuse := func(_ context.Context, network, addr string) (net.Conn, error) {
 		ip := strings.Replace(addr, "db", "10.0.0.1", 1)
@@ -174,8 +172,8 @@ func TestDialNamesEachServerOnce(t *testing.T) {
 	}
 }
 
-// TestDialNamesSilentServer checks that the error of a Dial whose context ends during an attempt
-// says which server the attempt waited for, and in which step.
+// TestDialNamesSilentServer checks that an error after the context ended names the server that Dial
+// waited for, and the step.
 func TestDialNamesSilentServer(t *testing.T) {
 	silent := func(c *fakeConn) { c.read(); c.read() }
 	refused := func(ctx context.Context, network, addr string, n *memnet.Network) (net.Conn, error) {
@@ -184,7 +182,7 @@ func TestDialNamesSilentServer(t *testing.T) {
 		}
 		return n.DialContext(ctx, network, "127.0.0.1:2181")
 	}
-	black := func(ctx context.Context, _, _ string, _ *memnet.Network) (net.Conn, error) {
+	blackHole := func(ctx context.Context, _, _ string, _ *memnet.Network) (net.Conn, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
@@ -195,11 +193,11 @@ func TestDialNamesSilentServer(t *testing.T) {
 	}{
 		{"zk1:1", "zk: dial zk1:1: context deadline exceeded; the server did not answer the connect request", silent, refused},
 		{"down:1,zk1:1", "zk: dial down:1,zk1:1: context deadline exceeded; down:1: connection refused; zk1:1: the server did not answer the connect request", silent, refused},
-		{"zk1:1,zk2:1", "zk: dial zk1:1,zk2:1: context deadline exceeded; zk1:1: the server did not accept the connection", silent, black},
-		{"zk1:1", "zk: dial zk1:1: context deadline exceeded; the server did not answer the credentials", func(c *fakeConn) { c.greet(7); c.read(); c.read() }, refused},
+		{"zk1:1,zk2:1", "zk: dial zk1:1,zk2:1: context deadline exceeded; zk1:1: the server did not accept the connection", silent, blackHole},
+		{"zk1:1", "zk: dial zk1:1: context deadline exceeded; the server did not answer the credentials", func(c *fakeConn) { c.acceptSession(7); c.read(); c.read() }, refused},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake(t)
+			f := newFakeServer(t)
 			f.serve(row.answer)
 			dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 				return row.dial(ctx, network, addr, f.net)
@@ -214,8 +212,8 @@ func TestDialNamesSilentServer(t *testing.T) {
 
 func TestDialTriesServersInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
-		f.serve(func(c *fakeConn) { c.greet(7); c.serveRequests() })
+		f := newFakeServer(t)
+		f.serve(func(c *fakeConn) { c.acceptSession(7); c.serveRequests() })
 		var asked []string
 		dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 			asked = append(asked, network+" "+addr)
@@ -245,13 +243,13 @@ func TestDialTriesServersInTurn(t *testing.T) {
 	})
 }
 
-// TestDialPassesSilentServerWithinItsContext checks that a server that accepts connections and
-// does not answer leaves Dial the time to try the other servers.
-func TestDialPassesSilentServerWithinItsContext(t *testing.T) {
+// TestDialTriesNextServerAfterSilentOne checks that Dial has time to try another server after one
+// that accepts the connection but does not answer.
+func TestDialTriesNextServerAfterSilentOne(t *testing.T) {
 	for _, limit := range []time.Duration{3 * time.Second, 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			good, silent := newFake(t), newFake(t)
-			good.serve(func(c *fakeConn) { c.greet(7); c.serveRequests() })
+			good, silent := newFakeServer(t), newFakeServer(t)
+			good.serve(func(c *fakeConn) { c.acceptSession(7); c.serveRequests() })
 			silent.serve(func(c *fakeConn) { c.read(); c.read() })
 			dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 				f := silent
@@ -271,8 +269,8 @@ func TestDialPassesSilentServerWithinItsContext(t *testing.T) {
 	}
 }
 
-// TestDialWaitsForSlowServers checks that Dial does not leave healthy servers too early if all are
-// slow, as with TLS over a network with a round trip of 400 ms, or after a restart of all servers.
+// TestDialWaitsForSlowServers checks that Dial waits long enough if all servers are slow, as with
+// TLS and a round trip of 400 ms, or after a restart of all servers.
 func TestDialWaitsForSlowServers(t *testing.T) {
 	for _, row := range []struct {
 		servers             string
@@ -284,8 +282,8 @@ func TestDialWaitsForSlowServers(t *testing.T) {
 		{"a:1,b:1,c:1", 10 * time.Second, 1200 * time.Millisecond, 4 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake(t)
-			f.serveAll(func(c *fakeConn) { time.Sleep(row.answer); c.greet(7); c.serveRequests() })
+			f := newFakeServer(t)
+			f.serveAll(func(c *fakeConn) { time.Sleep(row.answer); c.acceptSession(7); c.serveRequests() })
 			dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
 				select {
 				case <-time.After(row.dial):
@@ -306,7 +304,7 @@ func TestDialWaitsForSlowServers(t *testing.T) {
 	}
 }
 
-func TestUnixSocket(t *testing.T) {
+func TestDialUnixSocket(t *testing.T) {
 	path := t.TempDir() + "/zk.sock"
 	ln, err := net.Listen("unix", path)
 	if err != nil {
@@ -320,7 +318,7 @@ func TestUnixSocket(t *testing.T) {
 		}
 		defer conn.Close()
 		c := newConn(t, conn)
-		c.greet(7)
+		c.acceptSession(7)
 		c.serveRequests()
 	}()
 	c, err := Dial(within(t, time.Minute), "unix:"+path, nil)
@@ -337,12 +335,12 @@ func TestUnixSocket(t *testing.T) {
 
 func TestClientLeavesReadOnlyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
-		var better atomic.Bool
+		f := newFakeServer(t)
+		var writable atomic.Bool
 		f.serveAll(func(c *fakeConn) {
 			if head, err := c.br.Peek(4); err == nil && string(head) == "isro" {
 				answer := "ro"
-				if better.Load() {
+				if writable.Load() {
 					answer = "rw"
 				}
 				c.send([]byte(answer))
@@ -350,10 +348,10 @@ func TestClientLeavesReadOnlyServer(t *testing.T) {
 			}
 			req, err := wire.ReadFrame(c.br, nil, 0)
 			if err != nil || req[len(req)-1] != 1 {
-				t.Errorf("the client does not take read-only servers: %v", err)
+				t.Errorf("the client does not accept read-only servers: %v", err)
 			}
 			resp := wire.ConnectResponse{Timeout: 20000, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true, ReadOnly: true}
-			if better.Load() {
+			if writable.Load() {
 				resp.SessionID, resp.ReadOnly = 8, false
 			}
 			c.send(wire.AppendRecord(nil, &resp))
@@ -370,7 +368,7 @@ func TestClientLeavesReadOnlyServer(t *testing.T) {
 		states := make(chan StateChange, 10)
 		c.Listen(Listener{State: func(s StateChange) { states <- s }})
 		time.Sleep(time.Minute) // in the bubble
-		better.Store(true)
+		writable.Store(true)
 		for _, want := range []State{ConnectedReadOnly, Disconnected, Expired, Connected} {
 			if s := <-states; s.State != want {
 				t.Fatalf("%+v, want %v", s, want)
@@ -382,9 +380,9 @@ func TestClientLeavesReadOnlyServer(t *testing.T) {
 	})
 }
 
-// TestDialLeavesSilentAddress checks that a client tries the other addresses of a host if the
-// servers at the first ones accept connections but never answer, and returns to the first one
-// when it is the only one left.
+// TestDialLeavesSilentAddress checks that a client tries the other addresses of a host if servers
+// at the first ones accept connections but never answer. When only the first address is left, the
+// client connects to it.
 func TestDialLeavesSilentAddress(t *testing.T) {
 	resolve(t, [4]byte{127, 0, 0, 1}, [4]byte{127, 0, 0, 2}, [4]byte{127, 0, 0, 3})
 	answering := make(chan string, 1)
@@ -398,7 +396,7 @@ func TestDialLeavesSilentAddress(t *testing.T) {
 				return
 			}
 			c := newConn(t, conn)
-			if c.greet(7) {
+			if c.acceptSession(7) {
 				c.serveRequests()
 			}
 		})
@@ -443,8 +441,8 @@ func TestDialLeavesSilentAddress(t *testing.T) {
 	<-connected
 }
 
-// TestReconnectLeavesAddressThatBecameSilent checks that a client whose server stops answering
-// connects to another address of the host at once: the session may not survive a second wait.
+// TestReconnectLeavesAddressThatBecameSilent checks that a client whose server stops answering does
+// not try the same address again: the session may not survive a second wait.
 func TestReconnectLeavesAddressThatBecameSilent(t *testing.T) {
 	resolve(t, [4]byte{127, 0, 0, 1}, [4]byte{127, 0, 0, 2})
 	var accepted [2]atomic.Int64
@@ -476,8 +474,8 @@ func TestReconnectLeavesAddressThatBecameSilent(t *testing.T) {
 	}
 }
 
-// listenAt accepts connections at ip until the test ends, and calls handle with each of them on a
-// goroutine of its own. It returns the port.
+// listenAt accepts connections at ip until the test ends, and calls handle for each on another
+// goroutine. It returns the port.
 func listenAt(t *testing.T, ip, port string, handle func(net.Conn)) (net.Listener, string) {
 	ln, err := net.Listen("tcp", net.JoinHostPort(ip, port))
 	if err != nil {
@@ -498,12 +496,12 @@ func listenAt(t *testing.T, ip, port string, handle func(net.Conn)) (net.Listene
 	return ln, port
 }
 
-// resolve lets host names have these addresses, until the test ends.
+// resolve makes all host names resolve to these addresses until the test ends.
 func resolve(t *testing.T, addrs ...[4]byte) {
 	old := net.DefaultResolver
 	t.Cleanup(func() { net.DefaultResolver = old })
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		client, server := net.Pipe() // carries messages as TCP does, each after its length
+		client, server := net.Pipe() // as with TCP, a length precedes each message
 		go func() {                  // ends when the resolver closes the pipe
 			defer server.Close()
 			for {
@@ -518,7 +516,7 @@ func resolve(t *testing.T, addrs ...[4]byte) {
 				end := 12 + bytes.IndexByte(q[12:], 0) + 5 // of the question
 				a := bytes.Clone(q[:end])
 				copy(a[2:], []byte{0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}) // an answer, with one question
-				if binary.BigEndian.Uint16(q[end-4:]) == 1 {            // for addresses of IPv4
+				if binary.BigEndian.Uint16(q[end-4:]) == 1 {            // type A
 					a[7] = byte(len(addrs))
 					for _, ip := range addrs {
 						a = append(a, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4)

@@ -47,8 +47,8 @@ func Example() {
 	// true no
 }
 
-// Requests of Go are sent together and answered in order. Here one round trip creates
-// a znode and reads the listing that shows it.
+// Go sends requests without waiting for earlier answers, which arrive in order. Here one round trip
+// creates a znode and lists it.
 func ExampleClient_Go() {
 	srv, err := server()
 	if err != nil {
@@ -79,8 +79,8 @@ func ExampleClient_Go() {
 	// listed 2 <nil>
 }
 
-// Requests of many goroutines are sent in batches. A request that was rolled back
-// because another one failed is repeated without a batch.
+// The client sends batchable requests of many goroutines in batches. If another request of its
+// batch fails, a request is rolled back, and the caller repeats it without a batch.
 func ExampleBatchableOp() {
 	srv, err := server()
 	if err != nil {

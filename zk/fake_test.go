@@ -12,18 +12,18 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// fake is a server whose behavior the test defines, on a network in memory.
-type fake struct {
+// fakeServer is a server whose behavior the test defines, on a network in memory.
+type fakeServer struct {
 	t     *testing.T
 	net   *memnet.Network
 	ln    *memnet.Listener
 	conns chan *fakeConn
 }
 
-// newFake starts a server that accepts connections until the test ends.
-func newFake(t *testing.T) *fake {
+// newFakeServer starts a server that accepts connections until the test ends.
+func newFakeServer(t *testing.T) *fakeServer {
 	t.Helper()
-	f := &fake{t: t, net: new(memnet.Network), conns: make(chan *fakeConn, 100)}
+	f := &fakeServer{t: t, net: new(memnet.Network), conns: make(chan *fakeConn, 100)}
 	ln, err := f.net.Listen("tcp", "127.0.0.1:2181")
 	if err != nil {
 		t.Fatal(err)
@@ -43,8 +43,8 @@ func newFake(t *testing.T) *fake {
 	return f
 }
 
-// dial dials the server; the client is closed when the test ends.
-func (f *fake) dial(ctx context.Context, opts *Options) (*Client, error) {
+// dial connects a client to the server, and closes the client when the test ends.
+func (f *fakeServer) dial(ctx context.Context, opts *Options) (*Client, error) {
 	o := Options{}
 	if opts != nil {
 		o = *opts
@@ -57,8 +57,8 @@ func (f *fake) dial(ctx context.Context, opts *Options) (*Client, error) {
 	return c, err
 }
 
-// client is dial, and fails the test if that fails.
-func (f *fake) client(opts *Options) *Client {
+// client is dial, and fails the test on an error.
+func (f *fakeServer) client(opts *Options) *Client {
 	f.t.Helper()
 	c, err := f.dial(f.t.Context(), opts)
 	if err != nil {
@@ -67,8 +67,8 @@ func (f *fake) client(opts *Options) *Client {
 	return c
 }
 
-// serve passes the connections to handle, one after the other.
-func (f *fake) serve(handle func(*fakeConn)) {
+// serve passes each connection to handle, after handle has returned for the previous one.
+func (f *fakeServer) serve(handle func(*fakeConn)) {
 	go func() { // ends when the listener is closed
 		for c := range f.conns {
 			handle(c)
@@ -78,7 +78,7 @@ func (f *fake) serve(handle func(*fakeConn)) {
 }
 
 // serveAll passes each connection to handle on its own goroutine.
-func (f *fake) serveAll(handle func(*fakeConn)) {
+func (f *fakeServer) serveAll(handle func(*fakeConn)) {
 	go func() { // ends when the listener is closed
 		for c := range f.conns {
 			go func() { // ends when handle does, with the connection
@@ -106,8 +106,8 @@ type request struct {
 	body []byte
 }
 
-// greet reads the connect request and answers it with a session.
-func (c *fakeConn) greet(id int64) (ok bool) {
+// acceptSession reads the connect request and answers it with a session.
+func (c *fakeConn) acceptSession(id int64) (ok bool) {
 	if _, err := wire.ReadFrame(c.br, nil, 0); err != nil {
 		return false
 	}
@@ -139,13 +139,13 @@ func (c *fakeConn) reply(r request, code wire.ErrCode, body wire.Record) bool {
 	return c.send(wire.AppendReply(nil, wire.ReplyHeader{Xid: r.Xid, Zxid: 1, Err: code}, body))
 }
 
-// serveRequests answers sync, set, ping, and closeSession requests.
+// serveRequests answers all requests.
 func (c *fakeConn) serveRequests() {
 	for r, ok := c.read(); ok && c.answer(r); r, ok = c.read() {
 	}
 }
 
-// answer answers one request as a correct server does.
+// answer answers a request as a correct server does.
 func (c *fakeConn) answer(r request) bool {
 	var body wire.Record
 	switch r.Op {

@@ -14,14 +14,14 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// states receives a client's states.
+// states returns a channel that receives a client's states.
 func states(t *testing.T, c *zk.Client) <-chan zk.StateChange {
 	ch := make(chan zk.StateChange, 1000)
 	t.Cleanup(c.Listen(zk.Listener{State: func(s zk.StateChange) { ch <- s }}))
 	return ch
 }
 
-// next waits for a state.
+// next receives a state, and fails unless it is the wanted one.
 func next(t *testing.T, ch <-chan zk.StateChange, want zk.State) zk.StateChange {
 	t.Helper()
 	s := <-ch
@@ -55,12 +55,12 @@ func TestLostReplyAndLostRequestAreUnknown(t *testing.T) {
 	}
 }
 
-// cutOff is a way to disconnect a client from its server.
-func cutOffs() map[string]func(*zktest.Server) {
+// disconnections returns ways to disconnect a client from its server.
+func disconnections() map[string]func(*zktest.Server) {
 	return map[string]func(*zktest.Server){
 		"cut":       func(s *zktest.Server) { s.CutConnections() },
 		"half open": func(s *zktest.Server) { s.HalfOpen() },
-		"black hole": func(s *zktest.Server) {
+		"blackHole hole": func(s *zktest.Server) {
 			s.Blackhole(true)
 			time.AfterFunc(9*time.Second, func() { s.Blackhole(false) })
 		},
@@ -81,7 +81,7 @@ func cutOffs() map[string]func(*zktest.Server) {
 }
 
 func TestSessionSurvivesFaultsShorterThanItsTimeout(t *testing.T) {
-	for name, cut := range cutOffs() {
+	for name, cut := range disconnections() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t)
@@ -96,7 +96,7 @@ func TestSessionSurvivesFaultsShorterThanItsTimeout(t *testing.T) {
 				cut(srv)
 				next(t, seen, zk.Disconnected)
 				if d := time.Since(start); d > 8*time.Second {
-					t.Fatalf("noticed after %v, want two thirds of the timeout", d)
+					t.Fatalf("disconnected after %v, want two thirds of the timeout", d)
 				}
 				if s := next(t, seen, zk.Connected); s.SessionID != id || s.Conn != 2 {
 					t.Fatalf("%+v", s)
@@ -161,7 +161,7 @@ func TestGoInRefusesOtherSession(t *testing.T) {
 		refused(ask(former, zk.CreateOp("/a", nil, nil, zk.ModePersistent)))
 		present := next(t, seen, zk.Connected).SessionID
 		refused(ask(former, zk.CreateOp("/a", nil, nil, zk.ModePersistent)))
-		// If one of them had been sent, this would fail.
+		// This fails if the client sent one of the refused requests.
 		if err := ask(present, zk.CreateOp("/a", nil, nil, zk.ModePersistent)); err != nil {
 			t.Error(err)
 		}
@@ -171,7 +171,7 @@ func TestGoInRefusesOtherSession(t *testing.T) {
 	})
 }
 
-func TestServerRestart(t *testing.T) {
+func TestSessionAndWatchSurviveServerRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		c := srv.Dial(t)
@@ -197,7 +197,7 @@ func TestServerRestart(t *testing.T) {
 	})
 }
 
-func TestSlowNetwork(t *testing.T) {
+func TestRequestsSucceedOverSlowNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		srv.Trickle(time.Millisecond) // a byte a millisecond
@@ -213,19 +213,19 @@ func TestSlowNetwork(t *testing.T) {
 	})
 }
 
-// storm makes requests from several goroutines while connections are cut and sessions
-// expire, and records the reported outcomes.
-type storm struct {
+// outcomeTest sends requests from several goroutines while connections are cut and sessions expire,
+// and records the reported outcomes.
+type outcomeTest struct {
 	t   *testing.T
 	srv *zktest.Server
 	c   *zk.Client
 
-	mu    sync.Mutex
-	said  map[string]zk.Outcome
-	calls int
+	mu       sync.Mutex
+	reported map[string]zk.Outcome
+	calls    int
 }
 
-func (s *storm) worker(id int, seed uint64) {
+func (s *outcomeTest) worker(id int, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, uint64(id)))
 	for i := range 60 {
 		path := fmt.Sprintf("/n-%d-%d", id, i)
@@ -233,14 +233,14 @@ func (s *storm) worker(id int, seed uint64) {
 		_, _, err := s.c.Create(ctx, path, nil, nil, zk.ModePersistent)
 		cancel()
 		s.mu.Lock()
-		s.said[path] = zk.Applied(err)
+		s.reported[path] = zk.Applied(err)
 		s.calls++
 		s.mu.Unlock()
 		time.Sleep(time.Duration(rnd.IntN(200)) * time.Millisecond) // in the bubble
 	}
 }
 
-func (s *storm) faults(seed uint64, end <-chan struct{}) {
+func (s *outcomeTest) faults(seed uint64, end <-chan struct{}) {
 	rnd := rand.New(rand.NewPCG(seed, 99))
 	for {
 		select {
@@ -261,20 +261,20 @@ func (s *storm) faults(seed uint64, end <-chan struct{}) {
 			time.Sleep(time.Duration(rnd.IntN(500)) * time.Millisecond) // in the bubble
 			s.srv.Refuse(false)
 		case 4:
-			// The session may be over already.
+			// The session may have ended already.
 			_ = s.srv.ExpireSession(s.c.SessionID())
 		}
 	}
 }
 
-// The reported outcome of a request is correct: AppliedNo was not applied, and nil
-// was applied.
-func TestReportedOutcomesAreTrue(t *testing.T) {
+// TestReportedOutcomesAreCorrect checks that a request with AppliedNo was not applied, and that a
+// request without an error was applied.
+func TestReportedOutcomesAreCorrect(t *testing.T) {
 	unknown := 0
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t)
-			s := &storm{t: t, srv: srv, c: srv.Dial(t), said: make(map[string]zk.Outcome)}
+			s := &outcomeTest{t: t, srv: srv, c: srv.Dial(t), reported: make(map[string]zk.Outcome)}
 			end := make(chan struct{})
 			var faults, workers sync.WaitGroup
 			faults.Go(func() { s.faults(seed, end) })
@@ -284,9 +284,8 @@ func TestReportedOutcomesAreTrue(t *testing.T) {
 			workers.Wait()
 			close(end)
 			faults.Wait()
-			time.Sleep(time.Minute) // in the bubble: what is under way arrives
-			calm := srv.Dial(t)
-			kids, _, err := calm.Children(t.Context(), "/")
+			time.Sleep(time.Minute) // in the bubble: requests in flight arrive
+			kids, _, err := srv.Dial(t).Children(t.Context(), "/")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -294,24 +293,23 @@ func TestReportedOutcomesAreTrue(t *testing.T) {
 			for _, k := range kids {
 				there["/"+k] = true
 			}
-			for path, o := range s.said {
+			for path, o := range s.reported {
 				if o == zk.AppliedUnknown {
 					unknown++
 				} else if there[path] != (o == zk.AppliedYes) {
-					t.Errorf("seed %d: %s was applied: %t, and said: %v", seed, path, there[path], o)
+					t.Errorf("seed %d: %s was applied: %t, but reported: %v", seed, path, there[path], o)
 				}
 			}
 			if s.calls != 300 || len(there) < 30 {
-				t.Fatalf("seed %d did too little: %d calls, %d made", seed, s.calls, len(there))
+				t.Fatalf("seed %d tests too little: %d calls, %d znodes", seed, s.calls, len(there))
 			}
 		})
 	}
 	if unknown == 0 {
-		t.Fatal("no fault ever hit a request")
+		t.Fatal("no request has an unknown outcome")
 	}
 }
 
-// Close may be called at any moment and by several goroutines.
 func TestCloseAtAnyMoment(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {

@@ -10,19 +10,19 @@ import (
 	"testing"
 )
 
-// used returns the size of heap objects and stacks, in bytes.
-func used() int64 {
+// memoryInUse returns the size of heap objects and stacks, in bytes.
+func memoryInUse() int64 {
 	runtime.GC()
-	runtime.GC() // a pool's content outlives one
+	runtime.GC() // a sync.Pool keeps its content during one collection
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// TestIdleClientIsSmall checks the memory of an idle client, before and after it was
-// busy, including that of its server in this process. It does not run with the race
-// detector, whose own memory it would count.
-func TestIdleClientIsSmall(t *testing.T) {
+// TestIdleClientUsesLittleMemory checks the memory of an idle client, before and after it was busy.
+// The server in this process counts too. The race detector needs memory itself, so the test does
+// not run with it.
+func TestIdleClientUsesLittleMemory(t *testing.T) {
 	const clients, most = 50, 64 << 10
 	socket := filepath.Join(t.TempDir(), "s")
 	ln, err := net.Listen("unix", socket)
@@ -31,7 +31,7 @@ func TestIdleClientIsSmall(t *testing.T) {
 	}
 	defer ln.Close()
 	go acceptAll(ln) // ends when the listener is closed
-	before := used()
+	before := memoryInUse()
 	var all []*Client
 	for range clients {
 		c, err := Dial(t.Context(), "unix:"+socket, nil)
@@ -41,7 +41,7 @@ func TestIdleClientIsSmall(t *testing.T) {
 		defer c.Close()
 		all = append(all, c)
 	}
-	fresh := (used() - before) / clients
+	fresh := (memoryInUse() - before) / clients
 	for _, c := range all {
 		var burst sync.WaitGroup
 		for range 1000 {
@@ -50,7 +50,7 @@ func TestIdleClientIsSmall(t *testing.T) {
 		}
 		burst.Wait()
 	}
-	busy := (used() - before) / clients
+	busy := (memoryInUse() - before) / clients
 	for range 2 * idleUses { // as with heartbeats
 		for _, c := range all {
 			if _, err := c.Set(t.Context(), "/a", nil, -1); err != nil {
@@ -58,8 +58,8 @@ func TestIdleClientIsSmall(t *testing.T) {
 			}
 		}
 	}
-	idle := (used() - before) / clients
-	t.Logf("bytes a client: %d fresh, %d behind a burst, %d idle again", fresh, busy, idle)
+	idle := (memoryInUse() - before) / clients
+	t.Logf("bytes a client: %d fresh, %d after a burst, %d idle again", fresh, busy, idle)
 	if fresh > most || idle > most {
 		t.Errorf("%d bytes fresh and %d idle, want at most %d", fresh, idle, most)
 	}

@@ -12,23 +12,23 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// A caller that repeats a failed request from its own done learns of the end of the
-// session once per request, and continues in the next session. No request is lost,
-// sent twice, or repeated forever.
+// TestRepeatingFromDoneContinuesAfterExpiry checks that a caller that repeats a failed request from
+// its callback gets the error of the expired session once or twice per request, and then continues
+// in the next session. No request is lost, sent twice, or repeated forever.
 func TestRepeatingFromDoneContinuesAfterExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
+		f := newFakeServer(t)
 		var session, sets atomic.Int64
 		session.Store(6)
 		f.serve(func(c *fakeConn) {
 			id := session.Add(1)
-			if id == 8 { // the second connection: the session is over
+			if id == 8 { // the second connection: the session has expired
 				if _, err := wire.ReadFrame(c.br, nil, 0); err == nil {
 					c.send(wire.AppendRecord(nil, &wire.ConnectResponse{Password: make([]byte, 16)}))
 				}
 				return
 			}
-			c.greet(id)
+			c.acceptSession(id)
 			for r, ok := c.read(); ok && (id != 7 || r.Op != wire.OpDelete); r, ok = c.read() {
 				if r.Op == wire.OpSetData {
 					sets.Add(1)
@@ -69,7 +69,7 @@ func TestRepeatingFromDoneContinuesAfterExpiry(t *testing.T) {
 					t.Fatal(err)
 				}
 			case <-time.After(time.Minute): // in the bubble
-				t.Fatal("a request never came to its end")
+				t.Fatal("a request has no result")
 			}
 		}
 		if sets.Load() != n || tries.Load() < n || tries.Load() > 2*n {
@@ -78,15 +78,15 @@ func TestRepeatingFromDoneContinuesAfterExpiry(t *testing.T) {
 	})
 }
 
-// A slow callback limits how much the server can make the client keep: the client
-// reads nothing while it delivers nothing.
+// TestSlowListenerBlocksReader checks that the client stops reading while a callback does not
+// return, so that a server cannot fill the client's memory.
 func TestSlowListenerBlocksReader(t *testing.T) {
 	for _, tt := range []struct{ pathSize, events int }{{2, 1000}, {256 << 10, 1}} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake(t)
+			f := newFakeServer(t)
 			var sent atomic.Int64
 			f.serve(func(c *fakeConn) {
-				c.greet(7)
+				c.acceptSession(7)
 				path := "/" + strings.Repeat("a", tt.pathSize-1)
 				ev := wire.AppendEvent(nil, -1, &wire.WatcherEvent{Type: 3, State: 3, Path: path})
 				many := bytes.Repeat(ev, tt.events)
@@ -100,7 +100,7 @@ func TestSlowListenerBlocksReader(t *testing.T) {
 			})
 			c := f.client(nil)
 			hold := make(chan struct{})
-			// The listener is called on its own goroutine, not the reader's.
+			// The client does not call listeners on the goroutine that reads.
 			c.Listen(Listener{State: func(StateChange) { <-hold }})
 			time.Sleep(time.Second) // in the bubble
 			if sent.Load() == 100 {
@@ -109,7 +109,7 @@ func TestSlowListenerBlocksReader(t *testing.T) {
 			close(hold)
 			time.Sleep(time.Second) // in the bubble
 			if sent.Load() < 100 {
-				t.Errorf("the client did not read on after the listener returned: paths of %d bytes", tt.pathSize)
+				t.Errorf("the client did not continue after the listener returned: paths of %d bytes", tt.pathSize)
 			}
 		})
 	}
@@ -119,19 +119,19 @@ func TestSlowListenerBlocksReader(t *testing.T) {
 // a server closed a connection before it answered the request to resume the session.
 func TestGivenUpIfServerClosesWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
+		f := newFakeServer(t)
 		conns := 0
 		f.serve(func(c *fakeConn) {
 			switch conns++; conns {
 			case 1:
-				c.greet(7)
+				c.acceptSession(7)
 				for r, ok := c.read(); ok && r.Op != wire.OpDelete; r, ok = c.read() {
 					c.answer(r)
 				}
 			case 2:
 				c.read()
 			default:
-				c.greet(7)
+				c.acceptSession(7)
 				c.serveRequests()
 			}
 		})

@@ -47,7 +47,7 @@ func TestEveryFaultHasAnError(t *testing.T) {
 		}
 	}
 	if stateError(nil) != nil || errors.Is(stateError(errors.New("x")), ErrClosed) {
-		t.Error("a reason that is none")
+		t.Error("a nil error or an unknown one is converted")
 	}
 }
 
@@ -72,7 +72,7 @@ func TestStatesAreConverted(t *testing.T) {
 
 func TestOpenACLIsEncodedAsNil(t *testing.T) {
 	if wireACL(nil) != nil || wireACL(OpenACL()) != nil {
-		t.Error("the open list is spelled out")
+		t.Error("the open list is not nil")
 	}
 	if acl := wireACL([]ACL{}); acl == nil || len(acl) != 0 {
 		t.Error("an empty list became the open one")

@@ -17,15 +17,14 @@ func do(c *zk.Client, op zk.Op) zk.Result {
 	return <-answer
 }
 
-// TestBatchableOp has many goroutines create, list, and delete concurrently, each
-// below its own parent. Some parents are missing: only the requests for those may
-// fail.
-func TestBatchableOp(t *testing.T) {
+// TestConcurrentBatchedRequestsSucceed creates, lists, and deletes on many goroutines, each below
+// another parent. Only requests below missing parents may fail.
+func TestConcurrentBatchedRequestsSucceed(t *testing.T) {
 	c := zktest.Start(t).Dial(t)
 	const workers, rounds = 32, 20
 	for i := range workers {
 		if i%8 == 7 {
-			continue // this one's parent is missing
+			continue // this parent is missing
 		}
 		if _, _, err := c.Create(t.Context(), fmt.Sprintf("/l%d", i), nil, nil, zk.ModePersistent); err != nil {
 			t.Fatal(err)
@@ -58,12 +57,12 @@ func withFallback(c *zk.Client, op zk.Op) (zk.Result, error) {
 	return r, r.Err
 }
 
-// batchedRound creates, lists, and deletes.
+// batchedRound creates, lists, and deletes a znode with batchable operations.
 func batchedRound(c *zk.Client, parent string, missing bool) error {
 	made, err := withFallback(c, zk.CreateOp(parent+"/x-", []byte("me"), nil, zk.ModeEphemeralSequential))
 	if missing {
 		if !errors.Is(err, zk.ErrNoNode) {
-			return fmt.Errorf("create below what is missing: %v", err)
+			return fmt.Errorf("create below a missing parent: %v", err)
 		}
 		return nil
 	}
@@ -82,14 +81,13 @@ func batchedRound(c *zk.Client, parent string, missing bool) error {
 	}
 	there := do(c, zk.ExistsOp(made.Path, false))
 	if there.Err != nil || there.Stat.Czxid != made.Stat.Czxid || there.Stat.EphemeralOwner != made.Stat.EphemeralOwner {
-		return fmt.Errorf("%s: told %+v, is %+v (%v)", made.Path, made.Stat, there.Stat, there.Err)
+		return fmt.Errorf("%s: returned %+v, is %+v (%v)", made.Path, made.Stat, there.Stat, there.Err)
 	}
 	_, err = withFallback(c, zk.DeleteOp(made.Path, -1))
 	return err
 }
 
-// TestBatchableOpWithChroot checks the paths that are sent and returned.
-func TestBatchableOpWithChroot(t *testing.T) {
+func TestBatchedRequestsUseChroot(t *testing.T) {
 	s := zktest.Start(t)
 	outer := s.Dial(t)
 	for _, path := range []string{"/app", "/app/a", "/app/b"} {
@@ -116,8 +114,8 @@ func TestBatchableOpWithChroot(t *testing.T) {
 	all.Wait()
 }
 
-// TestErrorNamesMissingChroot checks that the error of a request that fails because the chroot
-// does not exist names the chroot, and that no other error does.
+// TestErrorNamesMissingChroot checks that an error names the chroot if the request failed because
+// the chroot does not exist.
 func TestErrorNamesMissingChroot(t *testing.T) {
 	s := zktest.Start(t)
 	c, err := zk.Dial(t.Context(), s.Servers()+"/apps", &zk.Options{DialContext: s.DialContext})

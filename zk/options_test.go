@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Printed options and credentials show the user, and no password in any form.
+// TestCredentialsAreNotPrinted checks that printed options and credentials contain the user, but
+// the password in no form.
 func TestCredentialsAreNotPrinted(t *testing.T) {
 	const secret = "SeCrEt"
 	o := Options{SASL: &SASL{User: "ann", Password: secret},
@@ -35,9 +36,9 @@ func TestCredentialsAreNotPrinted(t *testing.T) {
 			t.Errorf("shown: %.80q", got[max(at-60, 0):])
 		}
 	}
-	for _, who := range []string{"ann", "bob", "other"} {
-		if !strings.Contains(got, who) {
-			t.Errorf("%s is not shown", who)
+	for _, user := range []string{"ann", "bob", "other"} {
+		if !strings.Contains(got, user) {
+			t.Errorf("%s is not shown", user)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func TestParseServers(t *testing.T) {
 	}
 }
 
-func TestParseServersErrors(t *testing.T) {
+func TestInvalidServersAreRefused(t *testing.T) {
 	for in, at := range map[string]int{
 		"": 0, "  ": 0, "host:0": 0, "host:99999": 0, "host:-1": 0, "host:x": 0, "host:": 0, ":2181": 0, "a,": 2, ",a": 0,
 		"a:1,,b": 4, "a:1,b:0": 4, "/chroot": 0, "a/chroot/..": 1, "a/x//y": 1, "a/x/": 1, "zk://u:p@host": 2,
@@ -81,7 +81,7 @@ func FuzzParseServers(f *testing.F) {
 		if len(list) == 0 || root != "" && checkPath(string(root), false) != nil {
 			t.Fatalf("%v %q", list, root)
 		}
-		// A parsed string that is printed again parses to the same result.
+		// The printed result parses to the same result.
 		var names []string
 		for _, a := range list {
 			names = append(names, a.String())
@@ -130,7 +130,7 @@ func TestChrootAddsAndStrips(t *testing.T) {
 	}
 }
 
-func TestOptionErrors(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	for name, o := range map[string]*Options{
 		"negative timeout": {SessionTimeout: -time.Second}, "1 ns": {SessionTimeout: 1}, "too long": {SessionTimeout: 25 * time.Hour},
 		"MaxRequest": {MaxRequest: -1}, "MaxReply": {MaxReply: -1}, "scheme": {Auth: []Auth{{Data: []byte("hunter2")}}},

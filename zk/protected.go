@@ -15,7 +15,7 @@ import (
 // find it, it puts a GUID before the name, as Curator's withProtection: the result is
 // "/parent/_c_GUID-name0000000042" for the path "/parent/name". If the session ends before
 // the search, an ephemeral znode is lost, and CreateProtected fails with [ErrSessionExpired].
-// After any other error, such as that of ctx, the znode may exist: [Applied] tells. If the
+// After any other error, such as that of ctx, the znode may exist, see [Applied]. If the
 // servers move the session back (see [StateChange].GivenUp), they can execute a create that
 // had no answer after the search. Then there are two znodes.
 func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, acl []ACL, mode CreateMode) (string, Stat, error) {
@@ -50,7 +50,7 @@ func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, 
 }
 
 // findProtected returns the child of a znode whose name begins with prefix, "" if it does not
-// exist. It lists the children behind a write on the same connection: a session's requests
+// exist. It lists the children after a write on the same connection: a session's requests
 // are executed in order, so an earlier create of this session has been executed by then, or
 // never will be. A listing alone may come from a server that has not executed it yet.
 func (c *Client) findProtected(ctx context.Context, parent, prefix string) (string, Stat, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestCreateProtectedCreatesOnce checks that one znode exists, and is returned, whether the
-// create or its answer was lost, also if the search for it is interrupted.
+// TestCreateProtectedCreatesOnce checks that CreateProtected creates and returns one znode if the
+// request or its reply was lost, also if the search for the znode is interrupted.
 func TestCreateProtectedCreatesOnce(t *testing.T) {
 	for name, fault := range map[string]func(*zktest.Server){
 		"none":    func(*zktest.Server) {},
@@ -51,7 +51,7 @@ func TestCreateProtectedCreatesOnce(t *testing.T) {
 	}
 }
 
-func TestCreateProtectedAfterTheSession(t *testing.T) {
+func TestCreateProtectedFailsAfterExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		c := srv.Dial(t)

@@ -2,5 +2,5 @@
 
 package zk
 
-// raced reports whether the race detector is enabled.
-const raced = true
+// raceEnabled reports whether the race detector is enabled.
+const raceEnabled = true

@@ -19,22 +19,23 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// saslOnly starts a server that admits only these two users.
+// saslOnly configures a server that admits only two users.
 func saslOnly(o *zkserver.Options) {
 	o.SASLUsers = map[string]string{"ann": "open sesame", "root": "2"}
 	o.SuperUsers, o.RequireSASL = []string{"root"}, true
 }
 
-// as are the options of a user.
-func as(srv *zktest.Server, user, password string) *zk.Options {
+// optionsOf returns the options of a client with this user.
+func optionsOf(srv *zktest.Server, user, password string) *zk.Options {
 	return &zk.Options{DialContext: srv.DialContext, SessionTimeout: 10 * time.Second, SASL: &zk.SASL{User: user, Password: password}}
 }
 
-// Each connection authenticates again, and queued requests are sent after that.
-func TestSASL(t *testing.T) {
+// TestSASLAuthenticatesEachConnection checks that queued requests are sent after the
+// authentication.
+func TestSASLAuthenticatesEachConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, saslOnly)
-		ann, err := zk.Dial(t.Context(), srv.Addr(), as(srv, "ann", "open sesame"))
+		ann, err := zk.Dial(t.Context(), srv.Addr(), optionsOf(srv, "ann", "open sesame"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +61,7 @@ func TestSASL(t *testing.T) {
 				t.Fatalf("after a new connection: %v", err)
 			}
 		}
-		root, err := zk.Dial(t.Context(), srv.Addr(), as(srv, "root", "2"))
+		root, err := zk.Dial(t.Context(), srv.Addr(), optionsOf(srv, "root", "2"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,23 +75,23 @@ func TestSASL(t *testing.T) {
 	})
 }
 
-// A refusal ends the client after one attempt, and no log or error contains the
-// password.
-func TestSASLRefusal(t *testing.T) {
+// TestSASLRefusalEndsClient checks that the client makes one attempt, and that neither the log nor
+// the error contains the password.
+func TestSASLRefusalEndsClient(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts    []zktest.Option
 		sasl    *zk.SASL
-		refused int64 // as the server counts
+		refused int64 // counter of the server
 	}{
-		"wrong password": {[]zktest.Option{saslOnly}, &zk.SASL{User: "ann", Password: "hunter2"}, 1},
-		"unknown user":   {[]zktest.Option{saslOnly}, &zk.SASL{User: "ben", Password: "hunter2"}, 1},
-		"no SASL there":  {nil, &zk.SASL{User: "ann", Password: "hunter2"}, 1},
+		"wrong password":      {[]zktest.Option{saslOnly}, &zk.SASL{User: "ann", Password: "hunter2"}, 1},
+		"unknown user":        {[]zktest.Option{saslOnly}, &zk.SASL{User: "ben", Password: "hunter2"}, 1},
+		"server without SASL": {nil, &zk.SASL{User: "ann", Password: "hunter2"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, tt.opts...)
 				var log strings.Builder
-				o := as(srv, tt.sasl.User, tt.sasl.Password)
+				o := optionsOf(srv, tt.sasl.User, tt.sasl.Password)
 				o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 				begin := time.Now()
 				_, err := zk.Dial(t.Context(), srv.Addr(), o)
@@ -100,7 +101,7 @@ func TestSASLRefusal(t *testing.T) {
 				if strings.Contains(err.Error()+log.String(), "hunter2") {
 					t.Errorf("the password is in %q or the log:\n%s", err, log.String())
 				}
-				time.Sleep(time.Hour) // in the bubble: nothing may be tried again
+				time.Sleep(time.Hour) // in the bubble: the client must not retry
 				if n := srv.Server().Stats().AuthFailures; n != tt.refused || time.Since(begin) > 61*time.Minute {
 					t.Errorf("%d attempts were refused, want %d", n, tt.refused)
 				}
@@ -109,8 +110,8 @@ func TestSASLRefusal(t *testing.T) {
 	}
 }
 
-// A client without SASL learns from the answer to its first request that it is not
-// admitted, and ends.
+// TestRequiredSASLIsReported checks that the answer to the first request ends a client without
+// SASL.
 func TestRequiredSASLIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, saslOnly)
@@ -137,13 +138,11 @@ func TestRequiredSASLIsReported(t *testing.T) {
 	})
 }
 
-// If the password changes while a client is connected, the client ends at its next
-// connection.
-func TestSASLRefusalLater(t *testing.T) {
+func TestChangedPasswordEndsClientAtReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		users := map[string]string{"ann": "1"}
 		srv := zktest.Start(t, func(o *zkserver.Options) { o.SASLUsers = users })
-		c, err := zk.Dial(t.Context(), srv.Addr(), as(srv, "ann", "1"))
+		c, err := zk.Dial(t.Context(), srv.Addr(), optionsOf(srv, "ann", "1"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +159,7 @@ func TestSASLRefusalLater(t *testing.T) {
 	})
 }
 
-func TestBadSASLOptions(t *testing.T) {
+func TestInvalidSASLOptionsAreRefused(t *testing.T) {
 	for _, s := range []zk.SASL{{}, {User: "ann"}, {Password: "hunter2"}, {User: "a\nb", Password: "hunter2"}} {
 		_, err := zk.Dial(t.Context(), "localhost:1", &zk.Options{SASL: &s})
 		if !errors.Is(err, zk.ErrInvalidOptions) || strings.Contains(err.Error(), "hunter2") {
@@ -169,11 +168,11 @@ func TestBadSASLOptions(t *testing.T) {
 	}
 }
 
-// mechanism is a mechanism of another package: DIGEST-MD5 with errors.
+// mechanism is a custom mechanism: DIGEST-MD5 that can fail.
 type mechanism struct {
 	zk.SASL
 	starts, steps atomic.Int64
-	start, step   atomic.Pointer[error] // instead of an exchange, and of its last step
+	start, step   atomic.Pointer[error] // errors of Start and of the last Step
 	host, addr    string
 }
 
@@ -201,12 +200,11 @@ func (e *mechanismExchange) Step(challenge []byte) ([]byte, bool, error) {
 	return response, done, err
 }
 
-// A mechanism of another package authenticates each connection.
-func TestSASLMechanism(t *testing.T) {
+func TestCustomMechanismAuthenticatesEachConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, saslOnly)
 		m := &mechanism{SASL: zk.SASL{User: "ann", Password: "open sesame"}}
-		o := as(srv, "", "")
+		o := optionsOf(srv, "", "")
 		o.SASL = m
 		c, err := zk.Dial(t.Context(), srv.Addr(), o)
 		if err != nil {
@@ -216,7 +214,7 @@ func TestSASLMechanism(t *testing.T) {
 		if !c.Authenticates() || m.host == "" || strings.Contains(m.host, ":") || m.addr == "" || m.starts.Load() != 1 || m.steps.Load() != 3 {
 			t.Errorf("host %q, address %q, %d starts, %d steps", m.host, m.addr, m.starts.Load(), m.steps.Load())
 		}
-		// A connected client tries again after an error that would end Dial.
+		// After the first connection, the client retries after an error that would end Dial.
 		ch := states(t, c)
 		next(t, ch, zk.Connected)
 		unusable := fmt.Errorf("%w: no keytab", zk.ErrInvalidOptions)
@@ -231,7 +229,7 @@ func TestSASLMechanism(t *testing.T) {
 		if ids, err := c.WhoAmI(t.Context()); err != nil || ids[len(ids)-1].User != "ann" {
 			t.Errorf("%v, %v", ids, err)
 		}
-		// A refusal ends it.
+		// A refusal ends the client.
 		refused := fmt.Errorf("%w: the key has changed", zk.ErrAuthFailed)
 		m.start.Store(&refused)
 		srv.CutConnections()
@@ -240,8 +238,8 @@ func TestSASLMechanism(t *testing.T) {
 	})
 }
 
-// The errors of a mechanism say whether another attempt makes sense.
-func TestSASLMechanismErrors(t *testing.T) {
+// TestMechanismErrorDecidesAboutRetry checks which errors of a mechanism end Dial at once.
+func TestMechanismErrorDecidesAboutRetry(t *testing.T) {
 	reason := errors.New("the reason")
 	for name, tt := range map[string]struct {
 		err   error
@@ -264,7 +262,7 @@ func TestSASLMechanismErrors(t *testing.T) {
 					failing = &m.step
 				}
 				failing.Store(&tt.err)
-				o := as(srv, "", "")
+				o := optionsOf(srv, "", "")
 				o.SASL = m
 				_, err := zk.Dial(t.Context(), srv.Addr(), o)
 				if !errors.Is(err, tt.want) || !errors.Is(err, reason) || zk.Applied(err) != zk.AppliedNo {
@@ -278,18 +276,17 @@ func TestSASLMechanismErrors(t *testing.T) {
 	}
 }
 
-// exits is a mechanism that ends the goroutine that calls it, as t.FailNow does, in Start or in
-// Step.
-type exits struct{ start bool }
+// exitingMechanism ends the goroutine of its caller, as t.FailNow does, in Start or in Step.
+type exitingMechanism struct{ start bool }
 
-func (e exits) Start(context.Context, string, net.Addr) (zk.SASLExchange, error) {
+func (e exitingMechanism) Start(context.Context, string, net.Addr) (zk.SASLExchange, error) {
 	if e.start {
 		runtime.Goexit()
 	}
 	return e, nil
 }
 
-func (exits) Step([]byte) ([]byte, bool, error) {
+func (exitingMechanism) Step([]byte) ([]byte, bool, error) {
 	runtime.Goexit()
 	return nil, false, nil
 }
@@ -305,14 +302,14 @@ func (c closeCounter) Close() error {
 	return c.Conn.Close()
 }
 
-// TestSASLMechanismMayEndItsGoroutine checks that a mechanism that ends its goroutine fails
-// attempts to connect, which close their connections.
-func TestSASLMechanismMayEndItsGoroutine(t *testing.T) {
-	for _, m := range []exits{{start: true}, {start: false}} {
+// TestMechanismMayEndItsGoroutine checks that attempts fail and close their connections if the
+// mechanism ends its goroutine.
+func TestMechanismMayEndItsGoroutine(t *testing.T) {
+	for _, m := range []exitingMechanism{{start: true}, {start: false}} {
 		t.Run(fmt.Sprintf("start=%t", m.start), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, saslOnly)
-				o := as(srv, "", "")
+				o := optionsOf(srv, "", "")
 				o.SASL = m
 				var made, closed atomic.Int64
 				dial := o.DialContext
@@ -333,12 +330,12 @@ func TestSASLMechanismMayEndItsGoroutine(t *testing.T) {
 	}
 }
 
-// TestNilSASL checks that Dial refuses a nil *SASL, such as that of a program that found no
-// password, instead of connecting without authentication.
-func TestNilSASL(t *testing.T) {
+// TestNilSASLIsRefused checks that Dial refuses a nil *SASL, for example of a program that found no
+// password, and does not connect without authentication.
+func TestNilSASLIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		o := as(srv, "", "")
+		o := optionsOf(srv, "", "")
 		o.SASL = (*zk.SASL)(nil)
 		if _, err := zk.Dial(t.Context(), srv.Addr(), o); !errors.Is(err, zk.ErrInvalidOptions) {
 			t.Error(err)

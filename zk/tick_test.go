@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// lastTransaction makes a transaction and returns its number.
+// lastTransaction creates a znode and returns its zxid.
 func lastTransaction(t *testing.T, c *zk.Client) int64 {
 	t.Helper()
 	_, stat, err := c.Create(t.Context(), "/n", nil, nil, zk.ModeEphemeralSequential)

@@ -19,23 +19,23 @@ import (
 
 // tlsServer is a fake server with TLS.
 type tlsServer struct {
-	*fake
+	*fakeServer
 	config atomic.Pointer[tls.Config]
-	dials  atomic.Int64              // connections that it took
+	dials  atomic.Int64              // accepted connections
 	peer   atomic.Pointer[shownCert] // the last client certificate
-	hosts  chan string               // server names that clients asked for
-	plain  func(c *fakeConn) bool    // says that it did all there is to do
-	over   func(c *fakeConn)         // what is done over TLS; nil for a session
+	hosts  chan string               // server names that clients requested
+	plain  func(c *fakeConn) bool    // if it returns false, the TLS handshake follows
+	over   func(c *fakeConn)         // serves after the handshake; nil accepts a session
 	dial   func(context.Context, string, string) (net.Conn, error)
 }
 
 // shownCert is the certificate that a client presented.
 type shownCert struct{ serial string }
 
-// serveTLS starts to serve.
+// serveTLS starts the server.
 func serveTLS(t *testing.T, s *tlsServer, cfg *tls.Config) *tlsServer {
 	t.Helper()
-	s.fake = newFake(t)
+	s.fakeServer = newFakeServer(t)
 	s.hosts = make(chan string, 1000)
 	s.config.Store(cfg)
 	s.dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -64,7 +64,7 @@ func (s *tlsServer) handshake(c *fakeConn) {
 	over := newConn(c.t, conn)
 	if s.over != nil {
 		s.over(over)
-	} else if over.greet(7) {
+	} else if over.acceptSession(7) {
 		over.serveRequests()
 	}
 }
@@ -77,19 +77,19 @@ type peeked struct {
 
 func (p *peeked) Read(b []byte) (int, error) { return p.br.Read(b) }
 
-// presenting returns a configuration that presents a certificate.
+// presenting returns a configuration with this certificate.
 func presenting(p testcert.Pair) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{p.TLS}}
 }
 
-// hello reports whether a connection begins with a TLS handshake.
-func hello(c *fakeConn) bool {
+// isTLSHello reports whether a connection begins with a TLS handshake.
+func isTLSHello(c *fakeConn) bool {
 	b, err := c.br.Peek(1)
 	return err == nil && b[0] == 0x16
 }
 
-// TestTLSMismatchIsReported covers every mismatch between a TLS client and its peer:
-// the error names it, is permanent where it will recur, and is returned in time.
+// TestTLSMismatchIsReported checks that the error names the mismatch between a TLS client and its
+// peer, and that Dial does not retry if the mismatch will recur.
 func TestTLSMismatchIsReported(t *testing.T) {
 	ca, other := testcert.New(t, "ca"), testcert.New(t, "other")
 	good := presenting(ca.Server("zoo.example"))
@@ -110,37 +110,37 @@ func TestTLSMismatchIsReported(t *testing.T) {
 		client *tls.Config
 		want   string
 		as     any  // for errors.As
-		final  bool // at once, and after one attempt
+		final  bool // Dial does not retry
 	}{
-		{name: "cipher suites with CBC alone", server: cbc, want: "handshake failure", final: true},
+		{name: "only cipher suites with CBC", server: cbc, want: "handshake failure", final: true},
 		{name: "unknown authority", server: presenting(other.Server("zoo.example")), want: "signed by unknown authority", as: new(x509.UnknownAuthorityError), final: true},
 		{name: "expired", server: presenting(ca.Issue(testcert.Request{Hosts: []string{"zoo.example"}, Expired: true})), want: "expired", as: new(x509.CertificateInvalidError), final: true},
-		{name: "a client's", server: presenting(ca.Client("zoo.example")), want: "certificate", as: new(x509.HostnameError), final: true},
+		{name: "certificate of a client", server: presenting(ca.Client("zoo.example")), want: "certificate", as: new(x509.HostnameError), final: true},
 		{name: "another host", server: presenting(ca.Server("ark.example")), want: "not zoo.example", as: new(x509.HostnameError), final: true},
 		{name: "an address", server: presenting(ca.Server("127.0.0.1")), want: "zoo.example", as: new(x509.HostnameError), final: true},
 		{name: "no certificate shown", server: demand, want: "certificate required", final: true},
 		{name: "no certificate shown, TLS 1.2", server: demand12, want: "TLS handshake failed: remote error", final: true},
-		{name: "certificate of another", server: demand, client: always(other.Client("ann")), want: "unknown certificate authority", final: true},
-		{name: "expired certificate shown", server: demand, client: always(ca.Issue(testcert.Request{Expired: true})), want: "expired certificate", final: true},
-		{name: "old versions alone", server: &tls.Config{Certificates: good.Certificates, MaxVersion: tls.VersionTLS11}, want: "protocol version", final: true},
+		{name: "certificate of another authority", server: demand, client: alwaysPresenting(other.Client("ann")), want: "unknown certificate authority", final: true},
+		{name: "expired certificate shown", server: demand, client: alwaysPresenting(ca.Issue(testcert.Request{Expired: true})), want: "expired certificate", final: true},
+		{name: "only old versions", server: &tls.Config{Certificates: good.Certificates, MaxVersion: tls.VersionTLS11}, want: "protocol version", final: true},
 		{name: "HTTP", plain: says("HTTP/1.0 400 Bad Request\r\n\r\n"), want: "an HTTP server answered", final: true},
 		{name: "SSH", plain: says("SSH-2.0-OpenSSH_9.2\r\n"), want: "an SSH server answered", final: true},
 		{name: "mail", plain: says("220 mail.example ESMTP\r\n"), want: `a text protocol answered with "220 m"`, final: true},
 		{name: "bytes", plain: says("\x00\x00\x00\x00\x00\x00\x00"), want: "does not speak TLS", final: true},
 		{name: "HTTPS", server: good, over: func(c *fakeConn) { c.read(); c.send([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }, want: "an HTTP server answered", final: true},
 		{name: "plain ZooKeeper", plain: func(c *fakeConn) bool {
-			if !hello(c) {
+			if !isTLSHello(c) {
 				c.send([]byte("Zookeeper version: 3.8.0\n"))
 			}
 			return true
 		}, want: "the port is a plain one", final: true},
 		{name: "plain ZooKeeper without words", plain: func(c *fakeConn) bool {
-			if !hello(c) {
+			if !isTLSHello(c) {
 				c.send([]byte("srvr is not executed because it is not in the whitelist.\n"))
 			}
 			return true
 		}, want: "the port is a plain one", final: true},
-		{name: "hangs up", plain: func(*fakeConn) bool { return true }, want: "the server closed the connection; it may be starting"},
+		{name: "closes the connection", plain: func(*fakeConn) bool { return true }, want: "the server closed the connection; it may be starting"},
 		{name: "silent", plain: func(c *fakeConn) bool {
 			for {
 				if _, err := c.br.Discard(1); err != nil {
@@ -163,31 +163,31 @@ func TestTLSMismatchIsReported(t *testing.T) {
 					t.Fatalf("%v, want %q in it", err, row.want)
 				}
 				if row.as != nil && !errors.As(err, row.as) {
-					t.Errorf("%v is no %T", err, row.as)
+					t.Errorf("%v is not a %T", err, row.as)
 				}
 				if got := took < time.Second; got != row.final || row.final == errors.Is(err, context.DeadlineExceeded) || took > 30*time.Second {
 					t.Errorf("%v after %v, final: want %v", err, took, row.final)
 				}
-				// One attempt, and the check whether the port is a plain one.
+				// One attempt, and a check whether the port speaks TLS.
 				if n := s.dials.Load(); row.final && n > 2 || n > 200 {
-					t.Errorf("%d connections: a storm", n)
+					t.Errorf("%d connections are too many", n)
 				}
 				if Applied(err) != AppliedNo {
-					t.Error("a dial that failed was applied?")
+					t.Error("a failed dial is reported as applied")
 				}
 			})
 		})
 	}
 }
 
-// always presents a certificate, even if the server does not request one of its
-// authority.
-func always(p testcert.Pair) *tls.Config {
+// alwaysPresenting returns a configuration that presents a certificate even if the server requests
+// one of another authority.
+func alwaysPresenting(p testcert.Pair) *tls.Config {
 	return &tls.Config{GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &p.TLS, nil }}
 }
 
-// TestTLSServerName verifies each server by its own name, or all by one. VerifyConnection
-// learns that name.
+// TestTLSServerName checks that the client verifies each server by its name, or all servers by
+// ServerName, and passes that name to VerifyConnection.
 func TestTLSServerName(t *testing.T) {
 	ca := testcert.New(t, "ca")
 	for _, row := range []struct{ servers, name, cert, asked string }{
@@ -214,7 +214,7 @@ func TestTLSServerName(t *testing.T) {
 			}
 			defer c.Close()
 			if got := <-s.hosts; got != row.asked {
-				t.Errorf("%s: asked for %q, want %q", row.servers, got, row.asked)
+				t.Errorf("%s: requested %q, want %q", row.servers, got, row.asked)
 			}
 			if strings.TrimSuffix(verified, ".") != row.cert {
 				t.Errorf("%s: VerifyConnection got %q, want %q", row.servers, verified, row.cert)
@@ -226,8 +226,8 @@ func TestTLSServerName(t *testing.T) {
 	}
 }
 
-// TestTLSErrorIsOneLegibleLine: text in a server's certificate is escaped before it
-// reaches a terminal or a log.
+// TestTLSErrorIsOneLegibleLine checks that an error escapes text of the server's certificate,
+// because a terminal or a log may show it.
 func TestTLSErrorIsOneLegibleLine(t *testing.T) {
 	ca := testcert.New(t, "ca")
 	for _, name := range []string{"a\x1b]0;title\a", "a\nzklock: acquired", "a\x7f\r"} {
@@ -250,7 +250,7 @@ func TestTLSOverUnixNeedsAName(t *testing.T) {
 		t.Errorf("%v, want ErrInvalidOptions", err)
 	}
 	if err := checkTLS(&tls.Config{InsecureSkipVerify: true}, []address{{network: "unix"}}); err != nil {
-		t.Errorf("a name is asked for that nobody verifies: %v", err)
+		t.Errorf("a ServerName is required without verification: %v", err)
 	}
 	verified := &tls.Config{InsecureSkipVerify: true, VerifyConnection: func(tls.ConnectionState) error { return nil }}
 	if err := checkTLS(verified, []address{{network: "unix"}}); !errors.Is(err, ErrInvalidOptions) {
@@ -258,9 +258,9 @@ func TestTLSOverUnixNeedsAName(t *testing.T) {
 	}
 }
 
-// TestTLSCertificateRenewed checks that the client's certificate is requested for
-// each connection.
-func TestTLSCertificateRenewed(t *testing.T) {
+// TestTLSUsesRenewedClientCertificate checks that the client calls GetClientCertificate for each
+// connection.
+func TestTLSUsesRenewedClientCertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := testcert.New(t, "ca")
 		cfg := presenting(ca.Server("zoo.example"))
@@ -296,8 +296,8 @@ func TestTLSCertificateRenewed(t *testing.T) {
 	})
 }
 
-// TestTLSRetriesSlowlyWhileCertificateIsExpired lets the server's certificate expire
-// during a connection: the client retries slowly, and reconnects when it is renewed.
+// TestTLSRetriesSlowlyWhileCertificateIsExpired checks that a client reconnects after the server's
+// certificate was renewed.
 func TestTLSRetriesSlowlyWhileCertificateIsExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := testcert.New(t, "ca")
@@ -315,7 +315,7 @@ func TestTLSRetriesSlowlyWhileCertificateIsExpired(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute) // in the bubble
 		if n := s.dials.Load() - before; n < 10 || n > 600 {
-			t.Errorf("%d attempts in five minutes, want some, and no storm", n)
+			t.Errorf("%d attempts in five minutes, want 10 to 600", n)
 		}
 		s.config.Store(good)
 		time.Sleep(10 * time.Second)

@@ -8,7 +8,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// state returns the state of a channel: "open", "closed", or the type of its event.
+// watchState returns "open", "closed", or the type of the event in the channel.
 func watchState(ch <-chan Event) any {
 	select {
 	case e, ok := <-ch:
@@ -38,7 +38,7 @@ func TestChannelsReceiveMatchingEvents(t *testing.T) {
 		data, kids := w.add(&w.data, "/a"), w.add(&w.children, "/a")
 		other := w.add(&w.data, "/b")
 		w.fire(row.event, "/a", Event{Type: EventType(row.event)})
-		w.fire(row.event, "/a", Event{Type: EventType(row.event)}) // nobody is left
+		w.fire(row.event, "/a", Event{Type: EventType(row.event)}) // no channel is left
 		for ch, want := range map[<-chan Event]bool{data: row.data, kids: row.children, other: false} {
 			got := watchState(ch)
 			if want != (got == EventType(row.event)) || !want && got != "open" {
@@ -60,32 +60,33 @@ func TestChannelsCloseWithTheSession(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	}
-	w.fire(wire.EventNodeDeleted, "/a", Event{}) // as nobody waits, nothing happens
+	w.fire(wire.EventNodeDeleted, "/a", Event{}) // has no effect
 	if again := w.add(&w.data, "/a"); watchState(again) != "open" {
 		t.Error("the next session's channel is not open")
 	}
 }
 
-// TestHostileEventPathsOfPersistentWatches: a server can send any path.
-func TestHostileEventPathsOfPersistentWatches(t *testing.T) {
+// TestPersistentWatchesIgnoreInvalidEventPaths: a malicious server can send any path.
+func TestPersistentWatchesIgnoreInvalidEventPaths(t *testing.T) {
 	var w watchers
-	told := 0
-	w.addPersistent(&persistentWatch{path: "/a", mode: WatchRecursive, f: func(Event) { told++ }})
+	fired := 0
+	w.addPersistent(&persistentWatch{path: "/a", mode: WatchRecursive, f: func(Event) { fired++ }})
 	for _, path := range []string{"", "x", "x/y", "//", "/", "/a", "/a/", "/ab", "/a//b/c"} {
 		w.fire(wire.EventNodeDataChanged, path, Event{Type: EventNodeDataChanged})
 	}
-	if told != 3 {
-		t.Errorf("%d events, want those of /a, /a/, and /a//b/c", told)
+	if fired != 3 {
+		t.Errorf("%d events, want those of /a, /a/, and /a//b/c", fired)
 	}
 }
 
-// TestEventPathOfAMillionNamesIsCheap: the time that a path of a hostile server takes does
-// not grow with the square of its length. A minute of delivery would end every hold.
+// TestEventPathOfAMillionNamesIsCheap checks that the time for an event does not grow with the
+// square of the length of its path. If one event of a malicious server took a minute, all holds
+// would be lost.
 func TestEventPathOfAMillionNamesIsCheap(t *testing.T) {
 	var w watchers
-	told := map[string]int{}
+	fired := map[string]int{}
 	for _, path := range []string{"/", "/a", "/a/b", "/a/bc", "/c", "/d", "/e", "/f", "/g", "/h"} {
-		w.addPersistent(&persistentWatch{path: path, mode: WatchRecursive, f: func(Event) { told[path]++ }})
+		w.addPersistent(&persistentWatch{path: path, mode: WatchRecursive, f: func(Event) { fired[path]++ }})
 	}
 	began := time.Now()
 	path := "/a/b" + strings.Repeat("/", wire.DefaultMaxFrame)
@@ -93,7 +94,7 @@ func TestEventPathOfAMillionNamesIsCheap(t *testing.T) {
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("one event took %v", took)
 	}
-	if len(told) != 3 || told["/"] != 1 || told["/a"] != 1 || told["/a/b"] != 1 {
-		t.Errorf("told %v", told)
+	if len(fired) != 3 || fired["/"] != 1 || fired["/a"] != 1 || fired["/a/b"] != 1 {
+		t.Errorf("events %v", fired)
 	}
 }

@@ -14,23 +14,22 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestGoAllSendsTogether checks that requests that are given to GoAll are sent together, so
-// that batchable ones are one batch. The writer could send the first of two requests that
-// are given to Go before the second one is there.
+// TestGoAllSendsTogether checks that GoAll sends its requests together, so that batchable ones are
+// one batch. After two calls of Go, the writer could send the first request alone.
 func TestGoAllSendsTogether(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake(t)
+			f := newFakeServer(t)
 			first := make(chan request, 1)
 			f.serve(func(c *fakeConn) {
-				c.greet(7)
+				c.acceptSession(7)
 				r, _ := c.read()
 				first <- r
 			})
 			c := f.client(nil)
-			ended := func(Result) {}
-			c.GoAll(Request{Op: BatchableOp(DeleteOp("/a", -1)), Done: ended}, Request{Op: BatchableOp(DeleteOp("/b", -1)), Done: ended},
-				Request{Op: Op{}, Done: ended})
+			done := func(Result) {}
+			c.GoAll(Request{Op: BatchableOp(DeleteOp("/a", -1)), Done: done}, Request{Op: BatchableOp(DeleteOp("/b", -1)), Done: done},
+				Request{Op: Op{}, Done: done})
 			if r := <-first; r.Op != wire.OpMulti {
 				t.Fatalf("the first request is %v, want a multi", r.Op)
 			}
@@ -38,7 +37,7 @@ func TestGoAllSendsTogether(t *testing.T) {
 	}
 }
 
-// writeBuffer returns a DialContext whose connections have a write buffer of this size.
+// writeBuffer returns a DialContext that sets the size of the write buffer.
 func writeBuffer(size int) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
@@ -49,8 +48,8 @@ func writeBuffer(size int) func(context.Context, string, string) (net.Conn, erro
 	}
 }
 
-// TestPartialWriteIsContinued checks that a connection whose buffers are full gets all
-// requests in order as soon as the server reads again.
+// TestPartialWriteIsContinued checks that the server gets all requests in order when it reads again
+// after the buffers of the connection were full.
 func TestPartialWriteIsContinued(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -65,7 +64,7 @@ func TestPartialWriteIsContinued(t *testing.T) {
 		}
 		defer conn.Close()
 		c := newConn(t, conn)
-		c.greet(7)
+		c.acceptSession(7)
 		<-submitted
 		c.serveRequests()
 	}()
@@ -78,7 +77,7 @@ func TestPartialWriteIsContinued(t *testing.T) {
 	for i := range cap(results) {
 		size := 10
 		if i == 0 {
-			size = 1000 << 10 // more than the kernel keeps
+			size = 1000 << 10 // more than the buffers of the kernel
 		}
 		c.Go(SetOp("/a", make([]byte, size), -1), func(r Result) {
 			if r.Err != nil {
@@ -95,9 +94,9 @@ func TestPartialWriteIsContinued(t *testing.T) {
 	}
 }
 
-// TestGivenUpConnectionSendsNothingMore checks that a server that was cut off does not get the
-// rest of a request when the client has given up the connection: the client may have repeated
-// the request on another one.
+// TestGivenUpConnectionSendsNothingMore checks that a server does not get the rest of a request
+// after the client has given up the connection, because the client may have repeated the request on
+// another connection.
 func TestGivenUpConnectionSendsNothingMore(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -127,7 +126,7 @@ func TestGivenUpConnectionSendsNothingMore(t *testing.T) {
 			t.Error("the client gave up the connection before it sent the request:", err)
 			return
 		}
-		// It reads no more until the client connects again.
+		// Read nothing until the client connects again.
 		second, err := ln.Accept()
 		if err != nil {
 			return
@@ -147,14 +146,14 @@ func TestGivenUpConnectionSendsNothingMore(t *testing.T) {
 	}
 }
 
-// TestWriterDoesNotWaitForBusyGoroutines checks that requests are sent soon while other requests
-// are unanswered and other goroutines use every processor: a heartbeat may be among them.
+// TestWriterDoesNotWaitForBusyGoroutines checks that the client sends requests, which may be
+// heartbeats, soon while other requests are unanswered and other goroutines use every processor.
 func TestWriterDoesNotWaitForBusyGoroutines(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	f := newFake(t)
+	f := newFakeServer(t)
 	received := make(chan struct{})
 	f.serve(func(c *fakeConn) { // answers no request
-		c.greet(7)
+		c.acceptSession(7)
 		for r, ok := c.read(); ok && r.Op != wire.OpCloseSession; r, ok = c.read() {
 			received <- struct{}{}
 		}
@@ -192,7 +191,7 @@ func TestWriterDoesNotWaitForBusyGoroutines(t *testing.T) {
 	close(end)
 	busy.Wait()
 	if n := turns.Load(); n > requests*goroutines/4 {
-		t.Errorf("%d busy goroutines had %d turns before %d requests were sent", goroutines, n, requests)
+		t.Errorf("%d busy goroutines ran %d times before %d requests were sent", goroutines, n, requests)
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// fakeBoot is a boot clock that leads package time by lead. In a bubble both clocks
-// stop together, so differences are exact.
+// fakeBoot is a boot clock that is ahead of package time by lead. In a bubble, both clocks stop
+// together, so differences are exact.
 type fakeBoot struct {
 	start  time.Time
 	lead   time.Duration
@@ -19,7 +19,7 @@ func (f *fakeBoot) read() (time.Duration, bool) {
 	return time.Since(f.start) + f.lead, !f.absent
 }
 
-// TestSuspendIsDetected changes the difference between the clocks by a script.
+// TestSuspendIsDetected changes the difference between the clocks in steps.
 func TestSuspendIsDetected(t *testing.T) {
 	steps := []struct {
 		name string
@@ -32,12 +32,12 @@ func TestSuspendIsDetected(t *testing.T) {
 		{"exactly the hysteresis", hysteresis, 0},
 		{"a suspend", 3 * time.Hour, 3 * time.Hour},
 		{"jitter on top", 3*time.Hour + 5*time.Millisecond, 3 * time.Hour},
-		{"a reading gone astray", time.Hour, 3 * time.Hour},
+		{"an outlier", time.Hour, 3 * time.Hour},
 		{"a second suspend", 4 * time.Hour, 4 * time.Hour},
 		{"slow drift past the hysteresis", 4*time.Hour + 11*time.Millisecond, 4*time.Hour + 11*time.Millisecond},
 	}
 	synctest.Test(t, func(t *testing.T) {
-		// The lead at the start belongs to suspends before the process.
+		// The initial lead is due to suspends before the process started.
 		boot := &fakeBoot{start: time.Now(), lead: 1000 * time.Hour}
 		base := boot.lead
 		c := newClock(boot.read)
@@ -51,7 +51,6 @@ func TestSuspendIsDetected(t *testing.T) {
 	})
 }
 
-// TestNoSuspendIsDetectedWithoutBootClock checks the fallback.
 func TestNoSuspendIsDetectedWithoutBootClock(t *testing.T) {
 	boot := &fakeBoot{start: time.Now(), lead: time.Hour, absent: true}
 	c := newClock(boot.read)
@@ -61,7 +60,7 @@ func TestNoSuspendIsDetectedWithoutBootClock(t *testing.T) {
 	}
 }
 
-// TestNowAddsSuspend checks the reading outside a bubble.
+// TestNowAddsSuspend runs outside of a bubble.
 func TestNowAddsSuspend(t *testing.T) {
 	boot := &fakeBoot{start: time.Now()}
 	c := newClock(boot.read)
@@ -76,7 +75,7 @@ func TestNowAddsSuspend(t *testing.T) {
 	}
 }
 
-// TestSuspendMovesNow injects a suspend, and a negative one.
+// TestSuspendMovesNow also checks that a negative suspend has no effect.
 func TestSuspendMovesNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := Now()
@@ -91,8 +90,8 @@ func TestSuspendMovesNow(t *testing.T) {
 	})
 }
 
-// TestRecentMissesSuspendUntilNow checks that Recent counts a suspend only after Now has,
-// and is otherwise the same clock.
+// TestRecentMissesSuspendUntilNow checks that Recent counts a suspend only after a call of Now, and
+// is otherwise the same clock.
 func TestRecentMissesSuspendUntilNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := Now()
@@ -119,9 +118,8 @@ func TestRecentMissesSuspendUntilNow(t *testing.T) {
 	}
 }
 
-// TestNowInBubble checks that readings in a bubble depend only on the bubble: they
-// are exact, and the same in every run.
-func TestNowInBubble(t *testing.T) {
+// TestNowIsExactInBubble checks that Now in a bubble depends only on the time of the bubble.
+func TestNowIsExactInBubble(t *testing.T) {
 	var first [2]time.Duration
 	for i := range first {
 		synctest.Test(t, func(t *testing.T) {
@@ -158,8 +156,8 @@ func TestNowNeverDecreases(t *testing.T) {
 	wg.Wait()
 }
 
-// TestNowAgreesWithPackageTime compares both clocks over some work. The bounds only
-// exclude a wrong unit or base, because a busy machine delays everything.
+// TestNowAgreesWithPackageTime compares both clocks over some work. A busy machine delays
+// everything, so the bounds exclude only a wrong unit or base.
 func TestNowAgreesWithPackageTime(t *testing.T) {
 	outer := time.Now()
 	from := Now()
@@ -174,8 +172,7 @@ func TestNowAgreesWithPackageTime(t *testing.T) {
 	}
 }
 
-// TestConcurrentSuspends checks that no suspend is lost.
-func TestConcurrentSuspends(t *testing.T) {
+func TestConcurrentSuspendsAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := Now()
 		var wg sync.WaitGroup

@@ -29,7 +29,7 @@ func TestReadBoundsTheSize(t *testing.T) {
 	}
 }
 
-func TestDescriptorNames(t *testing.T) {
+func TestDescriptorRecognizesNames(t *testing.T) {
 	for name, want := range map[string]bool{
 		"/dev/stdin": true, "/dev/fd/0": true, "/dev/fd/63": true, "/proc/self/fd/11": true,
 		"/dev/fd/": false, "/dev/fd/x": false, "/dev/fd/0/../x": false, "/dev/stdout": false, "/proc/1/fd/0": false, "-": false, "": false,

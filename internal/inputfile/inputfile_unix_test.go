@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestReadRefusesSpecialFiles hangs if Read waits for the other end of the pipe.
+// TestReadRefusesSpecialFiles checks that Read does not wait for the other end of a named pipe.
 func TestReadRefusesSpecialFiles(t *testing.T) {
 	dir := t.TempDir()
 	pipe, link, socket := filepath.Join(dir, "pipe"), filepath.Join(dir, "link"), filepath.Join(dir, "s")
@@ -36,8 +36,8 @@ func TestReadRefusesSpecialFiles(t *testing.T) {
 	}
 }
 
-// TestReadTakesPipesByDescriptor: the writer is slower than the reader.
-func TestReadTakesPipesByDescriptor(t *testing.T) {
+// TestReadAcceptsPipesByDescriptor checks that Read waits for the writer to close the pipe.
+func TestReadAcceptsPipesByDescriptor(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

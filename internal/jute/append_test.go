@@ -9,8 +9,7 @@ import (
 	"github.com/zklock/zklock/internal/jute"
 )
 
-// TestAppend checks the bytes of every primitive, after bytes that were there before.
-func TestAppend(t *testing.T) {
+func TestAppendEncodesPrimitives(t *testing.T) {
 	tests := []struct {
 		name   string
 		append func(b []byte) []byte
@@ -39,7 +38,7 @@ func TestAppend(t *testing.T) {
 			got := test.append([]byte("before"))
 			rest, ok := bytes.CutPrefix(got, []byte("before"))
 			if !ok {
-				t.Fatalf("the bytes before were changed: %x", got)
+				t.Fatalf("the existing bytes were changed: %x", got)
 			}
 			if hex.EncodeToString(rest) != test.want {
 				t.Errorf("got %x, want %s", rest, test.want)
@@ -48,7 +47,6 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// TestAppendAllocatesNothing encodes into a large enough buffer.
 func TestAppendAllocatesNothing(t *testing.T) {
 	buf := make([]byte, 0, 256)
 	data, list := []byte("data"), []string{"one", "two"}

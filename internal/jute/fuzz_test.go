@@ -9,8 +9,8 @@ import (
 	"github.com/zklock/zklock/internal/jute"
 )
 
-// FuzzReader reads bytes by a fuzzed script, one primitive per script byte, and
-// encodes what it read. Accepted input must be unchanged.
+// FuzzReader reads a primitive for each byte of a script, and encodes it again. Accepted input must
+// be unchanged.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte{0, 1, 2}, []byte{1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 8})
 	f.Add([]byte{3, 4}, []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 'a'})
@@ -39,8 +39,8 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// copyOne reads the primitive that step names and appends it to out. It reads a vector of
-// strings in both ways.
+// copyOne reads the primitive that step selects and appends it to out. It reads a vector of strings
+// with Strings and with Names.
 func copyOne(t *testing.T, r *jute.Reader, step byte, out []byte) []byte {
 	switch step % 6 {
 	case 0:

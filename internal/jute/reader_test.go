@@ -22,8 +22,7 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// TestReaderReads decodes every primitive, alone and to the last byte.
-func TestReaderReads(t *testing.T) {
+func TestReaderDecodesPrimitives(t *testing.T) {
 	tests := []struct {
 		name string
 		in   string
@@ -61,9 +60,8 @@ func TestReaderReads(t *testing.T) {
 	}
 }
 
-// TestReaderRefuses reads invalid input for every primitive. The value is zero, and
-// the error says what is wrong.
-func TestReaderRefuses(t *testing.T) {
+// TestReaderRefusesMalformedInput checks that the value is zero and the error names the cause.
+func TestReaderRefusesMalformedInput(t *testing.T) {
 	tests := []struct {
 		name string
 		in   string
@@ -87,7 +85,7 @@ func TestReaderRefuses(t *testing.T) {
 		{"strings with a broken one", "00000002 00000001 61 00000009", func(r *jute.Reader) any { return r.Strings() }, []string(nil), "string of 9 bytes, but 0 remain"},
 		{"vector count -2", "fffffffe", func(r *jute.Reader) any { return r.VectorLen(1) }, -1, "vector count is -2"},
 		{"vector beyond the end", "00000002 0000000000000000 00000000000000", func(r *jute.Reader) any { return r.VectorLen(8) }, -1, "vector of 2"},
-		{"vector of nothings", "00000002 00", func(r *jute.Reader) any { return r.VectorLen(0) }, -1, "vector of 2"},
+		{"vector of elements without size", "00000002 00", func(r *jute.Reader) any { return r.VectorLen(0) }, -1, "vector of 2"},
 		{"vector without a count", "000000", func(r *jute.Reader) any { return r.VectorLen(1) }, -1, "int of 4"},
 	}
 	for _, test := range tests {
@@ -107,14 +105,13 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-// TestReaderKeepsFirstError checks that a failed Reader reads nothing more and keeps
-// its error.
+// TestReaderKeepsFirstError checks that a Reader reads nothing after an error.
 func TestReaderKeepsFirstError(t *testing.T) {
 	r := jute.NewReader(unhex(t, "02 00000000 0000000000000000 00000001 61"))
 	r.Bool()
 	first, left := r.Err(), r.Remaining()
 	if first == nil {
-		t.Fatal("boolean 2 was taken")
+		t.Fatal("boolean 2 was accepted")
 	}
 	if r.Bool() || r.Int32() != 0 || r.Int64() != 0 || r.Buffer() != nil || r.String() != "" || r.Strings() != nil {
 		t.Error("a failed reader returned a value")
@@ -131,8 +128,7 @@ func TestReaderKeepsFirstError(t *testing.T) {
 	}
 }
 
-// TestReaderFinish checks the error for remaining bytes.
-func TestReaderFinish(t *testing.T) {
+func TestFinishReportsRemainingBytes(t *testing.T) {
 	r := jute.NewReader([]byte{0, 0, 0, 9, 1})
 	if r.Int32() != 9 || r.Err() != nil {
 		t.Fatal("the int was not read")
@@ -146,8 +142,7 @@ func TestReaderFinish(t *testing.T) {
 	}
 }
 
-// TestReaderFailf checks an error that a record reports.
-func TestReaderFailf(t *testing.T) {
+func TestFailfReportsPosition(t *testing.T) {
 	r := jute.NewReader([]byte{1, 2})
 	r.Bool()
 	r.Failf("no %s here", "multi")
@@ -156,8 +151,7 @@ func TestReaderFailf(t *testing.T) {
 	}
 }
 
-// TestReaderReset checks that one Reader serves a second message.
-func TestReaderReset(t *testing.T) {
+func TestResetReadsNextMessage(t *testing.T) {
 	r := jute.NewReader(nil)
 	r.Int32()
 	r.Reset([]byte{0, 0, 0, 5})
@@ -166,8 +160,8 @@ func TestReaderReset(t *testing.T) {
 	}
 }
 
-// TestBufferAliasesWithinBounds checks that a buffer shares the input's memory, and
-// that an append to it does not overwrite later fields.
+// TestBufferAliasesWithinBounds checks that a buffer shares the memory of the input, and that an
+// append to the buffer does not overwrite later fields.
 func TestBufferAliasesWithinBounds(t *testing.T) {
 	in := []byte{0, 0, 0, 1, 'a', 'b'}
 	got := jute.NewReader(in).Buffer()
@@ -176,13 +170,13 @@ func TestBufferAliasesWithinBounds(t *testing.T) {
 		t.Errorf("buffer %q is a copy, want the input's memory", got)
 	}
 	if _ = append(got, 'y'); in[5] != 'b' {
-		t.Error("an append to the buffer wrote into the message behind it")
+		t.Error("an append to the buffer overwrote the rest of the message")
 	}
 }
 
-// TestNames reads strings that fill many blocks, some of them larger than a block,
-// with other values before and after them.
-func TestNames(t *testing.T) {
+// TestNamesReadsManyStringsWithFewAllocations reads strings that fill many blocks. Some of them are
+// larger than a block.
+func TestNamesReadsManyStringsWithFewAllocations(t *testing.T) {
 	var want []string
 	for i := range 1000 {
 		want = append(want, strings.Repeat(string(rune('a'+i%26)), 1+i*i%300))
@@ -201,15 +195,15 @@ func TestNames(t *testing.T) {
 		}
 	})
 	if !slices.Equal(got, want) {
-		t.Error("Names differs from what was written")
+		t.Error("Names returns other strings")
 	}
 	if most := float64(len(in)/(4<<10) + 2); allocations > most {
 		t.Errorf("%.0f allocations for %d bytes, want at most %.0f", allocations, len(in), most)
 	}
 }
 
-// TestNamesRefusesEmptyNames: no znode has an empty name, and a list of them would use four times
-// as much memory as the message.
+// TestNamesRefusesEmptyNames: no znode has an empty name. A list of empty names would use four
+// times as much memory as the message.
 func TestNamesRefusesEmptyNames(t *testing.T) {
 	for _, names := range [][]string{{""}, {"abc", ""}, {"", "abc"}, make([]string, 1000)} {
 		r := jute.NewReader(jute.AppendStrings(nil, names))
@@ -222,8 +216,7 @@ func TestNamesRefusesEmptyNames(t *testing.T) {
 	}
 }
 
-// TestHostileLengthsAllocateLittle decodes lengths of gigabytes.
-func TestHostileLengthsAllocateLittle(t *testing.T) {
+func TestFalseLengthsAllocateLittle(t *testing.T) {
 	in := unhex(t, "7ffffff0 00000000 00000000")
 	for name, read := range map[string]func(r *jute.Reader){
 		"buffer":  func(r *jute.Reader) { r.Buffer() },
@@ -237,7 +230,7 @@ func TestHostileLengthsAllocateLittle(t *testing.T) {
 		read(r)
 		runtime.ReadMemStats(&after)
 		if r.Err() == nil {
-			t.Errorf("%s of 2 GiB in 12 bytes was taken", name)
+			t.Errorf("%s of 2 GiB in 12 bytes was accepted", name)
 		}
 		if got := after.TotalAlloc - before.TotalAlloc; got > 64<<10 {
 			t.Errorf("%s: %d bytes allocated for 12 bytes of input", name, got)

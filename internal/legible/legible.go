@@ -1,6 +1,6 @@
-// Package legible shows texts that may be anybody's, as paths and what entries say of
-// their owners, so that nothing in them is obeyed by a terminal, ends a line of a log,
-// turns around or hides what stands beside it, or fills a screen.
+// Package legible escapes texts from any client, such as paths and the data of entries, for
+// display. The result contains no control sequence for a terminal, is one line of a log, and
+// neither reverses, hides, nor covers other text.
 package legible
 
 import (
@@ -12,14 +12,14 @@ import (
 	"unicode/utf8"
 )
 
-// most is how many bytes of a path are shown: more than a good lock name has.
+// most is the maximum number of bytes of a path that Path shows.
 const most = 600
 
-// maxMarks is how many combining marks a character may carry. No script needs more, and a
-// stack of marks covers other lines of the screen.
+// maxMarks is the maximum number of combining marks on a character. No script needs more. A stack
+// of marks covers other lines of the screen.
 const maxMarks = 4
 
-// blank are the characters that look like a space, although Unicode calls them symbols,
+// blank has the characters that look like a space, although Unicode classifies them as symbols,
 // letters, or marks.
 var blank = &unicode.RangeTable{
 	R16: []unicode.Range16{{Lo: 0x2800, Hi: 0x2800, Stride: 1}},
@@ -28,10 +28,10 @@ var blank = &unicode.RangeTable{
 	},
 }
 
-// Rune reports whether a character is seen where it stands, and does nothing else:
-// control characters, those that set the direction of text, joiners, byte order marks,
-// fillers, blank symbols, and all spaces but the common one are not. A combining mark is
-// seen if it is on another character.
+// Rune reports whether a character is visible and has no other effect. It returns false for control
+// characters, characters that set the direction of text, joiners, byte order marks, fillers, blank
+// symbols, and all spaces except U+0020. It returns true for a combining mark, which is visible on
+// another character.
 func Rune(r rune) bool {
 	return r != utf8.RuneError && strconv.IsPrint(r) &&
 		!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, blank)
@@ -39,13 +39,12 @@ func Rune(r rune) bool {
 
 // scanner reads the characters of a text in order.
 type scanner struct {
-	base  bool // there is a character that the next mark is on
+	base  bool // a character for the next mark precedes it
 	marks int  // in a row
 }
 
-// seen reports whether the next character is seen where it stands. A combining mark is
-// not if no character is before it, or too many marks: it would change what is next to the
-// text, or above it.
+// seen reports whether the next character is readable. A combining mark is not if no character or
+// too many marks precede it: it would change text before the line or above it.
 func (s *scanner) seen(r rune) bool {
 	seen := Rune(r)
 	if !unicode.Is(unicode.M, r) {
@@ -57,14 +56,14 @@ func (s *scanner) seen(r rune) bool {
 	return s.base && s.marks <= maxMarks
 }
 
-// unreadable reports whether a character of the text is not seen where it stands.
+// unreadable reports whether the text has a character that is not readable.
 func unreadable(text string) bool {
 	var s scanner
 	return strings.ContainsFunc(text, func(r rune) bool { return !s.seen(r) })
 }
 
-// Path returns the path as it is if all of it can be read, and else as a Go string
-// literal. A long one is cut, which three dots tell.
+// Path returns the path unchanged if it is readable, and otherwise as a Go string literal. It cuts
+// a long path and appends three dots.
 func Path(path string) string {
 	cut := ""
 	if len(path) > most {
@@ -77,7 +76,7 @@ func Path(path string) string {
 	return Name(path) + cut
 }
 
-// Name is Path without a bound.
+// Name is Path without a limit of the length.
 func Name(path string) string {
 	if unreadable(path) {
 		return `"` + escape(path, `"`) + `"`
@@ -101,9 +100,8 @@ func Word(path string) string {
 	return "'" + shellEscape.Replace(shown) + "'"
 }
 
-// Text returns the text with an escape, as in a Go string literal, in the place of each
-// character that cannot be read. What can be read stays as it is, so that a backslash
-// may be the text's own.
+// Text returns the text with an escape, as in a Go string literal, for each character that is not
+// readable. It keeps readable characters, so a backslash in the result may be one of the text.
 func Text(text string) string {
 	if unreadable(text) {
 		return escape(text, "")
@@ -111,8 +109,8 @@ func Text(text string) string {
 	return text
 }
 
-// escape writes what cannot be read as Go does. With a quote it writes that and
-// backslashes so as well.
+// escape escapes each character that is not readable as Go does. If quote is not empty, it also
+// escapes quotes and backslashes.
 func escape(text, quote string) string {
 	var b strings.Builder
 	var s scanner
@@ -125,7 +123,7 @@ func escape(text, quote string) string {
 		case seen:
 			b.WriteString(text[:size])
 		case strconv.IsPrint(r) && size > 1:
-			// Seen by Go's rules, and by nobody's eyes.
+			// Go prints it unescaped, although it is invisible.
 			word := strconv.QuoteRuneToASCII(r)
 			b.WriteString(word[1 : len(word)-1])
 		default:
@@ -137,8 +135,7 @@ func escape(text, quote string) string {
 	return b.String()
 }
 
-// JSON returns JSON with an escape in the place of each character that is not seen where it
-// stands, in a string. The escape means the same.
+// JSON returns JSON with an equivalent escape for each character in a string that is not readable.
 func JSON(text []byte) []byte {
 	return escapeStrings(text, func(b []byte, r rune) []byte {
 		if first, second := utf16.EncodeRune(r); first != utf8.RuneError {
@@ -158,8 +155,8 @@ func YAML(text []byte) []byte {
 	})
 }
 
-// escapeStrings calls escape for each character that is not seen where it stands. ASCII
-// control characters other than DEL are part of the format.
+// escapeStrings calls escape for each character that is not readable. ASCII control characters
+// other than DEL are part of the format.
 func escapeStrings(text []byte, escape func([]byte, rune) []byte) []byte {
 	var b []byte
 	var s scanner

@@ -38,7 +38,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// TestWord: a shell takes a path in a command for that path, and for nothing else.
+// TestWord checks the quotes of paths for shell commands.
 func TestWord(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "''", "/apps/a-b_c.d@1+": "/apps/a-b_c.d@1+", "/odd name": "'/odd name'",
@@ -52,8 +52,8 @@ func TestWord(t *testing.T) {
 	}
 }
 
-// TestShellsReadWordAsOneArgument runs each shell with words of random texts. The shell must
-// pass Path of each text to its command and must run no command of a text.
+// TestShellsReadWordAsOneArgument runs each shell with Word of random texts. The shell must pass
+// Path of each text to its command, and must not run a command in a text.
 func TestShellsReadWordAsOneArgument(t *testing.T) {
 	parts := []string{
 		"'", "'", `\`, `\`, `"`, "$", "`", ";", "&", "|", "(", ")", "{", "}", "[", "]", "<", ">", "#", "!", "~", "*", "?", "=", "%", "-", ",", ":",
@@ -111,14 +111,15 @@ func TestShellsReadWordAsOneArgument(t *testing.T) {
 	}
 }
 
-// TestText: what cannot be read is escaped where it stands, and the rest stays.
+// TestText checks that Text escapes only characters that are not readable.
 func TestText(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "ann@host:12 \"x\" ü 世 \\": "ann@host:12 \"x\" ü 世 \\",
 		"adm\u202enimda": `adm\u202enimda`, "a\u200bb\u200fc\ufeff": `a\u200bb\u200fc\ufeff`,
 		"\u2066x\u2069": `\u2066x\u2069`, "two\nlines\x1b[0m\xff\x00": `two\nlines\x1b[0m\xff\x00`,
 		"\u115fx\ufffd": `\u115fx\ufffd`,
-		// A mark on nothing would be on what is before the text, and a stack covers other lines.
+		// A mark without a character would change the text before it. A stack of marks would
+		// cover other lines.
 		"\u0301\u0302x": `\u0301\u0302x`, "a \u0301": `a \u0301`, "\n\u0301": `\n\u0301`,
 		"a" + strings.Repeat("\u0301", 6) + "b\u0301": "a" + strings.Repeat("\u0301", 4) + `\u0301\u0301` + "b\u0301",
 	} {
@@ -128,8 +129,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestJSONEscapesWhatIsNotSeen checks that the escapes are those of JSON or YAML.
-func TestJSONEscapesWhatIsNotSeen(t *testing.T) {
+// TestJSONEscapesInvisibleCharacters checks the escapes in JSON and in YAML.
+func TestJSONEscapesInvisibleCharacters(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", `{"a":"b ü 世 😀\n\""}`: `{"a":"b ü 世 😀\n\""}`, "\"\u202e\u2003\u2800\x7f\"\n": `"\u202e\u2003\u2800\u007f"` + "\n",
 		"\"\U0001d159\"": `"\ud834\udd59"`, "\"\u0301e\u0301 \u0301\"": `"\u0301` + "e\u0301" + ` \u0301"`,
@@ -145,9 +146,9 @@ func TestJSONEscapesWhatIsNotSeen(t *testing.T) {
 	}
 }
 
-// TestInvisible: of the characters that turn text around or are not seen none is
-// readable, and those of scripts are.
-func TestInvisible(t *testing.T) {
+// TestInvisibleCharactersAreNotReadable checks characters that are invisible or change the
+// direction of text, and some visible characters.
+func TestInvisibleCharactersAreNotReadable(t *testing.T) {
 	for _, span := range [][2]rune{{0, 0x1f}, {0x7f, 0xa0}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x2069}, {0xfe00, 0xfe0f}, {0xfeff, 0xfeff}, {0xe0000, 0xe01ef}, {0x2800, 0x2800}, {0x13441, 0x13442}, {0x16fe4, 0x16fe4}, {0x1d159, 0x1d159}} {
 		for r := span[0]; r <= span[1]; r++ {
 			if Rune(r) {
@@ -162,8 +163,8 @@ func TestInvisible(t *testing.T) {
 	}
 }
 
-// TestLongPaths are cut, at the end of a rune.
-func TestLongPaths(t *testing.T) {
+// TestLongPathsAreCut checks that Path cuts a path between two runes.
+func TestLongPathsAreCut(t *testing.T) {
 	for _, unit := range []string{"x", "ü", "世", "😀", "\xff", "\x80", "\n"} {
 		for extra := range 5 {
 			in := strings.Repeat("y", extra) + strings.Repeat(unit, 1<<20)

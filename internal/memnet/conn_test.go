@@ -16,7 +16,7 @@ import (
 	"github.com/zklock/zklock/internal/memnet"
 )
 
-// window is how much one direction accepts before a write waits.
+// window is the size of the buffer of one direction.
 const window = 64 << 10
 
 func write(t *testing.T, c net.Conn, s string) {
@@ -34,9 +34,9 @@ func expect(t *testing.T, c net.Conn, want string) {
 	}
 }
 
-// start runs a call in the bubble. The returned function reports whether it has
+// startCall calls f on another goroutine of the bubble. The returned function reports whether f has
 // returned, and its error.
-func start(f func() error) func() (bool, error) {
+func startCall(f func() error) func() (bool, error) {
 	result := make(chan error, 1)
 	go func() { result <- f() }() // ends with the call
 	return func() (bool, error) {
@@ -54,8 +54,8 @@ func readOne(c net.Conn) func() error {
 	return func() error { _, err := c.Read(make([]byte, 1)); return err }
 }
 
-// bubble runs a test on a fresh connection in a synctest bubble.
-func bubble(t *testing.T, f func(t *testing.T, a, b *memnet.Conn)) {
+// testPipe runs a test with the ends of a connection in a synctest bubble.
+func testPipe(t *testing.T, f func(t *testing.T, a, b *memnet.Conn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		a, b := memnet.Pipe()
@@ -67,7 +67,7 @@ func bubble(t *testing.T, f func(t *testing.T, a, b *memnet.Conn)) {
 
 // TestWritesAreBuffered writes in both directions without a reader.
 func TestWritesAreBuffered(t *testing.T) {
-	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+	testPipe(t, func(t *testing.T, a, b *memnet.Conn) {
 		write(t, a, "one ")
 		write(t, a, "two")
 		write(t, b, "three")
@@ -76,9 +76,8 @@ func TestWritesAreBuffered(t *testing.T) {
 	})
 }
 
-// TestShortReads reads available bytes in pieces of the requested size.
-func TestShortReads(t *testing.T) {
-	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+func TestReadReturnsAvailableBytes(t *testing.T) {
+	testPipe(t, func(t *testing.T, a, b *memnet.Conn) {
 		write(t, a, "hello")
 		buf := make([]byte, 4)
 		for _, want := range []string{"hell", "o"} {
@@ -95,11 +94,11 @@ func TestShortReads(t *testing.T) {
 	})
 }
 
-// TestWriteWaitsForFullBuffer: a write waits until the peer reads.
+// TestWriteWaitsForFullBuffer checks that a write to a full buffer waits until the peer reads.
 func TestWriteWaitsForFullBuffer(t *testing.T) {
-	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+	testPipe(t, func(t *testing.T, a, b *memnet.Conn) {
 		data := bytes.Repeat([]byte("0123456789abcdef"), window/16*3)
-		done := start(func() error {
+		done := startCall(func() error {
 			n, err := a.Write(data)
 			if n != len(data) {
 				t.Errorf("wrote %d of %d", n, len(data))
@@ -107,7 +106,7 @@ func TestWriteWaitsForFullBuffer(t *testing.T) {
 			return err
 		})
 		if returned, _ := done(); returned {
-			t.Fatal("more than the bound was taken")
+			t.Fatal("the write did not wait")
 		}
 		got := make([]byte, len(data))
 		if _, err := io.ReadFull(b, got); err != nil || !bytes.Equal(got, data) {
@@ -119,9 +118,9 @@ func TestWriteWaitsForFullBuffer(t *testing.T) {
 	})
 }
 
-// TestCallsAfterClose makes every call after a Close of this end or of the peer.
-func TestCallsAfterClose(t *testing.T) {
-	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+// TestCallsAfterCloseFail checks each call after a Close of this end or of the peer.
+func TestCallsAfterCloseFail(t *testing.T) {
+	testPipe(t, func(t *testing.T, a, b *memnet.Conn) {
 		write(t, a, "last words")
 		if err := a.Close(); err != nil {
 			t.Fatal(err)
@@ -139,7 +138,7 @@ func TestCallsAfterClose(t *testing.T) {
 		expect(t, b, "last words")
 		for range 2 {
 			if err := readOne(b)(); err != io.EOF {
-				t.Errorf("after the last words: %v", err)
+				t.Errorf("after the last bytes: %v", err)
 			}
 		}
 	})
@@ -156,8 +155,8 @@ func TestCloseWakesWaitingCalls(t *testing.T) {
 		"reset": {func(a *memnet.Conn) { a.CloseAbrupt() }, syscall.ECONNRESET, syscall.ECONNRESET, syscall.ECONNRESET, syscall.ECONNRESET},
 	} {
 		t.Run(name+" and readers", func(t *testing.T) {
-			bubble(t, func(t *testing.T, a, b *memnet.Conn) {
-				own, peer := start(readOne(a)), start(readOne(b))
+			testPipe(t, func(t *testing.T, a, b *memnet.Conn) {
+				own, peer := startCall(readOne(a)), startCall(readOne(b))
 				c.end(a)
 				if ok, err := own(); !ok || !errors.Is(err, c.own) {
 					t.Error(ok, err)
@@ -168,13 +167,13 @@ func TestCloseWakesWaitingCalls(t *testing.T) {
 			})
 		})
 		t.Run(name+" and writers", func(t *testing.T) {
-			bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+			testPipe(t, func(t *testing.T, a, b *memnet.Conn) {
 				write(t, a, full)
 				write(t, b, full)
 				more := func(c net.Conn) func() error {
 					return func() error { _, err := c.Write([]byte("y")); return err }
 				}
-				own, peer := start(more(a)), start(more(b))
+				own, peer := startCall(more(a)), startCall(more(b))
 				synctest.Wait()
 				c.end(a)
 				if ok, err := own(); !ok || !errors.Is(err, c.ownW) {
@@ -188,9 +187,9 @@ func TestCloseWakesWaitingCalls(t *testing.T) {
 	}
 }
 
-// TestCloseAbruptResetsBothEnds loses the bytes in flight at both ends at once.
+// TestCloseAbruptResetsBothEnds checks that both ends lose the bytes in flight.
 func TestCloseAbruptResetsBothEnds(t *testing.T) {
-	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+	testPipe(t, func(t *testing.T, a, b *memnet.Conn) {
 		write(t, a, "lost")
 		b.CloseAbrupt()
 		_, werr := a.Write([]byte("x"))
@@ -209,7 +208,7 @@ func TestCloseAbruptResetsBothEnds(t *testing.T) {
 }
 
 func TestCloseWriteEndsOneDirection(t *testing.T) {
-	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+	testPipe(t, func(t *testing.T, a, b *memnet.Conn) {
 		write(t, a, "question")
 		if err := a.CloseWrite(); err != nil {
 			t.Fatal(err)
@@ -231,9 +230,8 @@ func TestCloseWriteEndsOneDirection(t *testing.T) {
 	})
 }
 
-// TestReadDeadline covers the ways to set one.
-func TestReadDeadline(t *testing.T) {
-	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+func TestReadDeadlineEndsReads(t *testing.T) {
+	testPipe(t, func(t *testing.T, a, b *memnet.Conn) {
 		set := func(d time.Duration) {
 			t.Helper()
 			if err := a.SetReadDeadline(time.Now().Add(d)); err != nil {
@@ -251,7 +249,7 @@ func TestReadDeadline(t *testing.T) {
 		}
 		write(t, b, "xy")
 		if err := readOne(a)(); !late(err) {
-			t.Errorf("a passed deadline goes before data: %v", err)
+			t.Errorf("data after the deadline was read: %v", err)
 		}
 		set(time.Second)
 		if err := readOne(a)(); err != nil {
@@ -265,12 +263,12 @@ func TestReadDeadline(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, a, "y")
-		waiting := start(readOne(a))
+		waiting := startCall(readOne(a))
 		time.Sleep(time.Hour)
 		if returned, err := waiting(); returned {
 			t.Errorf("no deadline: %v", err)
 		}
-		set(time.Minute) // concerns who waits already
+		set(time.Minute) // also ends the waiting read
 		time.Sleep(59 * time.Second)
 		if returned, err := waiting(); returned {
 			t.Errorf("too early: %v", err)
@@ -283,7 +281,7 @@ func TestReadDeadline(t *testing.T) {
 }
 
 func TestLastDeadlineCounts(t *testing.T) {
-	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+	testPipe(t, func(t *testing.T, a, b *memnet.Conn) {
 		begin := time.Now()
 		for _, d := range []time.Duration{time.Second, time.Hour, 3 * time.Second} {
 			if err := a.SetReadDeadline(begin.Add(d)); err != nil {
@@ -296,9 +294,9 @@ func TestLastDeadlineCounts(t *testing.T) {
 	})
 }
 
-// TestWriteDeadline checks how much was written before the deadline.
-func TestWriteDeadline(t *testing.T) {
-	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+// TestWriteDeadlineEndsWrites also checks the number of bytes that Write returns.
+func TestWriteDeadlineEndsWrites(t *testing.T) {
+	testPipe(t, func(t *testing.T, a, b *memnet.Conn) {
 		if err := a.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +312,7 @@ func TestWriteDeadline(t *testing.T) {
 			t.Error(err)
 		}
 		if err := readOne(b)(); err != nil {
-			t.Errorf("the peer's reads are not concerned: %v", err)
+			t.Errorf("the deadline affects the peer's reads: %v", err)
 		}
 	})
 }
@@ -334,9 +332,8 @@ func TestErrorsNameBothAddresses(t *testing.T) {
 	}
 }
 
-// TestConcurrentUse lets many goroutines write, read, set deadlines, and close: no
-// call hangs, and every byte that was read had been written.
-func TestConcurrentUse(t *testing.T) {
+// TestConcurrentCallsLoseNoBytes checks that no call hangs, and that the readers get all bytes.
+func TestConcurrentCallsLoseNoBytes(t *testing.T) {
 	a, b := memnet.Pipe()
 	var written, seen int64
 	var wg sync.WaitGroup

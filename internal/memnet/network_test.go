@@ -32,8 +32,7 @@ func dial(t *testing.T, n *memnet.Network, address string) net.Conn {
 	return c
 }
 
-// TestDial connects before and after an Accept.
-func TestDial(t *testing.T) {
+func TestDialConnectsBeforeAndAfterAccept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n memnet.Network
 		l := listen(t, &n, address)
@@ -50,12 +49,12 @@ func TestDial(t *testing.T) {
 		if server.RemoteAddr().String() != client.LocalAddr().String() {
 			t.Errorf("the client is %v, not %v", server.RemoteAddr(), client.LocalAddr())
 		}
-		accepting := start(func() error { _, err := l.Accept(); return err })
+		accepting := startCall(func() error { _, err := l.Accept(); return err })
 		if returned, err := accepting(); returned {
 			t.Fatal(err)
 		}
 		if other := dial(t, &n, address); other.LocalAddr().String() == client.LocalAddr().String() {
-			t.Error("two clients with one address")
+			t.Error("two clients have the same address")
 		}
 		if returned, err := accepting(); !returned || err != nil {
 			t.Fatal(returned, err)
@@ -63,18 +62,18 @@ func TestDial(t *testing.T) {
 	})
 }
 
-// TestListenerClose: Close resets waiting connections, refuses new ones, and keeps
-// accepted ones.
-func TestListenerClose(t *testing.T) {
+// TestListenerCloseKeepsAcceptedConnections also checks that Close resets connections that were not
+// accepted, and refuses new ones.
+func TestListenerCloseKeepsAcceptedConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n memnet.Network
 		l := listen(t, &n, address)
-		there := dial(t, &n, address)
+		accepted := dial(t, &n, address)
 		server, err := l.Accept()
 		if err != nil {
 			t.Fatal(err)
 		}
-		accepting := start(func() error { _, err := l.Accept(); return err })
+		accepting := startCall(func() error { _, err := l.Accept(); return err })
 		if returned, _ := accepting(); returned {
 			t.Fatal("accepted nothing")
 		}
@@ -88,7 +87,7 @@ func TestListenerClose(t *testing.T) {
 		if err := l.Close(); !errors.Is(err, net.ErrClosed) || !errors.Is(aerr, net.ErrClosed) {
 			t.Error(err, aerr)
 		}
-		write(t, there, "still here")
+		write(t, accepted, "still here")
 		expect(t, server, "still here")
 		if _, err := n.DialContext(t.Context(), "tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Error(err)
@@ -104,8 +103,7 @@ func TestListenerClose(t *testing.T) {
 	})
 }
 
-// TestListenErrors uses invalid addresses.
-func TestListenErrors(t *testing.T) {
+func TestInvalidAddressesAreRefused(t *testing.T) {
 	var n memnet.Network
 	listen(t, &n, address)
 	if _, err := n.Listen("tcp", address); !errors.Is(err, syscall.EADDRINUSE) {
@@ -122,12 +120,12 @@ func TestListenErrors(t *testing.T) {
 		t.Error("udp")
 	}
 	if a, b := listen(t, &n, "[::1]:0"), listen(t, &n, "[::1]:0"); a.Addr().String() == b.Addr().String() {
-		t.Error("one port for two listeners")
+		t.Error("two listeners have the same port")
 	}
 }
 
-// TestDialOfUnreachableAddressWaits: a dial waits for its context, or until the
-// address is reachable.
+// TestDialOfUnreachableAddressWaits checks that a dial waits until its context ends or the address
+// is reachable.
 func TestDialOfUnreachableAddressWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n memnet.Network
@@ -146,7 +144,7 @@ func TestDialOfUnreachableAddressWaits(t *testing.T) {
 		if _, err := n.DialContext(ctx, "tcp", address); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != time.Second {
 			t.Error(err, time.Since(begin))
 		}
-		dialing := start(func() error { _, err := n.DialContext(t.Context(), "tcp", address); return err })
+		dialing := startCall(func() error { _, err := n.DialContext(t.Context(), "tcp", address); return err })
 		if returned, err := dialing(); returned {
 			t.Fatal(err)
 		}
@@ -160,8 +158,8 @@ func TestDialOfUnreachableAddressWaits(t *testing.T) {
 	})
 }
 
-// TestDialWaitsForFullBacklog: if no connection is accepted, dials wait until their
-// context or the listener ends.
+// TestDialWaitsForFullBacklog checks that a dial waits until its context ends or the listener is
+// closed.
 func TestDialWaitsForFullBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n memnet.Network
@@ -170,8 +168,8 @@ func TestDialWaitsForFullBacklog(t *testing.T) {
 			dial(t, &n, address)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		cancelled := start(func() error { _, err := n.DialContext(ctx, "tcp", address); return err })
-		refused := start(func() error { _, err := n.DialContext(t.Context(), "tcp", address); return err })
+		cancelled := startCall(func() error { _, err := n.DialContext(ctx, "tcp", address); return err })
+		refused := startCall(func() error { _, err := n.DialContext(t.Context(), "tcp", address); return err })
 		if returned, err := cancelled(); returned {
 			t.Fatal(err)
 		}
@@ -223,7 +221,7 @@ func TestConnsListsOpenConnections(t *testing.T) {
 		if left := l.Conns(); len(left) != 1 || left[0] != conns[2] {
 			t.Errorf("%d left", len(left))
 		}
-		third.(*memnet.Conn).CloseAbrupt() // by the client: the server's end is gone too
+		third.(*memnet.Conn).CloseAbrupt() // by the client, which also closes the server's end
 		if left := l.Conns(); len(left) != 0 {
 			t.Errorf("%d left", len(left))
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestLogLimiter(t *testing.T) {
+func TestLogLimiterAllowsBurstThenOneLinePerSecond(t *testing.T) {
 	var l LogLimiter
 	passed := 0
 	for range 3 * LogBurst {
@@ -22,12 +22,12 @@ func TestLogLimiter(t *testing.T) {
 	if _, ok := l.Allow(time.Hour + logEvery + logEvery/2); ok {
 		t.Error("a second line within the second")
 	}
-	for passed = 0; ; passed++ { // after a long silence no more than a burst
+	for passed = 0; ; passed++ { // also after a long pause, at most a burst
 		if _, ok := l.Allow(100 * time.Hour); !ok {
 			break
 		}
 	}
 	if passed != LogBurst {
-		t.Errorf("%d lines after a silence, want %d", passed, LogBurst)
+		t.Errorf("%d lines after a pause, want %d", passed, LogBurst)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-const stranger = 12345
+const otherUser = 12345
 
 func needsRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root to make a file another user's")
+		t.Skip("needs root to change the owner of a file")
 	}
 }
 
@@ -27,8 +27,8 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// TestExposed checks that a file is exposed if other users may read or change it, and that the
-// group may read a file of another user.
+// TestExposed checks that a file is exposed if other users may read or change it. The group may
+// read a file that another user owns.
 func TestExposed(t *testing.T) {
 	needsRoot(t)
 	path := filepath.Join(t.TempDir(), "file")
@@ -37,7 +37,7 @@ func TestExposed(t *testing.T) {
 		mode          fs.FileMode
 		mine, another bool // whether it is exposed
 	}{{0o600, false, false}, {0o400, false, false}, {0o640, true, false}, {0o620, true, true}, {0o604, true, true}, {0o602, true, true}} {
-		for uid, want := range map[int]bool{os.Geteuid(): tt.mine, stranger: tt.another} {
+		for uid, want := range map[int]bool{os.Geteuid(): tt.mine, otherUser: tt.another} {
 			must(t, os.Chown(path, uid, -1), os.Chmod(path, tt.mode))
 			info, err := os.Stat(path)
 			must(t, err)
@@ -61,14 +61,14 @@ func TestOpenDirFollowsNoLinkOfAnotherUser(t *testing.T) {
 		}
 		must(t, dir.Close())
 	}
-	must(t, os.Lchown(link, stranger, -1))
+	must(t, os.Lchown(link, otherUser, -1))
 	for _, path := range []string{link, filepath.Join(link, "sub"), mine, link + "/../real"} {
 		if _, err := OpenDir(path); err == nil || !strings.Contains(err.Error(), "symbolic link of user 12345") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	// The stranger's own directory is no way out of it.
-	must(t, os.Chown(shared, stranger, -1))
+	// Replace does not follow a link out of a directory of the other user.
+	must(t, os.Chown(shared, otherUser, -1))
 	dir, err := OpenDir(shared)
 	if err != nil {
 		t.Fatal(err)
@@ -82,12 +82,12 @@ func TestOpenDirFollowsNoLinkOfAnotherUser(t *testing.T) {
 		t.Errorf("the file says %q, %v", text, err)
 	}
 	if err := Replace(dir, "../real/file", 0o644, text); err == nil {
-		t.Error("a file was written out of the directory")
+		t.Error("Replace wrote a file outside of the directory")
 	}
 }
 
-// TestOpenedDirectoryIsTheCheckedOne checks what OpenDir does if the path leads elsewhere
-// after it was opened.
+// TestOpenedDirectoryIsTheCheckedOne checks that OpenDir fails if the path leads to another
+// directory after the check.
 func TestOpenedDirectoryIsTheCheckedOne(t *testing.T) {
 	a, b := t.TempDir(), t.TempDir()
 	info, err := os.Stat(a)

@@ -26,13 +26,13 @@ func checkOpened(string, fs.FileInfo) error { return nil }
 // CheckDir refuses nothing here.
 func CheckDir(string) error { return nil }
 
-// GroupWritable can't be told here.
+// GroupWritable is unknown on this system.
 func GroupWritable(string) bool { return false }
 
-// ReadableByAll can't be told here.
+// ReadableByAll is unknown on this system.
 func ReadableByAll(string) bool { return false }
 
-// Other can't be told here.
+// Other is unknown on this system.
 func Other(fs.FileInfo) (uid int, other bool) { return -1, false }
 
 // Exposed reports false, because the mode does not show which users may read a file here.

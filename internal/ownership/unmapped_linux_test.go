@@ -19,11 +19,11 @@ func TestUnmappedUser(t *testing.T) {
 	}{
 		{"no namespace", "         0          0 4294967295\n", "65534\n", -1},
 		{"one user", "0 1000 1\n", "65534\n", 65534},
-		{"one user as himself", "1000 1000 1\n", "65534\n", 65534},
-		{"another number", "0 1000 1\n", "99\n", 99},
+		{"one user with the same number", "1000 1000 1\n", "65534\n", 65534},
+		{"another overflow number", "0 1000 1\n", "99\n", 99},
 		{"root is mapped", "0 0 1\n", "65534\n", -1},
 		{"root is mapped to another number", "0 1000 1\n5 0 1\n", "65534\n", -1},
-		{"the number is a user's", "0 1000 1\n1 100000 65536\n", "65534\n", -1},
+		{"the overflow number is mapped", "0 1000 1\n1 100000 65536\n", "65534\n", -1},
 		{"few users", "0 1000 1\n1 100000 1000\n", "65534\n", 65534},
 		{"not mapped yet", "", "65534\n", -1},
 		{"no number", "0 1000 1\n", "nobody\n", -1},
@@ -35,8 +35,8 @@ func TestUnmappedUser(t *testing.T) {
 	}
 }
 
-// TestParentsInUserNamespace runs TestInUserNamespace in a namespace in which root has no
-// number, as in a rootless container.
+// TestParentsInUserNamespace runs TestInUserNamespace in a user namespace that does not map root,
+// as in a rootless container.
 func TestParentsInUserNamespace(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: needs root to make files of several users")
@@ -64,14 +64,14 @@ func TestParentsInUserNamespace(t *testing.T) {
 	}
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL) {
-		t.Skipf("SKIPPED: no user namespace can be made: %v", err)
+		t.Skipf("SKIPPED: this system permits no user namespace: %v", err)
 	}
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestInUserNamespace") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-// TestInUserNamespace is the part of TestParentsInUserNamespace within the namespace.
+// TestInUserNamespace is the part of TestParentsInUserNamespace that runs in the namespace.
 func TestInUserNamespace(t *testing.T) {
 	top := os.Getenv("OWNERSHIP_TEST_DIR")
 	if top == "" {
@@ -84,12 +84,12 @@ func TestInUserNamespace(t *testing.T) {
 	}
 	for path, says := range map[string]string{
 		"own/home":     "",
-		"closed/home":  "", // missing: the caller cannot make it
+		"closed/home":  "", // missing, and the caller cannot create it
 		"sticky/home":  "",
 		"open/home":    "chmod go-w",
 		"group/home":   "chmod go-w",
 		"closed/link":  "",
-		"sticky/link":  "symbolic link of user", // any user could have put it there
+		"sticky/link":  "symbolic link of user", // any user could have created it
 		"open/link/x":  "chmod go-w",
 		"group/link/x": "chmod go-w",
 	} {

@@ -29,7 +29,7 @@ var (
 	// ErrUnsupported: the peer requires something that this side does not support.
 	ErrUnsupported = errors.New("sasl: the other side requires something other than DIGEST-MD5 with authentication only")
 	// ErrCredentials: the client's proof is wrong, or its user is unknown. Neither
-	// the error nor the time tells which.
+	// the error nor the duration reveals which.
 	ErrCredentials = errors.New("sasl: wrong user or password")
 	// ErrServerProof: the server has not proved that it knows the password.
 	ErrServerProof = errors.New("sasl: the server does not know the password; it may be an impostor")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// vector is an exchange that Java recorded.
+// vector is an exchange that was recorded with Java.
 type vector struct {
 	user, password               string
 	challenge, response, rspauth string
@@ -53,8 +53,8 @@ func nonceOf(t testing.TB, msg, key string) string {
 	return d[key]
 }
 
-// raw returns the bytes from which newNonce makes a nonce.
-func raw(t testing.TB, nonce string) []byte {
+// nonceBytes returns the random bytes of a nonce.
+func nonceBytes(t testing.TB, nonce string) []byte {
 	t.Helper()
 	b := make([]byte, nonceSize)
 	if n, err := decodeBase64(b, nonce); err != nil || n != nonceSize {
@@ -63,11 +63,12 @@ func raw(t testing.TB, nonce string) []byte {
 	return b
 }
 
-// With Java's random numbers our server sends exactly what Java's sent.
+// TestServerAgreesWithJava checks that the server sends the same messages as Java's server with the
+// same random numbers.
 func TestServerAgreesWithJava(t *testing.T) {
 	for _, v := range javaVectors(t) {
 		var s Server
-		challenge, err := s.Step(nil, nil, bytes.NewReader(raw(t, nonceOf(t, v.challenge, "nonce"))))
+		challenge, err := s.Step(nil, nil, bytes.NewReader(nonceBytes(t, nonceOf(t, v.challenge, "nonce"))))
 		if err != nil || string(challenge) != v.challenge {
 			t.Fatalf("%s: challenge %q, %v", v.user, challenge, err)
 		}
@@ -78,14 +79,15 @@ func TestServerAgreesWithJava(t *testing.T) {
 	}
 }
 
-// Our client sends what Java's sends, except the authzid, which it never sends.
+// TestClientAgreesWithJava checks that the client sends the same messages as Java's client, except
+// for those with an authzid.
 func TestClientAgreesWithJava(t *testing.T) {
 	for _, v := range javaVectors(t) {
 		if strings.Contains(v.response, "authzid") {
 			continue
 		}
 		c := NewClient(v.user, v.password)
-		response, err := c.Step([]byte(v.challenge), bytes.NewReader(raw(t, nonceOf(t, v.response, "cnonce"))))
+		response, err := c.Step([]byte(v.challenge), bytes.NewReader(nonceBytes(t, nonceOf(t, v.response, "cnonce"))))
 		if err != nil || string(response) != v.response {
 			t.Errorf("%s: %q, %v", v.user, response, err)
 			continue
@@ -96,7 +98,7 @@ func TestClientAgreesWithJava(t *testing.T) {
 	}
 }
 
-// The example of RFC 2831, section 4.
+// TestProofOfRFC2831Example checks the example in section 4 of RFC 2831.
 func TestProofOfRFC2831Example(t *testing.T) {
 	e := exchange{user: "chris", realm: "elwood.innosoft.com", nonce: "OA6MG9tEQGm2hh", cnonce: "OA6MHXh6VqTrRk",
 		uri: "imap/elwood.innosoft.com"}

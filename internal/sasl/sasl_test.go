@@ -13,31 +13,31 @@ func decodeBase64(dst []byte, s string) (int, error) {
 	return base64.StdEncoding.Decode(dst, []byte(s))
 }
 
-// chance returns a source of nonces that is the same in every run.
-func chance(seed byte) *rand.ChaCha8 { return rand.NewChaCha8([32]byte{seed}) }
+// seededRand returns a deterministic source of nonces.
+func seededRand(seed byte) *rand.ChaCha8 { return rand.NewChaCha8([32]byte{seed}) }
 
-// talk runs an exchange until one side fails or no message is left.
-func talk(c *Client, s *Server, users map[string]string) (client, server error) {
+// runExchange runs an exchange until one side fails or no message is left.
+func runExchange(c *Client, s *Server, users map[string]string) (client, server error) {
 	token := []byte{}
 	for {
-		if token, server = s.Step(token, users, chance(1)); server != nil {
+		if token, server = s.Step(token, users, seededRand(1)); server != nil {
 			return nil, server
 		}
-		if token, client = c.Step(token, chance(2)); client != nil || token == nil {
+		if token, client = c.Step(token, seededRand(2)); client != nil || token == nil {
 			return client, nil
 		}
 	}
 }
 
-func TestRoundTrip(t *testing.T) {
+func TestClientAuthenticatesToServer(t *testing.T) {
 	users := map[string]string{"ann": "1", `o"d\d`: `p"w\`, "": "nobody", "jürgen": "grün", "中": "密"}
 	for user, password := range users {
 		var s Server
 		c := NewClient(user, password)
 		if s.Done() || c.Done() {
-			t.Fatal("done before anything was said")
+			t.Fatal("done before the first message")
 		}
-		if client, server := talk(c, &s, users); client != nil || server != nil {
+		if client, server := runExchange(c, &s, users); client != nil || server != nil {
 			t.Errorf("%q: client %v, server %v", user, client, server)
 		}
 		if !c.Done() || !s.Done() || s.User() != user {
@@ -46,29 +46,29 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-func TestWrongCredentials(t *testing.T) {
+func TestWrongCredentialsAreRefused(t *testing.T) {
 	users := map[string]string{"ann": "1"}
 	for user, password := range map[string]string{"ann": "2", "bob": "1", "Ann": "1", "ann ": "1", "": ""} {
 		var s Server
 		c := NewClient(user, password)
-		if _, err := talk(c, &s, users); !errors.Is(err, ErrCredentials) {
+		if _, err := runExchange(c, &s, users); !errors.Is(err, ErrCredentials) {
 			t.Errorf("%q: %v", user, err)
 		}
 		if c.Done() || s.Done() || s.User() != "" {
-			t.Errorf("%q got in", user)
+			t.Errorf("%q was authenticated", user)
 		}
-		if _, err := s.Step(nil, users, chance(1)); !errors.Is(err, ErrStep) {
-			t.Errorf("a failed exchange went on: %v", err)
+		if _, err := s.Step(nil, users, seededRand(1)); !errors.Is(err, ErrStep) {
+			t.Errorf("a failed exchange continued: %v", err)
 		}
 	}
 }
 
-// The messages of one exchange must not authenticate a second time.
+// TestResponsesCannotBeReplayed checks that a response does not authenticate twice.
 func TestResponsesCannotBeReplayed(t *testing.T) {
 	users := map[string]string{"ann": "1"}
 	var first, second Server
-	challenge, _ := first.Step(nil, nil, chance(1))
-	response, err := NewClient("ann", "1").Step(challenge, chance(2))
+	challenge, _ := first.Step(nil, nil, seededRand(1))
+	response, err := NewClient("ann", "1").Step(challenge, seededRand(2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,23 +76,23 @@ func TestResponsesCannotBeReplayed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := first.Step(response, users, nil); !errors.Is(err, ErrStep) {
-		t.Errorf("the same exchange took it twice: %v", err)
+		t.Errorf("the same exchange accepted it twice: %v", err)
 	}
-	if _, err := second.Step(nil, nil, chance(3)); err != nil {
+	if _, err := second.Step(nil, nil, seededRand(3)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := second.Step(response, users, nil); !errors.Is(err, ErrMalformed) {
-		t.Errorf("another exchange took it: %v", err)
+		t.Errorf("another exchange accepted it: %v", err)
 	}
 }
 
-// A server that accepts everyone without knowing the password is detected.
+// TestServerMustProveItself checks that a client refuses a server that does not know the password.
 func TestServerMustProveItself(t *testing.T) {
 	for _, last := range []string{"", "rspauth=", "rspauth=00000000000000000000000000000000", "nonsense", "ok=1"} {
 		var s Server
 		c := NewClient("ann", "1")
-		challenge, _ := s.Step(nil, nil, chance(1))
-		if _, err := c.Step(challenge, chance(2)); err != nil {
+		challenge, _ := s.Step(nil, nil, seededRand(1))
+		if _, err := c.Step(challenge, seededRand(2)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Step([]byte(last), nil); !errors.Is(err, ErrServerProof) && !errors.Is(err, ErrMalformed) {
@@ -106,7 +106,7 @@ func TestServerMustProveItself(t *testing.T) {
 
 func TestAuthzidIsIgnored(t *testing.T) {
 	var s Server
-	challenge, _ := s.Step(nil, nil, chance(1))
+	challenge, _ := s.Step(nil, nil, seededRand(1))
 	e := exchange{user: "ann", realm: realm, nonce: nonceOf(t, string(challenge), "nonce"), cnonce: "c", uri: digestURI,
 		authzid: "super", hasAuthzid: true}
 	msg := `username="ann",realm="zk-sasl-md5",nonce="` + e.nonce + `",cnonce="c",authzid="super",digest-uri="` + e.uri +
@@ -116,34 +116,34 @@ func TestAuthzidIsIgnored(t *testing.T) {
 	}
 }
 
-func TestBadResponses(t *testing.T) {
+func TestInvalidResponsesAreRefused(t *testing.T) {
 	users := map[string]string{"ann": "1"}
 	for name, change := range map[string]func(string) string{
-		"empty":            func(string) string { return "" },
-		"no key":           func(string) string { return "=x" },
-		"too long":         func(m string) string { return m + "," + strings.Repeat("x", maxResponse) + "=1" },
-		"other realm":      func(m string) string { return strings.Replace(m, realm, "zk", 1) },
-		"no realm":         func(m string) string { return strings.Replace(m, "realm=", "ream=", 1) },
-		"other nonce":      func(m string) string { return strings.Replace(m, `nonce="`, `nonce="x`, 1) },
-		"other service":    func(m string) string { return strings.Replace(m, "zookeeper/", "imap/", 1) },
-		"no service":       func(m string) string { return strings.Replace(m, "digest-uri", "uri", 1) },
-		"no cnonce":        func(m string) string { return strings.Replace(m, "cnonce", "nothing", 1) },
-		"no response":      func(m string) string { return strings.Replace(m, "response", "nothing", 1) },
-		"no user":          func(m string) string { return strings.Replace(m, "username", "nothing", 1) },
-		"user not UTF-8":   func(m string) string { return strings.Replace(m, "ann", "a\xff", 1) },
-		"second use":       func(m string) string { return strings.Replace(m, "nc=00000001", "nc=00000002", 1) },
-		"count of letters": func(m string) string { return strings.Replace(m, "nc=00000001", "nc=one", 1) },
-		"other charset":    func(m string) string { return strings.Replace(m, "utf-8", "latin1", 1) },
-		"maxbuf":           func(m string) string { return strings.Replace(m, "65536", "many", 1) },
-		"user twice":       func(m string) string { return m + `,username="super"` },
-		"user twice, case": func(m string) string { return m + `,USERNAME="super"` },
-		"integrity":        func(m string) string { return strings.Replace(m, "qop=auth", "qop=auth-int", 1) },
-		"confidentiality":  func(m string) string { return strings.Replace(m, "qop=auth", "qop=auth-conf", 1) },
-		"upper-case proof": func(m string) string { i := strings.Index(m, "response="); return m[:i] + strings.ToUpper(m[i:]) },
+		"empty":              func(string) string { return "" },
+		"no key":             func(string) string { return "=x" },
+		"too long":           func(m string) string { return m + "," + strings.Repeat("x", maxResponse) + "=1" },
+		"other realm":        func(m string) string { return strings.Replace(m, realm, "zk", 1) },
+		"no realm":           func(m string) string { return strings.Replace(m, "realm=", "ream=", 1) },
+		"other nonce":        func(m string) string { return strings.Replace(m, `nonce="`, `nonce="x`, 1) },
+		"other service":      func(m string) string { return strings.Replace(m, "zookeeper/", "imap/", 1) },
+		"no service":         func(m string) string { return strings.Replace(m, "digest-uri", "uri", 1) },
+		"no cnonce":          func(m string) string { return strings.Replace(m, "cnonce", "nothing", 1) },
+		"no response":        func(m string) string { return strings.Replace(m, "response", "nothing", 1) },
+		"no user":            func(m string) string { return strings.Replace(m, "username", "nothing", 1) },
+		"user not UTF-8":     func(m string) string { return strings.Replace(m, "ann", "a\xff", 1) },
+		"second use":         func(m string) string { return strings.Replace(m, "nc=00000001", "nc=00000002", 1) },
+		"count not a number": func(m string) string { return strings.Replace(m, "nc=00000001", "nc=one", 1) },
+		"other charset":      func(m string) string { return strings.Replace(m, "utf-8", "latin1", 1) },
+		"maxbuf":             func(m string) string { return strings.Replace(m, "65536", "many", 1) },
+		"user twice":         func(m string) string { return m + `,username="super"` },
+		"user twice, case":   func(m string) string { return m + `,USERNAME="super"` },
+		"integrity":          func(m string) string { return strings.Replace(m, "qop=auth", "qop=auth-int", 1) },
+		"confidentiality":    func(m string) string { return strings.Replace(m, "qop=auth", "qop=auth-conf", 1) },
+		"upper-case proof":   func(m string) string { i := strings.Index(m, "response="); return m[:i] + strings.ToUpper(m[i:]) },
 	} {
 		var s Server
-		challenge, _ := s.Step(nil, nil, chance(1))
-		response, err := NewClient("ann", "1").Step(challenge, chance(2))
+		challenge, _ := s.Step(nil, nil, seededRand(1))
+		response, err := NewClient("ann", "1").Step(challenge, seededRand(2))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,12 +156,12 @@ func TestBadResponses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if s.Done() || s.User() != "" {
-			t.Errorf("%s: got in", name)
+			t.Errorf("%s: authenticated", name)
 		}
 	}
 }
 
-func TestChallenges(t *testing.T) {
+func TestClientChecksChallenge(t *testing.T) {
 	for challenge, want := range map[string]error{
 		`realm="zk-sasl-md5",nonce="n",charset=utf-8,algorithm=md5-sess`:                 nil,
 		`nonce="n",algorithm=md5-sess`:                                                   nil,
@@ -186,26 +186,27 @@ func TestChallenges(t *testing.T) {
 		`nonce="n",algorithm=md5-sess,` + "\xff\xfe=\x00": nil,
 	} {
 		c := NewClient("ann", "1")
-		response, err := c.Step([]byte(challenge), chance(1))
+		response, err := c.Step([]byte(challenge), seededRand(1))
 		if !errors.Is(err, want) || (err == nil) != (response != nil) {
 			t.Errorf("%.60q: %q, %v, want %v", challenge, response, err, want)
 		}
 	}
 }
 
-// Without utf-8 a name is sent in ISO 8859-1, or not at all.
-func TestNamesWithoutUTF8(t *testing.T) {
+// TestNamesAreLatin1WithoutUTF8 checks that a client fails if ISO 8859-1 does not have a character
+// of its name, and the server does not support UTF-8.
+func TestNamesAreLatin1WithoutUTF8(t *testing.T) {
 	const challenge = `nonce="n",algorithm=md5-sess`
-	response, err := NewClient("jürgen", "1").Step([]byte(challenge), chance(1))
+	response, err := NewClient("jürgen", "1").Step([]byte(challenge), seededRand(1))
 	if err != nil || !bytes.Contains(response, []byte("username=\"j\xfcrgen\"")) || bytes.Contains(response, []byte("charset")) {
 		t.Errorf("%q, %v", response, err)
 	}
-	if _, err := NewClient("中", "1").Step([]byte(challenge), chance(1)); !errors.Is(err, ErrUnsupported) {
+	if _, err := NewClient("中", "1").Step([]byte(challenge), seededRand(1)); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("a name that can't be sent: %v", err)
 	}
 }
 
-func TestFailingRandomSource(t *testing.T) {
+func TestFailingRandomSourceIsReported(t *testing.T) {
 	var s Server
 	if _, err := s.Step(nil, nil, strings.NewReader("few")); err == nil {
 		t.Error("a challenge without random numbers")
@@ -215,19 +216,19 @@ func TestFailingRandomSource(t *testing.T) {
 	}
 }
 
-// A token that may be ignored must not be too long either.
+// TestTooLongTokensAreRefused checks the first token, which the server ignores, and the challenge.
 func TestTooLongTokensAreRefused(t *testing.T) {
 	var s Server
-	if _, err := s.Step(make([]byte, maxResponse+1), nil, chance(1)); !errors.Is(err, ErrMalformed) {
+	if _, err := s.Step(make([]byte, maxResponse+1), nil, seededRand(1)); !errors.Is(err, ErrMalformed) {
 		t.Errorf("%v", err)
 	}
-	if _, err := NewClient("a", "b").Step(make([]byte, maxChallenge+1), chance(1)); !errors.Is(err, ErrMalformed) {
+	if _, err := NewClient("a", "b").Step(make([]byte, maxChallenge+1), seededRand(1)); !errors.Is(err, ErrMalformed) {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestTooLongResponseIsNotSent(t *testing.T) {
-	_, err := NewClient(strings.Repeat("u", maxResponse), "b").Step([]byte(`nonce="n",algorithm=md5-sess`), chance(1))
+	_, err := NewClient(strings.Repeat("u", maxResponse), "b").Step([]byte(`nonce="n",algorithm=md5-sess`), seededRand(1))
 	if !errors.Is(err, ErrUnsupported) {
 		t.Errorf("%v", err)
 	}
@@ -244,16 +245,15 @@ func TestCheckUser(t *testing.T) {
 	}
 }
 
-// No error contains a secret.
 func TestErrorsHaveNoSecrets(t *testing.T) {
 	const secret = "tops3cret"
 	users := map[string]string{"ann": secret + "x"}
 	var s Server
-	_, err := talk(NewClient("ann", secret), &s, users)
+	_, err := runExchange(NewClient("ann", secret), &s, users)
 	if err == nil || strings.Contains(err.Error(), secret) {
 		t.Errorf("%v", err)
 	}
-	_, err = NewClient("ann", secret).Step([]byte(`nonce="`+secret), chance(1))
+	_, err = NewClient("ann", secret).Step([]byte(`nonce="`+secret), seededRand(1))
 	if err == nil || strings.Contains(err.Error(), secret) {
 		t.Errorf("%v", err)
 	}

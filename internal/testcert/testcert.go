@@ -1,4 +1,4 @@
-// Package testcert makes certificates for tests.
+// Package testcert creates certificates for tests.
 package testcert
 
 import (
@@ -23,23 +23,22 @@ type Authority struct {
 	tb   testing.TB
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	// PEM is the authority's own certificate.
+	// PEM is the certificate of the authority.
 	PEM []byte
 }
 
-// Request says what a certificate is for. The zero Request is a certificate of
-// nobody for everything.
+// Request describes a certificate. The zero Request has no subject and permits every purpose.
 type Request struct {
-	// Subject is who it is of; RawSubject, if not nil, is the same in DER.
+	// Subject is the subject. RawSubject, if not nil, is its encoding.
 	Subject    pkix.Name
 	RawSubject []byte
-	// Hosts are names and addresses of a server.
+	// Hosts are the names and addresses of a server.
 	Hosts []string
-	// Usage are the purposes. Nil means all.
+	// Usage are the purposes. Nil permits all.
 	Usage []x509.ExtKeyUsage
-	// Expired makes it valid in the past only.
+	// Expired makes the certificate valid only in the past.
 	Expired bool
-	// Expires is when it stops being valid. Zero means never, as far as tests go.
+	// Expires is the end of the validity. Zero means 150 years after the beginning.
 	Expires time.Time
 }
 
@@ -49,8 +48,8 @@ type Pair struct {
 	TLS       tls.Certificate
 }
 
-// validity is long enough for the clock of a synctest bubble, which begins in
-// the year 2000, and for that of the machine.
+// validity returns a time span that includes the time of a synctest bubble, which begins in the
+// year 2000, and the current time.
 func validity(expired bool) (from, to time.Time) {
 	from = time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC)
 	if expired {
@@ -59,7 +58,7 @@ func validity(expired bool) (from, to time.Time) {
 	return from, from.AddDate(150, 0, 0)
 }
 
-// New makes an authority of this name.
+// New creates an authority with this name.
 func New(tb testing.TB, name string) *Authority {
 	tb.Helper()
 	a := &Authority{tb: tb, key: newKey(tb)}
@@ -70,7 +69,7 @@ func New(tb testing.TB, name string) *Authority {
 	return a
 }
 
-// Issue makes a certificate.
+// Issue creates a certificate.
 func (a *Authority) Issue(r Request) Pair {
 	a.tb.Helper()
 	key := newKey(a.tb)
@@ -85,30 +84,29 @@ func (a *Authority) Issue(r Request) Pair {
 	}
 }
 
-// Server makes a certificate of a server.
+// Server creates a certificate of a server.
 func (a *Authority) Server(hosts ...string) Pair {
 	a.tb.Helper()
 	return a.Issue(Request{Subject: pkix.Name{CommonName: "server"}, Hosts: hosts, Usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 }
 
-// Client makes a certificate of a client, with the subject CN=name.
+// Client creates a certificate of a client with the subject CN=name.
 func (a *Authority) Client(name string) Pair {
 	a.tb.Helper()
 	return a.Issue(Request{Subject: pkix.Name{CommonName: name}, Usage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 }
 
-// Pool is a set of this authority alone.
+// Pool returns a pool that contains only this authority.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	return pool
 }
 
-// Both is certificate and key in one file, as ZooKeeper wants its PEM stores.
+// Both returns the content of a PEM file with certificate and key, as ZooKeeper requires.
 func (p Pair) Both() []byte { return bytes.Join([][]byte{p.Cert, p.Key}, nil) }
 
-// Write writes files into a directory and returns the path of each, in order.
-// Names and contents alternate.
+// Write writes files into a directory and returns their paths. Names and contents alternate.
 func Write(tb testing.TB, dir string, namesAndContents ...any) []string {
 	tb.Helper()
 	var paths []string
@@ -131,7 +129,7 @@ func newKey(tb testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// template is what is to be signed.
+// template returns the certificate to sign.
 func template(tb testing.TB, r Request) *x509.Certificate {
 	tb.Helper()
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))

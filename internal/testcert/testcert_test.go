@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestCertificates(t *testing.T) {
+func TestCertificatesVerifyForTheirPurpose(t *testing.T) {
 	a, b := New(t, "a"), New(t, "b")
 	for _, row := range []struct {
 		name string

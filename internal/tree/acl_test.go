@@ -28,12 +28,12 @@ func TestFixACL(t *testing.T) {
 		{"world", openACL(), nil, openACL(), 0},
 		{"world of another id", []wire.ACL{acl(31, "world", "x")}, ids, nil, wire.ErrInvalidACL},
 		{"auth", []wire.ACL{acl(5, "auth", "whatever")}, ids, []wire.ACL{acl(5, "digest", ann), acl(5, "digest", bob)}, 0},
-		{"auth of nobody", []wire.ACL{acl(5, "auth", "")}, ids[:2], nil, wire.ErrInvalidACL},
-		{"doubles", []wire.ACL{acl(1, "ip", "1.2.3.4"), acl(1, "ip", "1.2.3.4"), acl(2, "ip", "1.2.3.4")}, nil,
+		{"auth without identities", []wire.ACL{acl(5, "auth", "")}, ids[:2], nil, wire.ErrInvalidACL},
+		{"duplicates", []wire.ACL{acl(1, "ip", "1.2.3.4"), acl(1, "ip", "1.2.3.4"), acl(2, "ip", "1.2.3.4")}, nil,
 			[]wire.ACL{acl(1, "ip", "1.2.3.4"), acl(2, "ip", "1.2.3.4")}, 0},
-		{"one bad of two", []wire.ACL{acl(31, "world", "anyone"), acl(31, "x509", "CN=a")}, ids, nil, wire.ErrInvalidACL},
+		{"second entry invalid", []wire.ACL{acl(31, "world", "anyone"), acl(31, "x509", "CN=a")}, ids, nil, wire.ErrInvalidACL},
 		{"super", []wire.ACL{acl(31, "super", "")}, ids, nil, wire.ErrInvalidACL},
-		{"no permission at all", []wire.ACL{acl(0, "world", "anyone")}, nil, []wire.ACL{acl(0, "world", "anyone")}, 0},
+		{"no permissions", []wire.ACL{acl(0, "world", "anyone")}, nil, []wire.ACL{acl(0, "world", "anyone")}, 0},
 		{"unknown bits", []wire.ACL{acl(-1, "world", "anyone")}, nil, []wire.ACL{acl(-1, "world", "anyone")}, 0},
 		{"digest", []wire.ACL{acl(31, "digest", "a:b")}, nil, []wire.ACL{acl(31, "digest", "a:b")}, 0},
 		{"digest without a hash", []wire.ACL{acl(31, "digest", "a")}, nil, nil, wire.ErrInvalidACL},
@@ -60,11 +60,11 @@ func TestPermits(t *testing.T) {
 		{"world, another permission", readACL(), wire.PermWrite, annIDs, false},
 		{"one of several permissions", readACL(), wire.PermRead | wire.PermAdmin, nil, true},
 		{"digest", []wire.ACL{acl(2, "digest", ann)}, wire.PermWrite, annIDs, true},
-		{"digest of another", []wire.ACL{acl(2, "digest", "ann:x")}, wire.PermWrite, annIDs, false},
+		{"another digest", []wire.ACL{acl(2, "digest", "ann:x")}, wire.PermWrite, annIDs, false},
 		{"address", []wire.ACL{acl(2, "ip", "10.1.0.0/16")}, wire.PermWrite, annIDs, true},
-		{"address elsewhere", []wire.ACL{acl(2, "ip", "10.2.0.0/16")}, wire.PermWrite, annIDs, false},
+		{"another network", []wire.ACL{acl(2, "ip", "10.2.0.0/16")}, wire.PermWrite, annIDs, false},
 		{"super", []wire.ACL{acl(0, "world", "anyone")}, wire.PermWrite, []identity{{schemeSuper, ""}}, true},
-		{"world's id alone is nobody", []wire.ACL{acl(2, "world", "x")}, wire.PermWrite, []identity{{"world", "x"}}, false},
+		{"identity of scheme world", []wire.ACL{acl(2, "world", "x")}, wire.PermWrite, []identity{{"world", "x"}}, false},
 	} {
 		if got := permitted(tt.list, tt.perm, tt.ids); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
@@ -78,8 +78,8 @@ func permitted(list []wire.ACL, perm wire.Perm, ids []identity) bool {
 	return table.intern(list).permits(perm, &c)
 }
 
-// TestPermissionChecksReadNoText removes the texts of lists and identities after they
-// were parsed: a check that needed them could cost a megabyte of text each time.
+// TestPermissionChecksReadNoText checks that a permission check does not read the texts of lists
+// and identities, which can be a megabyte long. The test removes them after parsing.
 func TestPermissionChecksReadNoText(t *testing.T) {
 	zeros := strings.Repeat("0", 300_000)
 	user := strings.Repeat("u", 60_000)
@@ -93,9 +93,9 @@ func TestPermissionChecksReadNoText(t *testing.T) {
 		{"another address", []wire.ACL{acl(1, "ip", zeros+"9.9.9.1"), acl(1, "ip", zeros+"9.9.9.2")}, false},
 		{"net", []wire.ACL{acl(1, "ip", "10.1.0.0/"+zeros+"16")}, true},
 		{"digest", []wire.ACL{acl(1, "digest", user+":2"), acl(1, "digest", digest)}, true},
-		{"digests of others", []wire.ACL{acl(1, "digest", user+":2"), acl(1, "digest", user+":3"), acl(1, "digest", user+":4")}, false},
+		{"other digests", []wire.ACL{acl(1, "digest", user+":2"), acl(1, "digest", user+":3"), acl(1, "digest", user+":4")}, false},
 	} {
-		w := newWorld(t, Config{})
+		w := newHarness(t, Config{})
 		p := w.dial()
 		c := w.tree.conns[p.id]
 		c.addIdentity(identity{schemeDigest, digest})
@@ -115,10 +115,10 @@ func TestPermissionChecksReadNoText(t *testing.T) {
 	}
 }
 
-// TestLongAddressesOfEarlierVersionsAreLoaded: a request cannot store such an entry,
-// but data directories may contain it.
+// TestLongAddressesOfEarlierVersionsAreLoaded: requests cannot store such an entry anymore, but
+// data directories may contain it.
 func TestLongAddressesOfEarlierVersionsAreLoaded(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	long := acl(31, "ip", strings.Repeat("0", 300_000)+"10.1.2.3")
 	p.want(p.mkACL("/a", long), wire.ErrInvalidACL, "create")
@@ -138,7 +138,7 @@ func TestLongAddressesOfEarlierVersionsAreLoaded(t *testing.T) {
 	q.want(err, wire.ErrNoAuth, "get from another address")
 }
 
-// Each request with each single permission: which one it needs.
+// TestEachRequestNeedsItsPermission sends each request to a node that grants one permission.
 func TestEachRequestNeedsItsPermission(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -167,7 +167,7 @@ func TestEachRequestNeedsItsPermission(t *testing.T) {
 	} {
 		for perm := wire.PermRead; perm <= wire.PermAdmin; perm <<= 1 {
 			for super := range 2 {
-				w := newWorld(t, Config{SuperDigest: digestID([]byte("super:man"))})
+				w := newHarness(t, Config{SuperDigest: digestID([]byte("super:man"))})
 				p := w.dial()
 				p.mk("/n", 0)
 				p.mk("/n/c", 0)
@@ -191,7 +191,7 @@ func TestEachRequestNeedsItsPermission(t *testing.T) {
 }
 
 func TestGetACLMasksHashes(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p, other := w.dial(), w.dial()
 	p.auth("digest", "ann:1")
 	list := []wire.ACL{acl(31, "auth", ""), acl(1, "world", "anyone"), acl(16, "ip", "9.9.9.9")}
@@ -215,9 +215,10 @@ func TestGetACLMasksHashes(t *testing.T) {
 	w.check()
 }
 
-// Lists are shared while nodes have them, and dropped after that.
+// TestACLsAreShared checks that nodes with equal lists share one, and that the table drops a list
+// when no node uses it.
 func TestACLsAreShared(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	before := len(w.tree.acls.byKey)
 	list := []wire.ACL{acl(31, "ip", "10.0.0.0/8")}
@@ -242,8 +243,8 @@ func TestACLsAreShared(t *testing.T) {
 	}
 }
 
-// TestInternAfterRelease: a list that was interned, released, and interned again is in the
-// table once, also if it is the last one that was interned.
+// TestInternAfterRelease checks that a list is in the table once after it was released and
+// interned again, also if it is the last one that was interned.
 func TestInternAfterRelease(t *testing.T) {
 	a := newACLTable()
 	list := openACL()

@@ -185,11 +185,11 @@ func (x *aclIndex) permits(perm wire.Perm, c *credentials) bool {
 	return false
 }
 
-// credentials is what permission checks need of a connection's identities.
+// credentials are the identities of a connection, in the form that permission checks use.
 type credentials struct {
 	keys []identityKey // of the identities that entries name exactly
 	addr netip.Addr
-	// super: everything is permitted. allSASL: the SASL user is super, who matches
+	// With super, everything is permitted. With allSASL, the SASL user is super, and matches
 	// all SASL entries, as in Java (SASLAuthenticationProvider.matches).
 	super, allSASL bool
 }

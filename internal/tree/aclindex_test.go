@@ -11,12 +11,12 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// prepFor returns a preparer for a requester with identities.
+// prepFor returns a preparer for requests of a client with these identities.
 func prepFor(cfg Config, ids ...identity) *preparer {
 	return &preparer{t: New(cfg), c: &conn{ids: ids}}
 }
 
-// permits searches a list for identities that do not include super.
+// permits is a simple implementation of permission checks, for clients without super.
 func permits(list []wire.ACL, perm wire.Perm, ids []identity) bool {
 	for _, a := range list {
 		if a.Perms&perm == 0 {
@@ -57,11 +57,11 @@ func (i identity) matches(a wire.ACL) bool {
 }
 
 // wantAgreement fails unless the index and the list give the same answer, and returns it.
-func wantAgreement(t *testing.T, list []wire.ACL, perm wire.Perm, who []identity) bool {
+func wantAgreement(t *testing.T, list []wire.ACL, perm wire.Perm, ids []identity) bool {
 	t.Helper()
-	want := permits(list, perm, who)
-	if got := permitted(list, perm, who); got != want {
-		t.Fatalf("%v, permission %d, %v: the index says %v, the list %v", list, perm, who, got, want)
+	want := permits(list, perm, ids)
+	if got := permitted(list, perm, ids); got != want {
+		t.Fatalf("%v, permission %d, %v: the index says %v, the list %v", list, perm, ids, got, want)
 	}
 	return want
 }
@@ -90,19 +90,19 @@ func TestACLIndexAgreesWithList(t *testing.T) {
 			e := entries[r.IntN(len(entries))]
 			list[i] = acl(wire.Perm(r.IntN(32)), e.scheme, e.id)
 		}
-		who := []identity{addrs[r.IntN(len(addrs))], others[r.IntN(len(others))], others[r.IntN(len(others))]}[r.IntN(2) : 1+r.IntN(3)]
+		ids := []identity{addrs[r.IntN(len(addrs))], others[r.IntN(len(others))], others[r.IntN(len(others))]}[r.IntN(2) : 1+r.IntN(3)]
 		perm := wire.Perm(1 << r.IntN(5))
-		if wantAgreement(t, list, perm, who) {
+		if wantAgreement(t, list, perm, ids) {
 			granted++
 		}
 	}
 	if granted < 2000 || granted > 18_000 {
-		t.Errorf("%d of 20,000 questions were answered by yes", granted)
+		t.Errorf("%d of 20,000 checks permit the access", granted)
 	}
 }
 
-// TestNetsOfAllLengthsAgreeWithList compares the ranges of many nets, nested and
-// adjacent, with the list. A check makes one search, however many lengths there are.
+// TestNetsOfAllLengthsAgreeWithList compares the index and the list for many nets, nested and
+// adjacent. A check makes one search, regardless of the number of prefix lengths.
 func TestNetsOfAllLengthsAgreeWithList(t *testing.T) {
 	r := rand.New(seededRand(8))
 	granted := 0
@@ -127,19 +127,19 @@ func TestNetsOfAllLengthsAgreeWithList(t *testing.T) {
 			for range r.IntN(24) {
 				addr = addr.Next()
 			}
-			who, perm := []identity{{schemeIP, addr.String()}}, wire.Perm(1<<r.IntN(5))
-			if wantAgreement(t, list, perm, who) {
+			ids, perm := []identity{{schemeIP, addr.String()}}, wire.Perm(1<<r.IntN(5))
+			if wantAgreement(t, list, perm, ids) {
 				granted++
 			}
 		}
 	}
 	if granted < 4000 || granted > 36_000 {
-		t.Errorf("%d of 40,000 questions were answered by yes", granted)
+		t.Errorf("%d of 40,000 checks permit the access", granted)
 	}
 }
 
-// TestExpandedAuthListsAreBounded requests records far longer than the requests. The
-// log accepts twice the length of a frame.
+// TestExpandedAuthListsAreBounded sends short requests whose records would be long: each auth
+// entry expands to all identities. The log accepts twice the length of a frame.
 func TestExpandedAuthListsAreBounded(t *testing.T) {
 	const frame = 1 << 16
 	auths := func(n int) []wire.ACL {
@@ -165,9 +165,9 @@ func TestExpandedAuthListsAreBounded(t *testing.T) {
 			}
 			return slices.Min(codes(p.multi(ops...)))
 		}, wire.ErrInvalidACL},
-		{"what people do", func(p *peer) wire.ErrCode { return p.mkACL("/a", auths(5)...) }, wire.ErrOK},
+		{"a usual list", func(p *peer) wire.ErrCode { return p.mkACL("/a", auths(5)...) }, wire.ErrOK},
 	} {
-		w := newWorld(t, Config{MaxFrame: frame})
+		w := newHarness(t, Config{MaxFrame: frame})
 		p := w.dial()
 		p.auth("digest", strings.Repeat("u", 3000)+":p")
 		if err := tt.ask(p); err != tt.want {

@@ -31,7 +31,7 @@ func (p *peer) token(token []byte) (reply, []byte) {
 	return got, resp.Token
 }
 
-// sasl runs a whole exchange and returns the error in the last answer.
+// sasl runs an exchange and returns the error in its last answer.
 func (p *peer) sasl(user, password string) wire.ErrCode {
 	p.w.tb.Helper()
 	c := sasl.NewClient(user, password)
@@ -54,8 +54,8 @@ func (p *peer) sasl(user, password string) wire.ErrCode {
 	}
 }
 
-// who returns what whoAmI answers.
-func (p *peer) who() string {
+// whoAmI returns the identities in the answer to a whoAmI request.
+func (p *peer) whoAmI() string {
 	p.w.tb.Helper()
 	var resp wire.WhoAmIResponse
 	p.want(p.ask(wire.OpWhoAmI, nil, &resp), wire.ErrOK, "whoAmI")
@@ -66,11 +66,11 @@ func (p *peer) who() string {
 	return strings.Join(list, " ")
 }
 
-func TestSASL(t *testing.T) {
-	w := newWorld(t, Config{SASLUsers: saslUsers()})
+func TestSASLAuthenticatesUser(t *testing.T) {
+	w := newHarness(t, Config{SASLUsers: saslUsers()})
 	p, other := w.dial(), w.dial()
 	p.want(p.sasl("bob", "builder"), wire.ErrOK, "sasl")
-	if got := p.who(); got != "ip:10.1.2.3 sasl:bob" {
+	if got := p.whoAmI(); got != "ip:10.1.2.3 sasl:bob" {
 		t.Errorf("who: %s", got)
 	}
 	p.want(p.mkACL("/mine", acl(31, "auth", "")), wire.ErrOK, "create")
@@ -84,22 +84,22 @@ func TestSASL(t *testing.T) {
 	}
 	other.want(other.sasl("eve", "apple"), wire.ErrOK, "sasl")
 	other.want(other.set("/mine", "", -1), wire.ErrNoAuth, "another user's set")
-	// Identities end with the connection, and so does the exchange.
-	q := moved(p)
+	// Identities belong to the connection, so the client must authenticate again.
+	q := reconnect(p)
 	q.want(q.set("/mine", "", -1), wire.ErrNoAuth, "set before authenticating again")
 	q.want(q.sasl("bob", "builder"), wire.ErrOK, "sasl again")
 	q.want(q.set("/mine", "", -1), wire.ErrOK, "set")
 	w.check()
 }
 
-func TestSASLRefusals(t *testing.T) {
+func TestWrongSASLPasswordClosesConnection(t *testing.T) {
 	for _, require := range []bool{false, true} {
 		want := wire.ErrAuthFailed
 		if require {
 			want = wire.ErrSessionClosedRequireSASL
 		}
 		for user, password := range map[string]string{"bob": "Builder", "nobody": "builder", "": ""} {
-			w := newWorld(t, Config{SASLUsers: saslUsers(), RequireSASL: require})
+			w := newHarness(t, Config{SASLUsers: saslUsers(), RequireSASL: require})
 			p := w.dial()
 			if err := p.sasl(user, password); err != want || !p.closed {
 				t.Errorf("%q: %s, closed %v", user, err.Name(), p.closed)
@@ -111,49 +111,49 @@ func TestSASLRefusals(t *testing.T) {
 				t.Errorf("%+v, %+v", c, w.tree.Counters())
 			}
 			// The session continues with the right password.
-			q := moved(p)
+			q := reconnect(p)
 			q.want(q.sasl("bob", "builder"), wire.ErrOK, "the right password")
 			q.mk("/a", wire.ModeEphemeral)
 		}
 	}
 }
 
-// Invalid exchanges: the connection closes, and no identity is added.
+// TestUnexpectedSASLTokensAreRefused checks that the connection is closed.
 func TestUnexpectedSASLTokensAreRefused(t *testing.T) {
 	cfg := Config{SASLUsers: saslUsers()}
-	p := newWorld(t, cfg).dial()
+	p := newHarness(t, cfg).dial()
 	p.want(p.sasl("bob", "builder"), wire.ErrOK, "sasl")
 	if got, _ := p.token([]byte{}); got.Err != wire.ErrAuthFailed || !p.closed {
 		t.Errorf("a second exchange: %v", got.Err)
 	}
-	p = newWorld(t, cfg).dial()
-	p.token([]byte("what a client could remember of an earlier exchange"))
+	p = newHarness(t, cfg).dial()
+	p.token([]byte("a response of an earlier exchange"))
 	if got, _ := p.token([]byte("nonsense")); got.Err != wire.ErrAuthFailed || !p.closed {
 		t.Errorf("nonsense: %v", got.Err)
 	}
-	p = newWorld(t, cfg).dial()
+	p = newHarness(t, cfg).dial()
 	if got := p.auth("sasl", "bob:builder"); got.Err != wire.ErrAuthFailed || !p.closed {
 		t.Errorf("sasl by the other request: %v", got.Err)
 	}
 	for _, body := range []raw{{}, {0, 0}, {0xff, 0xff, 0xff, 0xff}, {0, 0, 1, 0}} {
-		p = newWorld(t, cfg).dial()
+		p = newHarness(t, cfg).dial()
 		p.send(5, wire.OpSASL, body)
 		if !p.closed || len(p.replies) != 0 {
 			t.Errorf("token % x: %d answers, closed %v", []byte(body), len(p.replies), p.closed)
 		}
 	}
-	w := newWorld(t, cfg)
+	w := newHarness(t, cfg)
 	p = w.dial()
-	w.tree.cfg.Rand = brokenRand{}
+	w.tree.cfg.Rand = failingRand{}
 	if got, _ := p.token([]byte{}); got.Err != wire.ErrAuthFailed || !p.closed {
 		t.Errorf("without random numbers: %v", got.Err)
 	}
 }
 
 func TestSASLWithoutUsersIsRefused(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
-	p.want(p.mkACL("/n", acl(31, "sasl", "bob")), wire.ErrInvalidACL, "a list that nobody could satisfy")
+	p.want(p.mkACL("/n", acl(31, "sasl", "bob")), wire.ErrInvalidACL, "a list with scheme sasl")
 	got, token := p.token([]byte{})
 	if got.Err != wire.ErrAuthFailed || token != nil || !p.closed {
 		t.Errorf("%v, %q", got.Err, token)
@@ -164,11 +164,11 @@ func TestSASLWithoutUsersIsRefused(t *testing.T) {
 	}
 }
 
-func TestSASLSuper(t *testing.T) {
-	w := newWorld(t, Config{SASLUsers: saslUsers(), SuperUsers: []string{"root", "bob"}})
+func TestSASLSuperUserHasAllPermissions(t *testing.T) {
+	w := newHarness(t, Config{SASLUsers: saslUsers(), SuperUsers: []string{"root", "bob"}})
 	p, eve, named := w.dial(), w.dial(), w.dial()
 	p.want(p.sasl("bob", "builder"), wire.ErrOK, "sasl")
-	if got := p.who(); got != "ip:10.1.2.3 sasl:bob super:" {
+	if got := p.whoAmI(); got != "ip:10.1.2.3 sasl:bob super:" {
 		t.Errorf("who: %s", got)
 	}
 	eve.want(eve.sasl("eve", "apple"), wire.ErrOK, "sasl")
@@ -183,30 +183,31 @@ func TestSASLSuper(t *testing.T) {
 	eve.want(eve.set("/nobodys", "", -1), wire.ErrNoAuth, "eve's set")
 }
 
-// Any request of an unauthenticated client is answered by a demand to authenticate.
+// TestRequiredSchemesAreEnforced checks that the server refuses every request of a client
+// without a required scheme, and closes the connection.
 func TestRequiredSchemesAreEnforced(t *testing.T) {
 	super := digestID([]byte("super:man"))
 	for _, tt := range []struct {
-		name    string
-		cfg     Config
-		prove   func(*peer)
-		welcome bool
+		name     string
+		cfg      Config
+		auth     func(*peer)
+		admitted bool
 	}{
-		{"nobody", Config{RequireSASL: true}, func(*peer) {}, false},
+		{"unauthenticated", Config{RequireSASL: true}, func(*peer) {}, false},
 		{"sasl", Config{RequireSASL: true}, func(p *peer) { p.sasl("bob", "builder") }, true},
 		{"digest for sasl", Config{RequireSASL: true}, func(p *peer) { p.auth("digest", "a:b") }, false},
-		{"super is no sasl", Config{RequireSASL: true, SuperDigest: super}, func(p *peer) { p.auth("digest", "super:man") }, false},
-		{"sasl alone wins", Config{RequireSASL: true, EnforceAuthSchemes: []string{"digest"}}, func(p *peer) { p.auth("digest", "a:b") }, false},
+		{"super for sasl", Config{RequireSASL: true, SuperDigest: super}, func(p *peer) { p.auth("digest", "super:man") }, false},
+		{"RequireSASL overrides EnforceAuthSchemes", Config{RequireSASL: true, EnforceAuthSchemes: []string{"digest"}}, func(p *peer) { p.auth("digest", "a:b") }, false},
 		{"digest", Config{EnforceAuthSchemes: []string{"digest"}}, func(p *peer) { p.auth("digest", "a:b") }, true},
 		{"one of two", Config{EnforceAuthSchemes: []string{"sasl", "digest"}}, func(p *peer) { p.auth("digest", "a:b") }, true},
 		{"neither of two", Config{EnforceAuthSchemes: []string{"sasl", "x509"}}, func(p *peer) { p.auth("digest", "a:b") }, false},
-		{"the address is always there", Config{EnforceAuthSchemes: []string{"ip"}}, func(*peer) {}, true},
+		{"ip", Config{EnforceAuthSchemes: []string{"ip"}}, func(*peer) {}, true},
 	} {
 		for _, op := range []wire.OpCode{wire.OpExists, wire.OpPing, wire.OpCreate, wire.OpCloseSession, wire.OpSetWatches2, 99} {
 			tt.cfg.SASLUsers = saslUsers()
-			w := newWorld(t, tt.cfg)
+			w := newHarness(t, tt.cfg)
 			p := w.dial()
-			tt.prove(p)
+			tt.auth(p)
 			zxid := w.tree.Zxid()
 			rec := wire.NewRequest(op)
 			if m, ok := rec.(*wire.SetWatches2); ok {
@@ -214,17 +215,17 @@ func TestRequiredSchemesAreEnforced(t *testing.T) {
 					PersistentWatches: []string{}, PersistentRecursiveWatches: []string{}}
 			}
 			got := p.callPlain(op, rec)
-			if refused := got.Err == wire.ErrSessionClosedRequireSASL && p.closed; refused == tt.welcome {
+			if refused := got.Err == wire.ErrSessionClosedRequireSASL && p.closed; refused == tt.admitted {
 				t.Errorf("%s, %s: %+v, closed %v", tt.name, op, got.ReplyHeader, p.closed)
 			}
-			if !tt.welcome && (got.Zxid != 0 || w.tree.Zxid() != zxid || w.tree.Counts().Sessions != 1 || w.tree.Counters().AuthFailures != 1) {
-				t.Errorf("%s, %s: had an effect", tt.name, op)
+			if !tt.admitted && (got.Zxid != 0 || w.tree.Zxid() != zxid || w.tree.Counts().Sessions != 1 || w.tree.Counters().AuthFailures != 1) {
+				t.Errorf("%s, %s: the refused request had an effect", tt.name, op)
 			}
 		}
 	}
 }
 
-// callPlain is call without checks of the answer.
+// callPlain is call, but does not check the answer.
 func (p *peer) callPlain(op wire.OpCode, rec wire.Record) reply {
 	p.w.tb.Helper()
 	p.xid++

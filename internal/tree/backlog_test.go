@@ -12,11 +12,11 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// many is more nodes than one call removes.
+// many is a number of nodes that one call cannot remove.
 const many = 3 * partSteps / removalSteps
 
-// owner creates a session with more ephemeral nodes than one call removes.
-func (w *world) owner() *peer {
+// dialOwner creates a session with many ephemeral nodes.
+func (w *harness) dialOwner() *peer {
 	w.tb.Helper()
 	p := w.dial()
 	var ops []wire.MultiOp
@@ -31,9 +31,9 @@ func (w *world) owner() *peer {
 	return p
 }
 
-// parts calls Tick while it is due at once, and returns how often. No call may use
-// more than its steps and those of one node.
-func (w *world) parts() (n int) {
+// runParts calls Tick until it is not due anymore, and returns the number of calls. It fails if a
+// call takes more steps than permitted, with those for one node in excess.
+func (w *harness) runParts() (n int) {
 	w.tb.Helper()
 	for {
 		if at, ok := w.tree.NextTick(); !ok || at > w.now.Mono {
@@ -47,22 +47,21 @@ func (w *world) parts() (n int) {
 	}
 }
 
-// recordBytes returns the size of the records that wait for flush.
-func (w *world) recordBytes() (size int) {
+// recordBytes returns the size of the records that flush has not handled yet.
+func (w *harness) recordBytes() (size int) {
 	for _, rec := range w.out.Records {
 		size += len(rec)
 	}
 	return size
 }
 
-// The records of a session's end are written in parts of limited size, however long
-// the paths are. A client with a recursive watch gets every event: those of one part
-// do not exceed the limit of one call.
+// TestSessionEndWithLongPathsIsDoneInParts checks that the records of each part are limited in
+// size, and that a client with a recursive watch gets all events.
 func TestSessionEndWithLongPathsIsDoneInParts(t *testing.T) {
 	const nodes = 40
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p, watcher := w.dial(), w.dial()
-	watcher.want(watcher.lasting("/", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
+	watcher.want(watcher.addWatch("/", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
 	for i := range nodes {
 		p.mk(fmt.Sprint("/", i, strings.Repeat("x", 400_000)), wire.ModeEphemeral)
 	}
@@ -87,32 +86,33 @@ func TestSessionEndWithLongPathsIsDoneInParts(t *testing.T) {
 	}
 }
 
-// A session expires at its timeout also while another one ends in parts.
+// TestExpiryDoesNotWaitForBacklog checks that a session expires at its timeout while another
+// session ends in parts.
 func TestExpiryDoesNotWaitForBacklog(t *testing.T) {
-	w := newWorld(t, Config{})
-	p, other := w.owner(), w.dial()
+	w := newHarness(t, Config{})
+	p, other := w.dialOwner(), w.dial()
 	other.mk("/lock", wire.ModeEphemeral)
 	w.advance(10 * time.Second)
 	p.send(7, wire.OpCloseSession, nil)
 	w.tick()
-	if got := w.lives("/lock"); len(got) > 0 || !w.tree.backlog.pending() {
+	if got := w.existing("/lock"); len(got) > 0 || !w.tree.backlog.pending() {
 		t.Errorf("%v is left, backlog pending: %v", got, w.tree.backlog.pending())
 	}
-	if w.parts(); !p.closed {
+	if w.runParts(); !p.closed {
 		t.Error("the other session's end is not complete")
 	}
 }
 
-// The end of a session with few nodes does not wait for that of one with many, nor for
-// the watches of closed connections.
+// TestShortSessionEndPrecedesLongOne checks that the end of a session with few nodes waits neither
+// for that of a session with many nodes nor for the watches of closed connections.
 func TestShortSessionEndPrecedesLongOne(t *testing.T) {
-	w := newWorld(t, Config{})
-	p, watcher, closed, other := w.owner(), w.dial(), w.dial(), w.dial()
+	w := newHarness(t, Config{})
+	p, watcher, closed, other := w.dialOwner(), w.dial(), w.dial(), w.dial()
 	for i := range partSteps / fewNodes / eventSteps {
-		watcher.lasting(fmt.Sprint("/nowhere", i), wire.AddWatchPersistentRecursive)
+		watcher.addWatch(fmt.Sprint("/nowhere", i), wire.AddWatchPersistentRecursive)
 	}
 	for i := range 3 * partSteps / watchSteps {
-		closed.lasting(fmt.Sprint("/elsewhere", i), wire.AddWatchPersistent)
+		closed.addWatch(fmt.Sprint("/elsewhere", i), wire.AddWatchPersistent)
 	}
 	for i := range fewNodes + 1 {
 		other.mk(fmt.Sprint("/lock", i), wire.ModeEphemeral)
@@ -133,18 +133,18 @@ func TestShortSessionEndPrecedesLongOne(t *testing.T) {
 	if !other.closed || p.closed {
 		t.Errorf("after two parts, the short end is done: %v, the long one: %v", other.closed, p.closed)
 	}
-	if w.parts(); !p.closed {
+	if w.runParts(); !p.closed {
 		t.Error("the long end is not complete")
 	}
 	w.check()
 }
 
-// The end of a session with many nodes proceeds also if sessions with few nodes, whose paths
-// are long, end all the time.
+// TestShortSessionEndsDoNotStarveLongOne checks that the end of a session with many nodes proceeds
+// while sessions with few nodes and long paths keep ending.
 func TestShortSessionEndsDoNotStarveLongOne(t *testing.T) {
 	const nodes = 2*fewNodes - 1
-	w := newWorld(t, Config{})
-	p := w.owner()
+	w := newHarness(t, Config{})
+	p := w.dialOwner()
 	var peers []*peer
 	for i := range 40 {
 		other := w.dial()
@@ -165,18 +165,18 @@ func TestShortSessionEndsDoNotStarveLongOne(t *testing.T) {
 			if w.tree.backlog.ending == 0 {
 				t.Error("the short ends were complete before the long one")
 			}
-			w.parts()
+			w.runParts()
 			return
 		}
 	}
 	t.Errorf("the long end is not complete after %d shorter ones", len(peers)-w.tree.backlog.ending)
 }
 
-// The end of a session with many nodes takes several calls. Its client is answered
-// after the last of them. Other clients are served in between.
+// TestLongCloseSessionIsDoneInParts checks that the server answers closeSession after the last
+// part, and serves other clients between the parts.
 func TestLongCloseSessionIsDoneInParts(t *testing.T) {
-	w := newWorld(t, Config{})
-	p, other := w.owner(), w.dial()
+	w := newHarness(t, Config{})
+	p, other := w.dialOwner(), w.dial()
 	p.send(7, wire.OpCloseSession, nil)
 	if len(p.replies) != 1 || p.closed { // the reply is that of the creates
 		t.Fatalf("answered before the end: %v, closed %v", p.replies, p.closed)
@@ -190,7 +190,7 @@ func TestLongCloseSessionIsDoneInParts(t *testing.T) {
 	last := fmt.Sprint("/e", many-1)
 	other.want(other.remove(last, -1), wire.ErrOK, "delete of a node that ends")
 	other.mk(last, wire.ModePersistent)
-	if n := w.parts(); n < 2 {
+	if n := w.runParts(); n < 2 {
 		t.Errorf("the rest ended in %d parts", n)
 	}
 	if len(p.replies) != 2 || p.replies[1].Xid != 7 || p.replies[1].Zxid != w.tree.Zxid() || !p.closed {
@@ -205,12 +205,12 @@ func TestLongCloseSessionIsDoneInParts(t *testing.T) {
 	w.check()
 }
 
-// A session that has begun to end continues to end after a restart. No client can
-// resume it, because some of its nodes may be deleted.
+// TestSessionEndContinuesAfterRestart checks that no client can resume a session whose end has
+// begun, because some of its nodes may be deleted.
 func TestSessionEndContinuesAfterRestart(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
-		w := newWorld(t, Config{})
-		p := w.owner()
+		w := newHarness(t, Config{})
+		p := w.dialOwner()
 		w.advance(10 * time.Second)
 		w.tick()
 		w.tick()
@@ -227,17 +227,17 @@ func TestSessionEndContinuesAfterRestart(t *testing.T) {
 		if q.session != 0 || !q.closed {
 			t.Error("a session that ends was resumed")
 		}
-		if w.parts(); w.tree.Counts().Ephemerals+w.tree.SessionCount() != 0 {
+		if w.runParts(); w.tree.Counts().Ephemerals+w.tree.SessionCount() != 0 {
 			t.Errorf("left are %+v", w.tree.Counts())
 		}
 		w.check()
 	}
 }
 
-// Programs that do not know the end of a session in parts must refuse it as newer, and not as
-// damaged. Development builds wrote the same bytes with version 1.
+// TestEndingSessionRaisesVersion: a program that does not know sessions that end in parts must
+// refuse the data as newer, not as damaged. Development builds wrote the same bytes with version 1.
 func TestEndingSessionRaisesVersion(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	session, zxid := w.dial().session, w.tree.Zxid()
 	live := w.tree.AppendSnapshot(nil)
 	end := appendTxn(nil, zxid+1, 0, &txn{op: opEndSession, session: session})
@@ -271,16 +271,16 @@ func TestEndingSessionRaisesVersion(t *testing.T) {
 	}
 }
 
-// The watches of a closed connection are removed in parts, and it gets no events in
-// between.
+// TestWatchesOfClosedConnectionAreRemovedInParts checks that the connection gets no events between
+// the parts.
 func TestWatchesOfClosedConnectionAreRemovedInParts(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p, other := w.dial(), w.dial()
 	for i := range many {
 		w.tree.addWatch(fmt.Sprint("/w", i), w.tree.conns[p.id], dataOnce)
 	}
-	other.lasting("/", wire.AddWatchPersistentRecursive)
-	p.hangUp()
+	other.addWatch("/", wire.AddWatchPersistentRecursive)
+	p.disconnect()
 	if n := w.tree.Counts().Watches; n < 2 || n >= many {
 		t.Errorf("%d watches are left after the first part", n)
 	}
@@ -290,14 +290,15 @@ func TestWatchesOfClosedConnectionAreRemovedInParts(t *testing.T) {
 	if len(other.takeEvents()) != 100 {
 		t.Error("the watches of another connection are gone")
 	}
-	if n := w.parts(); n < 1 || w.tree.Counts().Watches != 1 || w.tree.Counts().Watchers != 1 {
+	if n := w.runParts(); n < 1 || w.tree.Counts().Watches != 1 || w.tree.Counts().Watchers != 1 {
 		t.Errorf("%d parts left %+v", n, w.tree.Counts())
 	}
 }
 
-// Connections that end together share one part: only Tick continues.
+// TestWatchesOfManyClosedConnectionsAreRemovedInParts checks that connections that end together
+// share one part.
 func TestWatchesOfManyClosedConnectionsAreRemovedInParts(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	peers := make([]*peer, 8)
 	for k := range peers {
 		peers[k] = w.dial()
@@ -307,19 +308,19 @@ func TestWatchesOfManyClosedConnectionsAreRemovedInParts(t *testing.T) {
 	}
 	before := w.tree.Counts().Watches
 	for _, p := range peers {
-		p.hangUp()
+		p.disconnect()
 	}
 	if n, most := before-w.tree.Counts().Watches, partSteps/watchSteps; n > most {
 		t.Errorf("the ends of %d connections removed %d watches at once, want at most %d", len(peers), n, most)
 	}
-	if n := w.parts(); n < len(peers)-1 || w.tree.Counts().Watches != 0 {
+	if n := w.runParts(); n < len(peers)-1 || w.tree.Counts().Watches != 0 {
 		t.Errorf("%d parts left %+v", n, w.tree.Counts())
 	}
 }
 
-// A long list of watches is restored in parts, and the answer follows the last part.
+// TestSetWatchesIsDoneInParts checks that the server answers after the last part.
 func TestSetWatchesIsDoneInParts(t *testing.T) {
-	w := newWorld(t, Config{MaxFrame: 8 << 20})
+	w := newHarness(t, Config{MaxFrame: 8 << 20})
 	p, other := w.dial(), w.dial()
 	req := wire.SetWatches{RelativeZxid: w.tree.Zxid(), DataWatches: []string{}, ExistWatches: []string{}, ChildWatches: []string{"/"}}
 	for i := range many {
@@ -334,7 +335,7 @@ func TestSetWatchesIsDoneInParts(t *testing.T) {
 		if len(p.replies) > 0 {
 			t.Fatal("answered before the end")
 		}
-		// A change of a path before its turn is reported at its turn.
+		// The part that restores a watch also reports earlier changes of its path.
 		other.mk(fmt.Sprint("/w", many-parts), wire.ModeEphemeral)
 		more = w.tree.Continue(p.id, w.now, &w.out)
 		if w.tree.steps > partSteps+1000 {
@@ -350,18 +351,18 @@ func TestSetWatchesIsDoneInParts(t *testing.T) {
 	}
 	w.tree.Request(p.id, wire.AppendRequest(nil, wire.XidSetWatches, wire.OpSetWatches, &req)[4:], w.now, &w.out)
 	w.flush()
-	p.hangUp()
-	w.parts()
+	p.disconnect()
+	w.runParts()
 	if w.tree.Continue(p.id, w.now, &w.out) || len(w.tree.watchRestores) != 0 {
 		t.Error("a connection that is gone restores watches")
 	}
 }
 
-// A path that many connections watch counts for each of them, because the watch of the
-// connection is searched among theirs.
+// TestSetWatchesCountsSearches: if many connections watch a path, the server searches the watch
+// of one connection among all of them.
 func TestSetWatchesCountsSearches(t *testing.T) {
 	const watchers, paths = 200, 3000
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	for range watchers {
 		w.dial().exists("/a", true)
 	}
@@ -376,23 +377,23 @@ func TestSetWatchesCountsSearches(t *testing.T) {
 	}
 }
 
-// The end of a session counts the events for persistent watches on the parent of its
-// nodes, and on the nodes.
+// TestSessionEndCountsPersistentWatches checks that events count as steps, for watches on the
+// nodes of the session and on their parent.
 func TestSessionEndCountsPersistentWatches(t *testing.T) {
 	const nodes, watchers = 1000, 20
 	for _, onNodes := range []bool{false, true} {
-		w := newWorld(t, Config{})
+		w := newHarness(t, Config{})
 		p := w.dial()
 		var watching []*peer
 		for range watchers {
 			q := w.dial()
-			q.want(q.lasting("/", wire.AddWatchPersistent), wire.ErrOK, "addWatch")
+			q.want(q.addWatch("/", wire.AddWatchPersistent), wire.ErrOK, "addWatch")
 			watching = append(watching, q)
 		}
 		for i := range nodes {
 			p.mk(fmt.Sprint("/e", i), wire.ModeEphemeral)
 			if onNodes {
-				watching[0].want(watching[0].lasting(fmt.Sprint("/e", i), wire.AddWatchPersistent), wire.ErrOK, "addWatch")
+				watching[0].want(watching[0].addWatch(fmt.Sprint("/e", i), wire.AddWatchPersistent), wire.ErrOK, "addWatch")
 			}
 		}
 		for _, q := range watching {
@@ -402,7 +403,7 @@ func TestSessionEndCountsPersistentWatches(t *testing.T) {
 		if w.tree.steps > partSteps {
 			t.Errorf("the first part took %d steps, want at most %d", w.tree.steps, partSteps)
 		}
-		w.parts()
+		w.runParts()
 		for i, q := range watching {
 			want := nodes
 			if onNodes && i == 0 {
@@ -416,10 +417,9 @@ func TestSessionEndCountsPersistentWatches(t *testing.T) {
 	}
 }
 
-// The cost of a change in its ancestors does not depend on the number of descendants,
-// and the cost of permission checks of a multi is bounded.
+// TestExpensiveMultisAreRefused checks that the permission checks in a multi are bounded.
 func TestExpensiveMultisAreRefused(t *testing.T) {
-	w := newWorld(t, Config{MaxFrame: 8 << 20})
+	w := newHarness(t, Config{MaxFrame: 8 << 20})
 	p := w.dial()
 	for i := range maxIdentities - 1 {
 		p.auth("digest", fmt.Sprint("u", i, ":x"))
@@ -450,7 +450,7 @@ func TestExpensiveMultisAreRefused(t *testing.T) {
 
 // TestMultisWithManyACLEntriesAreRefused: 40,000 short entries fit into one frame.
 func TestMultisWithManyACLEntriesAreRefused(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	for scheme, id := range map[string]string{"digest": "%x:%x", "ip": "10.%d.0.%d"} {
 		var ops []wire.MultiOp
@@ -471,10 +471,10 @@ func TestMultisWithManyACLEntriesAreRefused(t *testing.T) {
 	w.check()
 }
 
-// The names of certificates take long to parse. A list of too many is refused.
+// TestManyLongCertificateNamesAreRefused: the names of certificates take long to parse.
 func TestManyLongCertificateNamesAreRefused(t *testing.T) {
 	const size = 20_000
-	w := newWorld(t, Config{AuthProviders: []string{"x509"}})
+	w := newHarness(t, Config{AuthProviders: []string{"x509"}})
 	p := w.dial()
 	var list []wire.ACL
 	for i := range 2 * namePerStep * partSteps / size {
@@ -488,13 +488,13 @@ func TestManyLongCertificateNamesAreRefused(t *testing.T) {
 	w.check()
 }
 
-// A list contains the nodes of the tree in order, however many were removed and
-// however often it was compacted.
+// TestNodeListAgreesWithModel checks that a list keeps its nodes in order while nodes are removed
+// and the list is compacted.
 func TestNodeListAgreesWithModel(t *testing.T) {
 	var list nodeList
 	var model []*node
 	root, traversals := new(node), 0
-	// A traversal visits what is in the list the whole time once, in order.
+	// A traversal visits once, and in order, each node that stays in the list until its end.
 	var cursors [3]struct {
 		*nodeCursor
 		visited []*node
@@ -559,8 +559,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A list of millions of nodes is neither moved when it grows nor copied when it is
-// traversed: other clients would wait.
+// TestNodeListIsNeverCopied checks that a list is not copied when it grows or is traversed: with
+// millions of nodes, other clients would wait.
 func TestNodeListIsNeverCopied(t *testing.T) {
 	const n, bound = 200_000, 400_000
 	tr := New(Config{})
@@ -595,9 +595,9 @@ func TestNodeListIsNeverCopied(t *testing.T) {
 	}
 }
 
-// The number of names in a path is limited for every way to create it.
+// TestPathDepthIsBounded checks the limit for each request that creates a node.
 func TestPathDepthIsBounded(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	for i := 1; i <= maxDepth; i++ {
 		p.mk(strings.Repeat("/d", i), wire.ModePersistent)
@@ -614,10 +614,10 @@ func TestPathDepthIsBounded(t *testing.T) {
 	w.check()
 }
 
-// A path of long names may have fewer of them, because a change looks up the path of
-// each ancestor.
+// TestPathDepthTimesLengthIsBounded: a path of long names may have fewer names, because a change
+// looks up the path of each ancestor.
 func TestPathDepthTimesLengthIsBounded(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	name := "/" + strings.Repeat("n", 1<<16-1)
 	const most = 11 // 11 names of 64 KiB: 11*11*64 KiB are below 8 MiB, 12*12*64 KiB are not
@@ -630,9 +630,8 @@ func TestPathDepthTimesLengthIsBounded(t *testing.T) {
 	w.check()
 }
 
-// The listing of a session with too many nodes is refused.
 func TestGetEphemeralsOfManyIsRefused(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	for i := range maxListed + 1 {
 		_, err := p.create(fmt.Sprint("/e", i), wire.ModeEphemeral)
@@ -641,13 +640,13 @@ func TestGetEphemeralsOfManyIsRefused(t *testing.T) {
 	ask := &wire.GetEphemeralsRequest{PrefixPath: "/e1"}
 	p.want(p.ask(wire.OpGetEphemerals, ask, new(wire.GetEphemeralsResponse)), wire.ErrQuotaExceeded, "one too many")
 	p.remove("/e0", -1)
-	p.want(p.ask(wire.OpGetEphemerals, ask, new(wire.GetEphemeralsResponse)), wire.ErrOK, "as many as may be")
+	p.want(p.ask(wire.OpGetEphemerals, ask, new(wire.GetEphemeralsResponse)), wire.ErrOK, "the maximum")
 }
 
-// A listing counts the text that it compares.
+// TestGetEphemeralsWithLongPrefixIsRefused checks that comparing text counts as steps.
 func TestGetEphemeralsWithLongPrefixIsRefused(t *testing.T) {
 	const size = 20_000
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	long := "/" + strings.Repeat("e", size)
 	for i := range partSteps/(size/textPerStep) + 1 {
@@ -664,10 +663,10 @@ func TestGetEphemeralsWithLongPrefixIsRefused(t *testing.T) {
 	p.want(list("/x"), wire.ErrOK, "a short prefix")
 }
 
-// TestSearchesCountAsWork: requests with short answers that search long lists are charged for it.
+// TestSearchesCountAsWork checks that a search in a long list counts, even if the answer is short.
 func TestSearchesCountAsWork(t *testing.T) {
 	const n = 1000
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.mk("/hot", wire.ModePersistent)
 	for i := range n {

@@ -8,9 +8,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// benchRequests runs requests without replaying or decoding anything.
+// benchRequests runs requests, and neither replays records nor decodes answers.
 func benchRequests(b *testing.B, prepare func(*peer), reqs ...[]byte) {
-	w := newWorld(b, Config{})
+	w := newHarness(b, Config{})
 	p := w.dial()
 	prepare(p)
 	var out Out
@@ -23,7 +23,7 @@ func benchRequests(b *testing.B, prepare func(*peer), reqs ...[]byte) {
 	}
 }
 
-// The cost of a free lock for the server: create, listing, delete.
+// BenchmarkLockCycle measures what a lock without waiters costs: a create, a listing, a delete.
 func BenchmarkLockCycle(b *testing.B) {
 	create := wire.AppendRequest(nil, 1, wire.OpCreate2, &wire.CreateRequest{
 		Path: "/locks/a/_c_0123456789abcdef0123456789abcdef-lock-", ACL: openACL(), Flags: wire.ModeEphemeral})[4:]
@@ -47,23 +47,23 @@ func BenchmarkMultiCheck(b *testing.B) {
 func BenchmarkNodeMemory(b *testing.B) {
 	const nodes = 100_000
 	for b.Loop() {
-		w := newWorld(b, Config{})
+		w := newHarness(b, Config{})
 		p := w.dial()
 		p.mk("/nodes", 0)
 		var out Out
-		before := liveHeap()
+		before := heapSize()
 		for i := range nodes {
 			w.tree.Request(p.id, wire.AppendRequest(nil, 1, wire.OpCreate, &wire.CreateRequest{
 				Path: fmt.Sprintf("/nodes/n%08d", i), Data: make([]byte, 16), ACL: openACL()})[4:], w.now, &out)
 			out.Reset()
 		}
-		b.ReportMetric(float64(liveHeap()-before)/nodes, "B/node")
+		b.ReportMetric(float64(heapSize()-before)/nodes, "B/node")
 		runtime.KeepAlive(w)
 	}
 }
 
-// liveHeap returns the size of the heap after a collection, in bytes.
-func liveHeap() int64 {
+// heapSize returns the size of the heap after a collection, in bytes.
+func heapSize() int64 {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)

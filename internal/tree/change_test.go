@@ -7,15 +7,15 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// versioned is a change of a node that must have a version, and its result.
+// versioned is a change of a node with an expected version, and its result.
 type versioned struct {
 	path    string
 	version int32
 	want    wire.ErrCode
 }
 
-// wantCodes makes each change. Each is one transaction, also if it fails.
-func (w *world) wantCodes(name string, change func(path string, version int32) wire.ErrCode, rows []versioned) {
+// wantCodes makes each change and checks its result. A failed change is also one transaction.
+func (w *harness) wantCodes(name string, change func(path string, version int32) wire.ErrCode, rows []versioned) {
 	w.tb.Helper()
 	for _, row := range rows {
 		before := w.tree.Zxid()
@@ -30,7 +30,7 @@ func (w *world) wantCodes(name string, change func(path string, version int32) w
 }
 
 func TestDeleteErrors(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.mk("/a", wire.ModePersistent)
 	p.mk("/a/b", wire.ModePersistent)
@@ -59,7 +59,7 @@ func TestDeleteErrors(t *testing.T) {
 }
 
 func TestSetDataErrors(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.mk("/a", wire.ModePersistent)
 	p.mkACL("/locked", wire.ACL{Perms: wire.PermAll &^ wire.PermWrite, Scheme: "world", ID: "anyone"})
@@ -95,7 +95,7 @@ func TestNextVersion(t *testing.T) {
 }
 
 func TestSetACL(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.mk("/a", wire.ModePersistent)
 	anyone := func(perms wire.Perm) []wire.ACL {
@@ -133,9 +133,8 @@ func TestSetACL(t *testing.T) {
 	w.check()
 }
 
-// Every field of the Stat, change by change.
-func TestStats(t *testing.T) {
-	w := newWorld(t, Config{InitialZxid: 1 << 32})
+func TestStatFollowsChanges(t *testing.T) {
+	w := newHarness(t, Config{InitialZxid: 1 << 32})
 	p := w.dial()
 	if s, _ := p.exists("/", false); s != (wire.Stat{Cversion: -1, NumChildren: 1}) {
 		t.Errorf("root of a new tree: %+v", s)

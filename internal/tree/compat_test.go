@@ -6,9 +6,10 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Behaviors in docs/compatibility.md that releases after 3.8.0 changed.
+// TestBehaviorFollowsLaterReleases checks behaviors that releases after 3.8.0 changed, see
+// docs/compatibility.md.
 func TestBehaviorFollowsLaterReleases(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p, other := w.dial(), w.dial()
 	p.mkACL("/locked", acl(wire.PermAdmin, "world", "anyone"))
 	_, err := p.exists("/locked", false)
@@ -16,7 +17,7 @@ func TestBehaviorFollowsLaterReleases(t *testing.T) {
 
 	// A one-shot watch does not replace a persistent one.
 	p.mk("/a", 0)
-	p.lasting("/a", wire.AddWatchPersistent)
+	p.addWatch("/a", wire.AddWatchPersistent)
 	p.get("/a", true)
 	p.set("/a", "", -1)
 	if want := w.tree.Zxid(); p.zxids[0] != want {
@@ -30,7 +31,7 @@ func TestBehaviorFollowsLaterReleases(t *testing.T) {
 	check := &wire.CheckWatchesRequest{Path: "/b", Type: wire.WatcherData}
 	p.want(p.call(wire.OpCheckWatches, check).Err, wire.ErrNoWatcher, "check for the watch of another connection")
 
-	p.lasting("/c", wire.AddWatchPersistentRecursive)
+	p.addWatch("/c", wire.AddWatchPersistentRecursive)
 	remove := &wire.RemoveWatchesRequest{Path: "/c", Type: wire.WatcherPersistentRecursive}
 	p.want(p.call(wire.OpRemoveWatches, remove).Err, wire.ErrOK, "removal by a later type")
 

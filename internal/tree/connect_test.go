@@ -26,7 +26,7 @@ func TestConnectTimeoutIsClamped(t *testing.T) {
 		{Config{MinTimeout: 30, MaxTimeout: 40}, 35, 35},
 		{Config{MinTimeout: 50, MaxTimeout: 40}, 45, 50},
 	} {
-		p := newWorld(t, tt.cfg).dialRaw(&wire.ConnectRequest{Timeout: tt.asks})
+		p := newHarness(t, tt.cfg).dialRaw(&wire.ConnectRequest{Timeout: tt.asks})
 		if p.timeout != tt.gets || p.session <= 0 || p.closed {
 			t.Errorf("%+v: asked for %d, got %d", tt.cfg, tt.asks, p.timeout)
 		}
@@ -34,7 +34,7 @@ func TestConnectTimeoutIsClamped(t *testing.T) {
 }
 
 func TestConnectAnswerHasReadOnlyByteOnlyIfRequested(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	for _, has := range []bool{false, true} {
 		want := uint32(36)
 		if has {
@@ -55,10 +55,10 @@ func TestConnectAnswerHasReadOnlyByteOnlyIfRequested(t *testing.T) {
 }
 
 func TestConnectRefusesClientAheadOfServer(t *testing.T) {
-	w := newWorld(t, Config{InitialZxid: 5 << 32})
+	w := newHarness(t, Config{InitialZxid: 5 << 32})
 	p := w.dialRaw(&wire.ConnectRequest{LastZxidSeen: 5<<32 + 1})
 	if !p.closed || len(p.raw) != 0 {
-		t.Errorf("client from the future: closed %v, %d frames", p.closed, len(p.raw))
+		t.Errorf("client ahead of the server: closed %v, %d frames", p.closed, len(p.raw))
 	}
 	p = w.dialRaw(&wire.ConnectRequest{LastZxidSeen: 5 << 32})
 	if p.closed || p.session == 0 {
@@ -69,8 +69,8 @@ func TestConnectRefusesClientAheadOfServer(t *testing.T) {
 	}
 }
 
-func TestConnectResume(t *testing.T) {
-	w := newWorld(t, Config{})
+func TestResumeNeedsPassword(t *testing.T) {
+	w := newHarness(t, Config{})
 	p := w.dial()
 	zxid := w.tree.Zxid()
 	resume := func(id int64, password []byte) *peer {
@@ -106,13 +106,13 @@ func TestConnectResume(t *testing.T) {
 	if w.tree.Zxid() != zxid {
 		t.Errorf("resuming took %d transactions", w.tree.Zxid()-zxid)
 	}
-	p.w.tree.Disconnect(p.id, w.now) // late news of the former connection
+	p.w.tree.Disconnect(p.id, w.now) // the former connection, which is closed already
 	q.mk("/a", wire.ModeEphemeral)
 	w.check()
 }
 
 func TestTakeOverRemovesWatchesOfOldConnection(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p, other := w.dial(), w.dial()
 	p.exists("/a", true)
 	q := w.dialRaw(&wire.ConnectRequest{SessionID: p.session, Password: p.password, Timeout: 10_000})
@@ -124,10 +124,10 @@ func TestTakeOverRemovesWatchesOfOldConnection(t *testing.T) {
 	}
 }
 
-// A client relies on the last negotiated timeout, so a restart must not restore the
-// first one.
+// TestRenegotiatedTimeoutIsDurable: the client relies on the last negotiated timeout, so a restart
+// must not restore the first one.
 func TestRenegotiatedTimeoutIsDurable(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	zxid := w.tree.Zxid()
 	q := w.dialRaw(&wire.ConnectRequest{SessionID: p.session, Password: p.password, Timeout: 50_000})
@@ -143,7 +143,7 @@ func TestRenegotiatedTimeoutIsDurable(t *testing.T) {
 }
 
 func TestSecondHandshakeClosesConnection(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	w.tree.Connect(p.id, Peer{}, &wire.ConnectRequest{}, w.now, &w.out)
 	w.flush()
@@ -152,20 +152,20 @@ func TestSecondHandshakeClosesConnection(t *testing.T) {
 	}
 }
 
-type brokenRand struct{}
+type failingRand struct{}
 
-func (brokenRand) Read([]byte) (int, error) { return 0, errors.New("no entropy") }
+func (failingRand) Read([]byte) (int, error) { return 0, errors.New("no entropy") }
 
 func TestConnectWithoutRandomBytesIsRefused(t *testing.T) {
-	w := newWorld(t, Config{Rand: brokenRand{}})
+	w := newHarness(t, Config{Rand: failingRand{}})
 	p := w.dialRaw(&wire.ConnectRequest{})
 	if !p.closed || len(p.raw) != 0 || w.tree.Counts().Sessions != 0 {
-		t.Error("a session without a password was made")
+		t.Error("a session without a password was created")
 	}
 }
 
 func TestPasswordsComeFromRand(t *testing.T) {
-	w := newWorld(t, Config{Rand: seededRand(9)})
+	w := newHarness(t, Config{Rand: seededRand(9)})
 	var want [16]byte
 	if _, err := io.ReadFull(seededRand(9), want[:]); err != nil {
 		t.Fatal(err)
@@ -173,8 +173,8 @@ func TestPasswordsComeFromRand(t *testing.T) {
 	if p := w.dial(); !bytes.Equal(p.password, want[:]) {
 		t.Errorf("password % x, want % x", p.password, want)
 	}
-	a, b := newWorld(t, Config{Rand: io.MultiReader(seededRand(3))}).dial(), w.dial()
+	a, b := newHarness(t, Config{Rand: io.MultiReader(seededRand(3))}).dial(), w.dial()
 	if bytes.Equal(a.password, b.password) {
-		t.Error("two sessions with one password")
+		t.Error("two sessions have the same password")
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// The reasons to refuse a create, and their precedence.
+// TestCreateErrors checks each reason to refuse a create, and their precedence.
 func TestCreateErrors(t *testing.T) {
-	w := newWorld(t, Config{ExtendedTypes: true})
+	w := newHarness(t, Config{ExtendedTypes: true})
 	p := w.dial()
 	p.mk("/a", wire.ModePersistent)
 	p.mk("/e", wire.ModeEphemeral)
@@ -67,10 +67,10 @@ func TestCreateErrors(t *testing.T) {
 	w.check()
 }
 
-// The number is the parent's create counter before this create. Every create counts,
-// and no delete.
+// TestSequenceNumbers: the number is the parent's count of creates before this one. Deletes do
+// not count.
 func TestSequenceNumbers(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.mk("/q", wire.ModePersistent)
 	for _, tt := range []struct {
@@ -103,10 +103,10 @@ func TestSequenceNumbers(t *testing.T) {
 	w.check()
 }
 
-// At the end of its range Java's counter stops: numbers repeat, and only prefixes
-// distinguish the names.
+// TestSequenceNumberStopsAtMaximum: as in Java, the counter stops at the end of its range. Numbers
+// then repeat.
 func TestSequenceNumberStopsAtMaximum(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.mk("/q", wire.ModePersistent)
 	for _, tr := range []*Tree{w.tree, w.shadow} {
@@ -123,7 +123,7 @@ func TestSequenceNumberStopsAtMaximum(t *testing.T) {
 	}
 	p.mk("/q/d", wire.ModePersistentSequential)
 	if after, _ := p.exists("/q", false); after.Pzxid != before.Pzxid {
-		t.Error("pzxid moved although the counter stands")
+		t.Error("pzxid changed although the counter did not")
 	}
 	for _, tr := range []*Tree{w.tree, w.shadow} {
 		tr.nodes.get("/q").ensureExtra().creates = math.MinInt32 + 5
@@ -134,8 +134,8 @@ func TestSequenceNumberStopsAtMaximum(t *testing.T) {
 	w.check()
 }
 
-func TestCreateKinds(t *testing.T) {
-	w := newWorld(t, Config{ExtendedTypes: true})
+func TestCreateModes(t *testing.T) {
+	w := newHarness(t, Config{ExtendedTypes: true})
 	p := w.dial()
 	for _, tt := range []struct {
 		op    wire.OpCode
@@ -196,7 +196,7 @@ func TestCreateKinds(t *testing.T) {
 }
 
 func TestTTLNeedsExtendedTypes(t *testing.T) {
-	p := newWorld(t, Config{}).dial()
+	p := newHarness(t, Config{}).dial()
 	req := &wire.CreateTTLRequest{Path: "/t", ACL: openACL(), Flags: wire.ModePersistentTTL, TTL: 5}
 	p.want(p.call(wire.OpCreateTTL, req).Err, wire.ErrUnimplemented, "createTTL")
 	p.want(p.call(wire.OpCreate, &wire.CreateRequest{Path: "none", Flags: wire.ModePersistentTTL}).Err, wire.ErrUnimplemented, "create")
@@ -205,8 +205,8 @@ func TestTTLNeedsExtendedTypes(t *testing.T) {
 	}
 }
 
-func TestNullAndEmptyData(t *testing.T) {
-	w := newWorld(t, Config{})
+func TestNullAndEmptyDataDiffer(t *testing.T) {
+	w := newHarness(t, Config{})
 	p := w.dial()
 	for _, data := range [][]byte{nil, {}, []byte("x")} {
 		p.ask(wire.OpCreate, &wire.CreateRequest{Path: "/d", Data: data, ACL: openACL()}, new(wire.CreateResponse))
@@ -223,8 +223,8 @@ func TestNullAndEmptyData(t *testing.T) {
 	}
 }
 
-func TestLongPaths(t *testing.T) {
-	w := newWorld(t, Config{})
+func TestDeepAndLongPathsAreRestored(t *testing.T) {
+	w := newHarness(t, Config{})
 	p := w.dial()
 	path := ""
 	for range 300 {
@@ -239,7 +239,7 @@ func TestLongPaths(t *testing.T) {
 }
 
 func TestJumpSequence(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.mk("/q", wire.ModePersistent)
 	p.mk("/q/n-", wire.ModePersistentSequential)
@@ -249,7 +249,7 @@ func TestJumpSequence(t *testing.T) {
 		want wire.ErrCode
 	}{
 		{"/missing", 5, wire.ErrNoNode},
-		{"/q", 0, wire.ErrBadArguments}, // it was given already
+		{"/q", 0, wire.ErrBadArguments}, // already used
 		{"/q", -1, wire.ErrBadArguments},
 		{"/q", math.MaxInt32 - 1, wire.ErrOK},
 	} {
@@ -260,7 +260,7 @@ func TestJumpSequence(t *testing.T) {
 		if took := w.tree.Zxid() - before; (took == 1) != (test.want == wire.ErrOK) {
 			t.Errorf("%s to %d took %d transactions", test.path, test.next, took)
 		}
-		w.flush() // compares with a tree that replays
+		w.flush() // replays the record in the shadow
 	}
 	if got := p.mk("/q/n-", wire.ModePersistentSequential); got != "/q/n-2147483646" {
 		t.Errorf("the next child is %s", got)

@@ -63,8 +63,8 @@
 //     creates there.
 //   - The usage of a quota needs READ on the root of its subtree, if that exists.
 //   - A change that a client may not see leaves its one-shot watch until the client
-//     removes it, without further events. In Java the watch is gone, which tells the
-//     client of the change.
+//     removes it, without further events. In Java the watch is removed, which reveals
+//     the change to the client.
 //   - A multi has at most 5,000 operations, as has a multiRead. A longer one is a
 //     bad argument. Several results of a multiRead take at most half of what an
 //     answer may.

@@ -19,21 +19,21 @@ func setOps(path string, n int) *wire.MultiRequest {
 	return m
 }
 
-// A multi is refused as a whole if its events would need more memory than permitted,
-// for each kind of watch.
+// TestEventsOfMultiAreBounded checks that a multi is refused as a whole if its events would need
+// more memory than permitted, for each kind of watch.
 func TestEventsOfMultiAreBounded(t *testing.T) {
 	const watchers, room = 10, multiFanOut * 1000 / (eventCost + len("/a/b"))
 	for _, tt := range []struct {
 		name  string
 		watch func(p *peer) wire.ErrCode
-		most  int // changes of /a/b that go at a time
+		most  int // permitted changes of /a/b in a multi
 	}{
-		{"the node", func(p *peer) wire.ErrCode { return p.lasting("/a/b", wire.AddWatchPersistent) }, room / watchers},
-		{"a tree", func(p *peer) wire.ErrCode { return p.lasting("/", wire.AddWatchPersistentRecursive) }, room / watchers},
-		{"once", func(p *peer) wire.ErrCode { _, _, err := p.get("/a/b", true); return err }, 1000},
-		{"elsewhere", func(p *peer) wire.ErrCode { return p.lasting("/c", wire.AddWatchPersistentRecursive) }, 1000},
+		{"persistent", func(p *peer) wire.ErrCode { return p.addWatch("/a/b", wire.AddWatchPersistent) }, room / watchers},
+		{"recursive", func(p *peer) wire.ErrCode { return p.addWatch("/", wire.AddWatchPersistentRecursive) }, room / watchers},
+		{"one-shot", func(p *peer) wire.ErrCode { _, _, err := p.get("/a/b", true); return err }, 1000},
+		{"on another node", func(p *peer) wire.ErrCode { return p.addWatch("/c", wire.AddWatchPersistentRecursive) }, 1000},
 	} {
-		w := newWorld(t, Config{MaxReply: 1000})
+		w := newHarness(t, Config{MaxReply: 1000})
 		writer := w.dial()
 		writer.mk("/a", 0)
 		writer.mk("/a/b", 0)
@@ -55,8 +55,8 @@ func TestEventsOfMultiAreBounded(t *testing.T) {
 	}
 }
 
-// The events of a multi count more often if a client has many identities, or if a
-// recursive watch checks many lists: each permission check then takes longer.
+// TestPermissionChecksOfEventsAreBounded: an event counts more if its permission check takes
+// longer, because a client has many identities or a recursive watch checks many lists.
 func TestPermissionChecksOfEventsAreBounded(t *testing.T) {
 	const watchers, deep = 20, "/a/b/c/d/e/f/g/h"
 	for _, tt := range []struct {
@@ -72,7 +72,7 @@ func TestPermissionChecksOfEventsAreBounded(t *testing.T) {
 		{"deep, recursive", deep, wire.AddWatchPersistentRecursive, 0, 1 + strings.Count(deep, "/")/namesPerEvent},
 		{"deep, recursive, many identities", deep, wire.AddWatchPersistentRecursive, 4*identitiesPerEvent - 1, 5 * (1 + strings.Count(deep, "/")/namesPerEvent)},
 	} {
-		w := newWorld(t, Config{})
+		w := newHarness(t, Config{})
 		writer := w.dial()
 		for i := 1; i < len(deep); i += 2 {
 			writer.mk(deep[:i+1], 0)
@@ -82,7 +82,7 @@ func TestPermissionChecksOfEventsAreBounded(t *testing.T) {
 			for i := range tt.identities {
 				p.auth("digest", fmt.Sprint("u", i, ":x"))
 			}
-			p.want(p.lasting(tt.path, tt.mode), wire.ErrOK, tt.name)
+			p.want(p.addWatch(tt.path, tt.mode), wire.ErrOK, tt.name)
 		}
 		most := maxEvents / watchers / tt.weight // without the inspected watches
 		for _, n := range []int{most * 9 / 10, most + 1} {
@@ -96,8 +96,8 @@ func TestPermissionChecksOfEventsAreBounded(t *testing.T) {
 	}
 }
 
-// A multi that changes many nodes is refused if the one-shot watches on them cause too
-// many events.
+// TestOneShotEventsOfMultiAreBounded checks that a multi that changes many nodes is refused if
+// one-shot watches on them cause too many events.
 func TestOneShotEventsOfMultiAreBounded(t *testing.T) {
 	const watchers = 50
 	const nodes = maxEvents / watchers * 21 / 20
@@ -112,7 +112,7 @@ func TestOneShotEventsOfMultiAreBounded(t *testing.T) {
 			return append(setOps(path, 1).Ops, opDelete(path, -1))
 		}},
 	} {
-		w := newWorld(t, Config{MaxWatches: 4 * watchers * nodes})
+		w := newHarness(t, Config{MaxWatches: 4 * watchers * nodes})
 		writer := w.dial()
 		var ops []wire.MultiOp
 		for i := range nodes {
@@ -133,18 +133,18 @@ func TestOneShotEventsOfMultiAreBounded(t *testing.T) {
 	}
 }
 
-// However long the paths are, the events of a multi contain at most eight megabytes of
-// them.
+// TestPathsInEventsOfMultiAreBounded checks that the events of a multi contain at most 8 MiB of
+// paths.
 func TestPathsInEventsOfMultiAreBounded(t *testing.T) {
 	const watchers, most = 50, 8 << 20
 	for _, size := range []int{100, 127, 128, 500, 1021, 1024, 5000, 100_000} {
-		w := newWorld(t, Config{})
+		w := newHarness(t, Config{})
 		p := w.dial()
 		path := "/" + strings.Repeat("v", size-1)
 		p.mk(path, 0)
 		for range watchers {
 			q := w.dial()
-			q.want(q.lasting(path, wire.AddWatchPersistent), wire.ErrOK, "addWatch")
+			q.want(q.addWatch(path, wire.AddWatchPersistent), wire.ErrOK, "addWatch")
 		}
 		n := most/(watchers*size) + 1
 		if _, err := w.tree.checkEventLimits(slices.Repeat([]txn{{path: path}}, n)); err != wire.ErrQuotaExceeded {
@@ -156,11 +156,11 @@ func TestPathsInEventsOfMultiAreBounded(t *testing.T) {
 	}
 }
 
-// A multi is refused if its changes inspect too many watches, even if they report
-// nothing to them.
+// TestMultiCountsInspectedWatches checks that a multi is refused if its changes inspect too many
+// watches, even if none of them fires.
 func TestMultiCountsInspectedWatches(t *testing.T) {
 	for watchers, want := range map[int]wire.ErrCode{100: wire.ErrOK, 1000: wire.ErrQuotaExceeded} {
-		w := newWorld(t, Config{})
+		w := newHarness(t, Config{})
 		p := w.dial()
 		p.mk("/a", 0)
 		for range watchers {
@@ -173,15 +173,15 @@ func TestMultiCountsInspectedWatches(t *testing.T) {
 	}
 }
 
-// The first operation beyond the limit has the error. Deletions and creations count
-// for watches of the parent.
+// TestFirstOperationBeyondEventLimitFails: creates and deletes also count for watches of the
+// parent.
 func TestFirstOperationBeyondEventLimitFails(t *testing.T) {
-	w := newWorld(t, Config{MaxReply: 2000})
+	w := newHarness(t, Config{MaxReply: 2000})
 	p := w.dial()
 	p.mk("/a", 0)
 	for range 20 {
 		q := w.dial()
-		q.want(q.lasting("/a", wire.AddWatchPersistent), wire.ErrOK, "addWatch")
+		q.want(q.addWatch("/a", wire.AddWatchPersistent), wire.ErrOK, "addWatch")
 	}
 	var ops []wire.MultiOp
 	for i := range 3 {
@@ -202,22 +202,22 @@ func TestFirstOperationBeyondEventLimitFails(t *testing.T) {
 	}
 }
 
-// The end of a session is never refused. A connection that cannot get all events is
-// closed, and no connection gets only a part of them and stays.
+// TestEventsOfSessionEndAreBounded: the end of a session is never refused. If a connection cannot
+// get all events, the server closes it.
 func TestEventsOfSessionEndAreBounded(t *testing.T) {
 	const nodes, watchers = 40, 20
 	for _, expire := range []bool{false, true} {
-		w := newWorld(t, Config{MaxReply: 1000})
+		w := newHarness(t, Config{MaxReply: 1000})
 		owner := w.dial()
 		for i := range nodes {
 			owner.mk(fmt.Sprint("/e", i), wire.ModeEphemeral)
 		}
-		owner.want(owner.lasting("/", wire.AddWatchPersistent), wire.ErrOK, "addWatch")
+		owner.want(owner.addWatch("/", wire.AddWatchPersistent), wire.ErrOK, "addWatch")
 		w.advance(9 * time.Second)
 		var peers []*peer
 		for range watchers {
 			p := w.dial()
-			p.want(p.lasting("/", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
+			p.want(p.addWatch("/", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
 			peers = append(peers, p)
 		}
 		if expire {
@@ -240,31 +240,31 @@ func TestEventsOfSessionEndAreBounded(t *testing.T) {
 		if cut == 0 || !owner.closed || w.tree.watches.total != 0 && cut == watchers {
 			t.Errorf("%d of %d are closed, %d watches are left", cut, watchers, w.tree.watches.total)
 		}
-		// Below the limit, everything works as before.
+		// A change below the limit closes no connection.
 		p, q := w.dial(), w.dial()
-		p.want(p.lasting("/", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
+		p.want(p.addWatch("/", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
 		q.mk("/n", 0)
 		p.wantEvents("created /n")
 		w.check()
 	}
 }
 
-// TestRemovedRecursiveWatchesAreForgotten: a multi below nodes whose watches were removed
-// looks them up once, not for each of its operations.
+// TestRemovedRecursiveWatchesAreForgotten checks that the first multi below a node whose watches
+// were removed clears the mark of the node, so that later changes do not look for the watches.
 func TestRemovedRecursiveWatchesAreForgotten(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p, watcher := w.dial(), w.dial()
 	p.mk("/a", 0)
 	p.mk("/a/b", 0)
 	p.mk("/a/b/c", 0)
 	for _, path := range []string{"/a", "/a/b"} {
-		watcher.want(watcher.lasting(path, wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
+		watcher.want(watcher.addWatch(path, wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
 	}
-	p.want(p.lasting("/a", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
-	watcher.hangUp()
+	p.want(p.addWatch("/a", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
+	watcher.disconnect()
 	w.tree.checkEventLimits([]txn{{path: "/a/b/c/d"}})
 	if !w.tree.nodes.get("/a").extraOrNew().recursiveWatch || w.tree.nodes.get("/a/b").extraOrNew().recursiveWatch {
-		t.Error("a node has a recursive watch that was removed, or has not one that is there")
+		t.Error("a node has the mark of a removed recursive watch, or lacks that of an existing one")
 	}
 	w.check()
 }

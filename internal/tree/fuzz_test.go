@@ -11,31 +11,30 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// FuzzRequests passes frames to a Tree. Each begins with a byte that selects the
-// connection and other events, then two bytes of length. The Tree must not panic. It
-// must answer every frame for which it does not close the connection, keep its
-// invariants, and replay to the same state.
+// FuzzRequests passes frames to a Tree. A byte that selects the connection and other events, and
+// two bytes of length, precede each frame. The Tree must not panic. It must answer every frame or
+// close the connection, keep its invariants, and replay to the same state.
 func FuzzRequests(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(randomStream(seed))
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		w := newWorld(t, Config{ExtendedTypes: true, SASLUsers: saslUsers(), SuperUsers: []string{"bob"}, X509SuperUser: "CN=root"})
+		w := newHarness(t, Config{ExtendedTypes: true, SASLUsers: saslUsers(), SuperUsers: []string{"bob"}, X509SuperUser: "CN=root"})
 		w.dial()
 		w.dial()
 		for len(stream) >= 3 {
 			n := min(int(binary.BigEndian.Uint16(stream[1:])), len(stream)-3)
-			who, frame := stream[0], bytes.Clone(stream[3:3+n])
+			selector, frame := stream[0], bytes.Clone(stream[3:3+n])
 			stream = stream[3+n:]
-			if who&0x40 != 0 {
-				w.advance(time.Duration(who&0x3c) * time.Second)
+			if selector&0x40 != 0 {
+				w.advance(time.Duration(selector&0x3c) * time.Second)
 				w.tick()
 			}
-			if who&0x80 != 0 {
+			if selector&0x80 != 0 {
 				fuzzConnect(w, frame)
 				continue
 			}
-			p := w.peers[ConnID(1+int64(who)%int64(w.lastID))]
+			p := w.peers[ConnID(1+int64(selector)%int64(w.lastID))]
 			answers := len(p.replies)
 			p.sendFrame(frame)
 			if !p.closed && len(p.replies) != answers+1 {
@@ -47,8 +46,8 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// fuzzConnect passes bytes as a handshake.
-func fuzzConnect(w *world, frame []byte) {
+// fuzzConnect sends arbitrary bytes as a handshake.
+func fuzzConnect(w *harness, frame []byte) {
 	var req wire.ConnectRequest
 	r := jute.NewReader(frame)
 	if req.Decode(r); r.Finish() != nil {
@@ -74,8 +73,8 @@ func randomStream(seed uint64) []byte {
 	return b
 }
 
-// FuzzRecover passes arbitrary bytes to a tree as a snapshot, and to a tree with some
-// content as a record.
+// FuzzRecover passes arbitrary bytes to an empty Tree as a snapshot, and to a Tree with nodes as a
+// record.
 func FuzzRecover(f *testing.F) {
 	base := variedTree(f)
 	snap := base.tree.AppendSnapshot(nil)

@@ -13,9 +13,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// world runs a Tree as a server does, and a second one that only replays the records
-// of the first one.
-type world struct {
+// harness runs a Tree as a server does. The shadow is a second Tree that only replays the records.
+type harness struct {
 	tb     testing.TB
 	tree   *Tree
 	shadow *Tree
@@ -23,13 +22,13 @@ type world struct {
 	out    Out
 	peers  map[ConnID]*peer
 	lastID ConnID
-	peer   Peer // who the next clients are
+	peer   Peer // of the next clients
 	logged [][]byte
 }
 
-// peer is a client of a world.
+// peer is a client of a harness.
 type peer struct {
-	w        *world
+	w        *harness
 	id       ConnID
 	session  int64
 	timeout  int32
@@ -39,7 +38,7 @@ type peer struct {
 	zxids    []int64 // of the events
 	replies  []reply
 	closed   bool
-	raw      [][]byte // the frames of the handshake
+	raw      [][]byte // frames of the handshake
 }
 
 // reply is an answer.
@@ -48,14 +47,14 @@ type reply struct {
 	body []byte
 }
 
-// seededRand returns a source of passwords that is the same in every run.
+// seededRand returns a deterministic source of passwords.
 func seededRand(seed byte) *rand.ChaCha8 { return rand.NewChaCha8([32]byte{seed}) }
 
-func newWorld(tb testing.TB, cfg Config) *world {
+func newHarness(tb testing.TB, cfg Config) *harness {
 	if cfg.Rand == nil {
 		cfg.Rand = seededRand(1)
 	}
-	w := &world{
+	w := &harness{
 		tb: tb, tree: New(cfg), shadow: New(cfg), peers: make(map[ConnID]*peer),
 		peer: Peer{Addr: netip.MustParseAddr("10.1.2.3")},
 		now:  Now{Wall: 1_700_000_000_000, Mono: time.Hour},
@@ -65,19 +64,18 @@ func newWorld(tb testing.TB, cfg Config) *world {
 }
 
 // advance advances the time without a Tick.
-func (w *world) advance(d time.Duration) {
+func (w *harness) advance(d time.Duration) {
 	w.now.Mono += d
 	w.now.Wall += d.Milliseconds()
 }
 
-// tick calls Tick.
-func (w *world) tick() {
+func (w *harness) tick() {
 	w.tree.Tick(w.now, &w.out)
 	w.flush()
 }
 
 // flush replays the records in the shadow and passes the frames to the peers.
-func (w *world) flush() {
+func (w *harness) flush() {
 	w.tb.Helper()
 	for _, rec := range w.out.Records {
 		w.logged = append(w.logged, rec)
@@ -101,8 +99,8 @@ func (w *world) flush() {
 	w.out.Reset()
 }
 
-// check compares the shadow's state with the Tree's, byte by byte.
-func (w *world) check() {
+// check fails unless the shadow and the Tree have the same state.
+func (w *harness) check() {
 	w.tb.Helper()
 	if got, want := w.shadow.AppendSnapshot(nil), w.tree.AppendSnapshot(nil); !bytes.Equal(got, want) {
 		w.tb.Fatalf("state after replay differs: %d bytes, want %d", len(got), len(want))
@@ -120,7 +118,7 @@ func restored(tb testing.TB, cfg Config, t *Tree) *Tree {
 }
 
 // dialRaw sends a handshake from a new connection.
-func (w *world) dialRaw(req *wire.ConnectRequest) *peer {
+func (w *harness) dialRaw(req *wire.ConnectRequest) *peer {
 	w.tb.Helper()
 	w.lastID++
 	p := &peer{w: w, id: w.lastID}
@@ -130,8 +128,8 @@ func (w *world) dialRaw(req *wire.ConnectRequest) *peer {
 	return p
 }
 
-// dial creates a session.
-func (w *world) dial() *peer {
+// dial connects with a new session.
+func (w *harness) dial() *peer {
 	w.tb.Helper()
 	p := w.dialRaw(&wire.ConnectRequest{Timeout: 10_000, HasReadOnly: true})
 	if p.session == 0 || p.closed {
@@ -155,7 +153,7 @@ func (p *peer) receive(frame []byte) {
 	var h wire.ReplyHeader
 	h.Decode(r)
 	body := frame[len(frame)-r.Remaining():]
-	// An answer to a request with the xid of events is not an event.
+	// A frame with the xid of events may also answer a request with that xid.
 	if h.Xid == wire.XidEvent && h.Err == wire.ErrOK {
 		var e wire.WatcherEvent
 		e.Decode(r)
@@ -197,8 +195,8 @@ func (p *peer) send(xid int32, op wire.OpCode, rec wire.Record) {
 	p.sendFrame(wire.AppendRequest(nil, xid, op, rec)[4:])
 }
 
-// call sends a request and returns its answer. Events before it are in p.events; none
-// may come after it.
+// call sends a request and returns its answer, which must be the last frame. Events are in
+// p.events.
 func (p *peer) call(op wire.OpCode, rec wire.Record) reply {
 	tb := p.w.tb
 	tb.Helper()
@@ -226,7 +224,7 @@ func (p *peer) call(op wire.OpCode, rec wire.Record) reply {
 	return got
 }
 
-// ask is call with the answer decoded, which must be all of the body.
+// ask is call, and decodes the body of the answer into resp.
 func (p *peer) ask(op wire.OpCode, rec, resp wire.Record) wire.ErrCode {
 	p.w.tb.Helper()
 	got := p.call(op, rec)
@@ -240,7 +238,7 @@ func (p *peer) ask(op wire.OpCode, rec, resp wire.Record) wire.ErrCode {
 	return got.Err
 }
 
-// want fails unless err is the code.
+// want fails unless err is code.
 func (p *peer) want(err, code wire.ErrCode, what string) {
 	p.w.tb.Helper()
 	if err != code {
@@ -256,7 +254,7 @@ func (p *peer) create(path string, mode wire.CreateMode) (string, wire.ErrCode) 
 	return resp.Path, err
 }
 
-// mk is create, which must succeed.
+// mk is create, and fails the test on an error.
 func (p *peer) mk(path string, mode wire.CreateMode) string {
 	p.w.tb.Helper()
 	got, err := p.create(path, mode)
@@ -311,19 +309,19 @@ func (p *peer) auth(scheme, secret string) reply {
 	return p.call(wire.OpAuth, &wire.AuthPacket{Scheme: scheme, Auth: []byte(secret)})
 }
 
-func (p *peer) lasting(path string, mode wire.AddWatchMode) wire.ErrCode {
+func (p *peer) addWatch(path string, mode wire.AddWatchMode) wire.ErrCode {
 	p.w.tb.Helper()
 	return p.ask(wire.OpAddWatch, &wire.AddWatchRequest{Path: path, Mode: mode}, new(wire.ErrorResponse))
 }
 
-// takeEvents returns the events since it was last called.
+// takeEvents returns the events since its last call.
 func (p *peer) takeEvents() []string {
 	e := p.events
 	p.events, p.zxids = nil, nil
 	return e
 }
 
-// wantEvents fails unless exactly these events came.
+// wantEvents fails unless the client got exactly these events.
 func (p *peer) wantEvents(want ...string) {
 	p.w.tb.Helper()
 	if got := p.takeEvents(); !slices.Equal(got, want) {
@@ -331,8 +329,8 @@ func (p *peer) wantEvents(want ...string) {
 	}
 }
 
-// hangUp ends the connection.
-func (p *peer) hangUp() {
+// disconnect ends the connection.
+func (p *peer) disconnect() {
 	p.w.tree.Disconnect(p.id, p.w.now)
 	p.closed = true
 }

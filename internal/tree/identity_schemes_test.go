@@ -8,8 +8,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// dialAs creates a session of a client with a certificate.
-func (w *world) dialAs(subject string) *peer {
+// dialAs connects a client whose certificate has this subject.
+func (w *harness) dialAs(subject string) *peer {
 	w.tb.Helper()
 	before := w.peer
 	defer func() { w.peer = before }()
@@ -17,15 +17,14 @@ func (w *world) dialAs(subject string) *peer {
 	return w.dial()
 }
 
-func TestX509(t *testing.T) {
+func TestX509IdentityHasItsPermissions(t *testing.T) {
 	const ann, root = "CN=ann,O=zk", "CN=root,O=zk"
-	w := newWorld(t, Config{X509SuperUser: root})
+	w := newHarness(t, Config{X509SuperUser: root})
 	p, other, super := w.dialAs(ann), w.dialAs("CN=ben,O=zk"), w.dialAs(root)
 	plain := w.dial()
 	p.want(p.mkACL("/auth", acl(31, "auth", "")), wire.ErrOK, "create")
 	p.want(p.mkACL("/named", acl(31, "x509", ann)), wire.ErrOK, "create")
-	// The same name in another form is a different identity, because texts are
-	// compared.
+	// Another form of the same name is another identity, because the server compares texts.
 	p.want(p.mkACL("/blank", acl(31, "x509", "CN=ann, O=zk")), wire.ErrOK, "create")
 	for path, want := range map[string]wire.ErrCode{"/auth": wire.ErrOK, "/named": wire.ErrOK, "/blank": wire.ErrNoAuth} {
 		p.want(p.set(path, "", -1), want, "set "+path)
@@ -33,10 +32,10 @@ func TestX509(t *testing.T) {
 		plain.want(plain.set(path, "", -1), wire.ErrNoAuth, "set without a certificate")
 		super.want(super.set(path, "", -1), wire.ErrOK, "super's set")
 	}
-	if got := p.who(); got != "ip:10.9.9.9 x509:"+ann {
+	if got := p.whoAmI(); got != "ip:10.9.9.9 x509:"+ann {
 		t.Errorf("who: %s", got)
 	}
-	if got := super.who(); got != "ip:10.9.9.9 super: x509:"+root {
+	if got := super.whoAmI(); got != "ip:10.9.9.9 super: x509:"+root {
 		t.Errorf("who: %s", got)
 	}
 	p.want(p.auth("x509", "").Err, wire.ErrOK, "auth with a certificate")
@@ -46,31 +45,32 @@ func TestX509(t *testing.T) {
 	w.check()
 }
 
-// A certificate belongs to the connection: the session may reconnect without it.
+// TestCertificateIdentitiesEndWithConnection: a session may reconnect without its certificate.
 func TestCertificateIdentitiesEndWithConnection(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dialAs("CN=ann")
 	p.want(p.mkACL("/n", acl(31, "auth", "")), wire.ErrOK, "create")
-	q := moved(p)
+	q := reconnect(p)
 	q.want(q.set("/n", "", -1), wire.ErrNoAuth, "set without the certificate")
 }
 
-// The schemes that a list may contain: those that the server can verify.
-func TestProvidedSchemes(t *testing.T) {
+// TestACLsNeedVerifiableSchemes checks that a list may only contain schemes that the server can
+// verify.
+func TestACLsNeedVerifiableSchemes(t *testing.T) {
 	users := saslUsers()
 	for _, tt := range []struct {
 		name       string
 		cfg        Config
 		sasl, x509 bool
 	}{
-		{"zero", Config{}, false, false},
+		{"default", Config{}, false, false},
 		{"users", Config{SASLUsers: users}, true, false},
 		{"super certificate", Config{X509SuperUser: "CN=root"}, false, true},
-		{"named", Config{AuthProviders: []string{"sasl", "x509"}}, true, true},
-		{"named without", Config{AuthProviders: []string{}, SASLUsers: users, X509SuperUser: "CN=root"}, false, false},
+		{"AuthProviders", Config{AuthProviders: []string{"sasl", "x509"}}, true, true},
+		{"empty AuthProviders", Config{AuthProviders: []string{}, SASLUsers: users, X509SuperUser: "CN=root"}, false, false},
 		{"unknown", Config{AuthProviders: []string{"world", "super", "kerberos"}}, false, false},
 	} {
-		w := newWorld(t, tt.cfg)
+		w := newHarness(t, tt.cfg)
 		p, certified := w.dial(), w.dialAs("CN=ann")
 		try := func(p *peer, list ...wire.ACL) bool {
 			return p.call(wire.OpSetACL, &wire.SetACLRequest{Path: "/", ACL: list, Version: -1}).Err == wire.ErrOK
@@ -130,22 +130,22 @@ func TestFixACLKeepsAllProvenIdentities(t *testing.T) {
 	}
 }
 
-func TestSkipACL(t *testing.T) {
-	w := newWorld(t, Config{SkipACL: true})
+func TestSkipACLGrantsEveryPermission(t *testing.T) {
+	w := newHarness(t, Config{SkipACL: true})
 	p := w.dial()
-	nobody := acl(31, "digest", "a:b")
-	p.want(p.mkACL("/n", nobody), wire.ErrOK, "create")
-	p.want(p.mkACL("/n/c", nobody), wire.ErrOK, "create below")
+	list := acl(31, "digest", "a:b")
+	p.want(p.mkACL("/n", list), wire.ErrOK, "create")
+	p.want(p.mkACL("/n/c", list), wire.ErrOK, "create below")
 	p.want(p.set("/n", "", -1), wire.ErrOK, "set")
-	p.want(p.lasting("/n", wire.AddWatchPersistent), wire.ErrOK, "addWatch")
+	p.want(p.addWatch("/n", wire.AddWatchPersistent), wire.ErrOK, "addWatch")
 	p.want(p.set("/n", "", -1), wire.ErrOK, "set")
 	p.wantEvents("data /n")
 	var resp wire.GetACLResponse
 	p.want(p.ask(wire.OpGetACL, &wire.GetACLRequest{Path: "/n"}, &resp), wire.ErrOK, "getACL")
-	if !slices.Equal(resp.ACL, []wire.ACL{nobody}) {
+	if !slices.Equal(resp.ACL, []wire.ACL{list}) {
 		t.Errorf("list %v", resp.ACL)
 	}
-	p.want(p.mkACL("/bad", acl(31, "nonsense", "")), wire.ErrInvalidACL, "a list that is none")
+	p.want(p.mkACL("/bad", acl(31, "nonsense", "")), wire.ErrInvalidACL, "an invalid list")
 	p.want(p.remove("/n/c", -1), wire.ErrOK, "delete")
 	w.check()
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// The digest of super:admin in ZooKeeper's documentation, and digests of unusual
-// secrets.
+// TestDigestID checks the digest of super:admin in ZooKeeper's documentation, and digests of
+// unusual secrets.
 func TestDigestID(t *testing.T) {
 	for secret, want := range map[string]string{
 		"super:admin": "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=",
@@ -85,7 +85,7 @@ func TestAuthAnswers(t *testing.T) {
 		{"auth", []byte(""), wire.ErrAuthFailed},
 		{"", nil, wire.ErrAuthFailed},
 	} {
-		w := newWorld(t, Config{})
+		w := newHarness(t, Config{})
 		p := w.dial()
 		p.xid = wire.XidAuth - 1
 		r := p.call(wire.OpAuth, &wire.AuthPacket{Scheme: tt.scheme, Auth: tt.secret})
@@ -96,17 +96,17 @@ func TestAuthAnswers(t *testing.T) {
 			t.Errorf("auth %q ended the session", tt.scheme)
 		}
 	}
-	p := newWorld(t, Config{}).dial()
+	p := newHarness(t, Config{}).dial()
 	p.sendFrame([]byte{0, 0, 0, 1, 0, 0, 0, 100, 0})
 	if !p.closed || len(p.replies) != 0 {
 		t.Error("a malformed auth was answered")
 	}
 }
 
-// TestEnsembleNames: a client that names another ensemble is closed without an
-// answer, so that it tries its next server. The scheme adds no identity, and no list
-// may contain it.
-func TestEnsembleNames(t *testing.T) {
+// TestWrongEnsembleNameClosesConnection: if a client names another ensemble, the server closes the
+// connection without an answer, so that the client tries its next server. The scheme adds no
+// identity, and no list may contain it.
+func TestWrongEnsembleNameClosesConnection(t *testing.T) {
 	both := []string{"blue", "green"}
 	for _, tt := range []struct {
 		providers, names []string
@@ -120,14 +120,14 @@ func TestEnsembleNames(t *testing.T) {
 		{[]string{"ensemble"}, both, "red", false, false},
 		{[]string{"ensemble"}, both, "gree", false, false},
 	} {
-		p := newWorld(t, Config{AuthProviders: tt.providers, EnsembleNames: tt.names}).dial()
+		p := newHarness(t, Config{AuthProviders: tt.providers, EnsembleNames: tt.names}).dial()
 		p.send(5, wire.OpAuth, &wire.AuthPacket{Scheme: "ensemble", Auth: []byte(tt.secret)})
 		if (len(p.replies) == 1) != tt.answered || p.closed == tt.ok || tt.answered && (p.replies[0].Err == wire.ErrOK) != tt.ok {
 			t.Errorf("%q of %q: %+v, closed %v", tt.secret, tt.names, p.replies, p.closed)
 		}
 		if tt.ok {
 			p.replies = nil
-			if got := p.who(); got != "ip:10.1.2.3" {
+			if got := p.whoAmI(); got != "ip:10.1.2.3" {
 				t.Errorf("who: %s", got)
 			}
 			p.want(p.mkACL("/n", acl(31, "ensemble", "blue")), wire.ErrInvalidACL, "a list with the scheme")
@@ -135,14 +135,13 @@ func TestEnsembleNames(t *testing.T) {
 	}
 }
 
-// Identities belong to the connection, not to the session.
 func TestIdentitiesEndWithConnection(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.auth("digest", "ann:1")
 	p.want(p.mkACL("/mine", acl(31, "auth", "")), wire.ErrOK, "create")
 	p.want(p.set("/mine", "", -1), wire.ErrOK, "set")
-	q := moved(p)
+	q := reconnect(p)
 	q.want(q.set("/mine", "", -1), wire.ErrNoAuth, "set on a new connection")
 	q.auth("digest", "ann:2")
 	q.want(q.set("/mine", "", -1), wire.ErrNoAuth, "set with another password")
@@ -152,7 +151,7 @@ func TestIdentitiesEndWithConnection(t *testing.T) {
 }
 
 func TestWhoAmI(t *testing.T) {
-	w := newWorld(t, Config{SuperDigest: digestID([]byte("super:man"))})
+	w := newHarness(t, Config{SuperDigest: digestID([]byte("super:man"))})
 	p := w.dial()
 	for _, secret := range []string{"ann:1", "super:man", "ann:1"} {
 		p.auth("digest", secret)
@@ -165,13 +164,13 @@ func TestWhoAmI(t *testing.T) {
 	}
 }
 
-func TestAddresses(t *testing.T) {
+func TestAddressIdentitiesAreNormalized(t *testing.T) {
 	for addr, want := range map[netip.Addr]string{
 		netip.MustParseAddr("::ffff:10.0.0.1"): "10.0.0.1",
 		netip.MustParseAddr("fe80::1%eth0"):    "fe80::1",
 		{}:                                     "",
 	} {
-		w := newWorld(t, Config{})
+		w := newHarness(t, Config{})
 		var out Out
 		w.tree.Connect(5, Peer{Addr: addr}, &wire.ConnectRequest{}, w.now, &out)
 		ids := w.tree.conns[5].ids

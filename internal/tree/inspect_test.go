@@ -8,8 +8,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-func TestInspection(t *testing.T) {
-	w := newWorld(t, Config{})
+func TestCountsSessionsAndPaths(t *testing.T) {
+	w := newHarness(t, Config{})
 	empty := w.tree.Counts()
 	if empty != (Counts{Nodes: 4, DataBytes: int64(len(rootPath + procPath + quotaPath + configPath))}) {
 		t.Errorf("a new tree counts %+v", empty)
@@ -20,7 +20,7 @@ func TestInspection(t *testing.T) {
 	q.exists("/e1", true)
 	p.exists("/e1", true)
 	p.children("/", true)
-	q.hangUp()
+	q.disconnect()
 	q = w.dial()
 	q.exists("/e1", true)
 	got := w.tree.Counts()
@@ -45,7 +45,7 @@ func TestInspection(t *testing.T) {
 	}
 	data[0] = 'y'
 	if data, _, _ := w.tree.Get("/e1"); string(data) != "x" {
-		t.Error("Get gives away the node's own data")
+		t.Error("Get does not copy the data")
 	}
 	if _, _, ok := w.tree.Get("/none"); ok {
 		t.Error("Get found a missing node")

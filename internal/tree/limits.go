@@ -21,10 +21,10 @@ const (
 	maxIdentityBytes = 64 << 10
 	// maxACL is the maximum number of entries in the list of one node.
 	maxACL = 10_000
-	// listedCost is what a name in a list of children counts against MaxReply in
-	// addition to its bytes. Looking it up takes longer than copying it: about 0.13
-	// us if the nodes are scattered in memory. With the default, a list of 300,000
-	// short names is answered, which takes about 40 ms.
+	// listedCost is the number of bytes that each name in a list of children counts against
+	// MaxReply in addition to its own. Looking up a name takes longer than copying it: about
+	// 0.13 us if the nodes are scattered in memory. The default permits a list of 300,000
+	// short names, which takes about 40 ms.
 	listedCost = 96
 	// multiReadShare is the part of Config.MaxReply that a multiRead of several
 	// results may take.
@@ -247,8 +247,8 @@ func (s shares) add(addr Share, n int64) {
 	}
 }
 
-// leavesEnough reports whether one that uses has of a resource may use more, where free of
-// all are left: afterwards, it must not use more than what is left then and not reserved.
+// leavesEnough reports whether a user of a resource with has units may use more, if free of all
+// units are left. Afterwards, it must not use more than the rest that is not reserved.
 func leavesEnough(has, more, free, all int64) bool {
 	if has+more <= all/fewPart {
 		return more <= free
@@ -256,8 +256,8 @@ func leavesEnough(has, more, free, all int64) bool {
 	return has+more <= free-more-all/reservedPart
 }
 
-// mayUse reports whether one of an address may use more of a resource. One that uses
-// little itself is not restricted by others of its address.
+// mayUse reports whether a connection or session of an address may use more of a resource. If it
+// uses little itself, other ones of its address do not restrict it.
 func (s shares) mayUse(addr Share, has, more, free, all int64) bool {
 	if addr == 0 || has+more <= all/fewPart {
 		return more <= free

@@ -8,7 +8,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// wantRefused fails unless that many requests were refused for that reason.
+// wantRefused fails unless the counter of refused requests has the wanted value.
 func wantRefused(t *testing.T, what string, got, want int64) {
 	t.Helper()
 	if got != want {
@@ -17,7 +17,7 @@ func wantRefused(t *testing.T, what string, got, want int64) {
 }
 
 func TestMaxNodes(t *testing.T) {
-	w := newWorld(t, Config{MaxNodes: 7}) // four are the tree's own
+	w := newHarness(t, Config{MaxNodes: 7}) // four exist initially
 	p := w.dial()
 	for _, path := range []string{"/a", "/b", "/c"} {
 		p.mk(path, wire.ModePersistent)
@@ -35,9 +35,9 @@ func TestMaxNodes(t *testing.T) {
 	w.check() // a replay refuses nothing
 }
 
-// TestMultiMayUseSpaceThatItFrees lets a multi delete nodes and create them again.
+// TestMultiMayUseSpaceThatItFrees checks that a multi at the limit may delete and create nodes.
 func TestMultiMayUseSpaceThatItFrees(t *testing.T) {
-	w := newWorld(t, Config{MaxNodes: 6})
+	w := newHarness(t, Config{MaxNodes: 6})
 	p := w.dial()
 	p.mk("/a", wire.ModePersistent)
 	p.mk("/b", wire.ModePersistent)
@@ -45,7 +45,7 @@ func TestMultiMayUseSpaceThatItFrees(t *testing.T) {
 	del := func(path string) wire.MultiOp { return opDelete(path, -1) }
 	for _, test := range []struct {
 		ops    []wire.MultiOp
-		failed int // the operation to blame, -1 for none
+		failed int // index of the failed operation, or -1
 	}{
 		{[]wire.MultiOp{create("/c"), del("/a")}, -1},
 		{[]wire.MultiOp{del("/c"), create("/d"), create("/e")}, 2},
@@ -72,37 +72,37 @@ func TestMultiMayUseSpaceThatItFrees(t *testing.T) {
 
 func TestMaxData(t *testing.T) {
 	const most = 10_000
-	w := newWorld(t, Config{MaxData: most})
+	w := newHarness(t, Config{MaxData: most})
 	p := w.dial()
 	p.mk("/a", wire.ModePersistent)
-	p.want(p.set("/a", strings.Repeat("x", 9000), -1), wire.ErrOK, "what fits")
-	p.want(p.set("/a", strings.Repeat("x", 11_000), -1), wire.ErrQuotaExceeded, "what does not")
+	p.want(p.set("/a", strings.Repeat("x", 9000), -1), wire.ErrOK, "data within the limit")
+	p.want(p.set("/a", strings.Repeat("x", 11_000), -1), wire.ErrQuotaExceeded, "data beyond the limit")
 	_, err := p.create("/"+strings.Repeat("n", 900), wire.ModePersistent)
 	p.want(err, wire.ErrQuotaExceeded, "a long name")
 	_, _, err = p.get("/a", true)
 	p.want(err, wire.ErrOK, "a watch on a short path")
 	_, err = p.exists("/"+strings.Repeat("n", 900), true)
-	p.want(err, wire.ErrQuotaExceeded, "a watch on a path that takes more than half of what watched paths may take")
+	p.want(err, wire.ErrQuotaExceeded, "a watch on a path with more than half of the bytes for watched paths")
 	p.want(p.mkACL("/l", manyACLs(20)...), wire.ErrQuotaExceeded, "a long list")
 	if used := w.tree.used(); used > most {
 		t.Errorf("%d bytes are used, the limit is %d", used, most)
 	}
 	p.want(p.set("/a", "", -1), wire.ErrOK, "less data")
-	p.want(p.mkACL("/l", manyACLs(20)...), wire.ErrOK, "a long list where there is room")
+	p.want(p.mkACL("/l", manyACLs(20)...), wire.ErrOK, "a long list within the limit")
 	p.want(p.remove("/l", -1), wire.ErrOK, "a deletion")
 	wantRefused(t, "data", w.tree.Counters().RefusedData, 3)
-	p.hangUp()
+	p.disconnect()
 	// Only the initial nodes, and /a with its list, are left.
-	if left := w.tree.used() - (newWorld(t, Config{}).tree.used() + int64(len("/a"))); left != 0 {
-		t.Errorf("%d bytes are still counted for what is gone", left)
+	if left := w.tree.used() - (newHarness(t, Config{}).tree.used() + int64(len("/a"))); left != 0 {
+		t.Errorf("%d bytes of removed nodes and watches are still counted", left)
 	}
 	w.check()
 }
 
-// TestSetACLAtDataLimit: at the limit, a list may be made shorter, an existing list
-// may be used, and a node's own list may be replaced.
+// TestSetACLAtDataLimit checks that a client at the limit can shorten a list, use an existing
+// list, and replace the only use of a list.
 func TestSetACLAtDataLimit(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	set := func(path string, list []wire.ACL) wire.ErrCode {
 		list = append(list, openACL()...)
@@ -115,11 +115,11 @@ func TestSetACLAtDataLimit(t *testing.T) {
 	p.want(set("/one", manyACLs(12)), wire.ErrOK, "a list of two")
 	p.want(set("/other", manyACLs(12)), wire.ErrOK, "a list of two")
 	w.tree.cfg.MaxData = w.tree.used()
-	p.want(set("/one", manyACLs(9)), wire.ErrQuotaExceeded, "a list more")
-	p.want(set("/own", manyACLs(9)), wire.ErrOK, "a shorter one")
-	p.want(set("/own", manyACLs(12)), wire.ErrOK, "the others'")
-	p.want(set("/own", manyACLs(10)), wire.ErrOK, "one that has the room of the first")
-	p.want(set("/own", manyACLs(10)), wire.ErrOK, "the same")
+	p.want(set("/one", manyACLs(9)), wire.ErrQuotaExceeded, "one more list")
+	p.want(set("/own", manyACLs(9)), wire.ErrOK, "a shorter list")
+	p.want(set("/own", manyACLs(12)), wire.ErrOK, "an existing list")
+	p.want(set("/own", manyACLs(10)), wire.ErrOK, "a list of the same size as the first")
+	p.want(set("/own", manyACLs(10)), wire.ErrOK, "the same list")
 	if used := w.tree.used(); used > w.tree.cfg.MaxData {
 		t.Errorf("%d bytes are used, the limit is %d", used, w.tree.cfg.MaxData)
 	}
@@ -136,51 +136,52 @@ func manyACLs(n int) []wire.ACL {
 }
 
 func TestMaxWatches(t *testing.T) {
-	w := newWorld(t, Config{MaxWatches: 5, MaxWatchesPerConn: 3})
+	w := newHarness(t, Config{MaxWatches: 5, MaxWatchesPerConn: 3})
 	p, q := w.dial(), w.dial()
 	for i := range 3 {
 		_, err := p.exists(fmt.Sprint("/", i), true)
 		p.want(err, wire.ErrNoNode, "a watch within the limit")
 	}
 	_, err := p.exists("/3", true)
-	p.want(err, wire.ErrQuotaExceeded, "more than one connection's share")
+	p.want(err, wire.ErrQuotaExceeded, "more than the limit of one connection")
 	_, err = p.exists("/0", true)
-	p.want(err, wire.ErrNoNode, "a watch that is there already")
-	p.want(q.lasting("/", wire.AddWatchPersistent), wire.ErrOK, "two watches")
+	p.want(err, wire.ErrNoNode, "an existing watch")
+	p.want(q.addWatch("/", wire.AddWatchPersistent), wire.ErrOK, "two watches")
 	_, err = q.children("/", true)
-	q.want(err, wire.ErrOK, "another kind on a path that is watched")
+	q.want(err, wire.ErrOK, "another kind on a watched path")
 	_, err = q.exists("/q", true)
-	q.want(err, wire.ErrQuotaExceeded, "more than there may be of all")
-	p.mk("/0", wire.ModePersistent) // uses one up
+	q.want(err, wire.ErrQuotaExceeded, "more than the limit of all connections")
+	p.mk("/0", wire.ModePersistent) // fires one
 	_, err = q.exists("/q", true)
-	q.want(err, wire.ErrNoNode, "a watch in the room of one that fired")
+	q.want(err, wire.ErrNoNode, "a watch after another one fired")
 	if n := w.tree.Counts().Watches; n > 5 {
 		t.Errorf("%d watches, the limit is 5", n)
 	}
 	wantRefused(t, "watches", w.tree.Counters().RefusedWatches, 2)
 }
 
-// TestSetWatchesBeyondLimitClosesConnection: a client relies on the watches that it
-// restored.
+// TestSetWatchesBeyondLimitClosesConnection: a client relies on its restored watches, so the
+// server must not restore only some of them.
 func TestSetWatchesBeyondLimitClosesConnection(t *testing.T) {
-	w := newWorld(t, Config{MaxWatches: 3})
+	w := newHarness(t, Config{MaxWatches: 3})
 	p := w.dial()
 	req := wire.SetWatches{DataWatches: []string{}, ExistWatches: []string{"/a", "/b", "/c", "/d"}, ChildWatches: []string{}}
 	p.sendFrame(wire.AppendRequest(nil, wire.XidSetWatches, wire.OpSetWatches, &req)[4:])
 	if !p.closed {
-		t.Error("the connection stays, with fewer watches than its client knows")
+		t.Error("the connection is open without all of its watches")
 	}
 	if n := w.tree.Counts().Watches; n != 0 {
-		t.Errorf("%d watches of a connection that is gone", n)
+		t.Errorf("%d watches of a closed connection are left", n)
 	}
 	if w.tree.SessionCount() != 1 {
-		t.Error("the session went with the connection")
+		t.Error("the session ended with the connection")
 	}
 }
 
-// A read-only server creates sessions that no log records. They count nevertheless.
+// TestMaxSessionsCountsLocalSessions: the log of a read-only server does not contain its local
+// sessions, but they count.
 func TestMaxSessionsCountsLocalSessions(t *testing.T) {
-	w, _ := frozen(t)
+	w, _ := newReadOnlyHarness(t)
 	w.tree.cfg.MaxSessions = 2
 	req := &wire.ConnectRequest{Timeout: 10_000, ReadOnly: true, HasReadOnly: true}
 	if p := w.dialRaw(req); p.session == 0 {
@@ -193,7 +194,7 @@ func TestMaxSessionsCountsLocalSessions(t *testing.T) {
 }
 
 func TestMaxSessions(t *testing.T) {
-	w := newWorld(t, Config{MaxSessions: 2})
+	w := newHarness(t, Config{MaxSessions: 2})
 	p := w.dial()
 	w.dial()
 	refused := w.dialRaw(&wire.ConnectRequest{Timeout: 10_000})
@@ -206,18 +207,18 @@ func TestMaxSessions(t *testing.T) {
 }
 
 func TestMaxReply(t *testing.T) {
-	w := newWorld(t, Config{MaxReply: 2000})
+	w := newHarness(t, Config{MaxReply: 2000})
 	p := w.dial()
 	p.mk("/a", wire.ModePersistent)
 	p.want(p.set("/a", strings.Repeat("x", 1500), -1), wire.ErrOK, "set")
 	_, _, err := p.get("/a", false)
 	p.want(err, wire.ErrOK, "an answer within the limit")
 	get := wire.MultiOp{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/a"}}
-	p.want(p.ask(wire.OpMultiRead, &wire.MultiReadRequest{Ops: []wire.MultiOp{get}}, new(wire.MultiResponse)), wire.ErrOK, "one of it")
-	p.want(p.ask(wire.OpMultiRead, &wire.MultiReadRequest{Ops: []wire.MultiOp{get, get}}, new(wire.MultiResponse)), wire.ErrQuotaExceeded, "two of it")
+	p.want(p.ask(wire.OpMultiRead, &wire.MultiReadRequest{Ops: []wire.MultiOp{get}}, new(wire.MultiResponse)), wire.ErrOK, "one read")
+	p.want(p.ask(wire.OpMultiRead, &wire.MultiReadRequest{Ops: []wire.MultiOp{get, get}}, new(wire.MultiResponse)), wire.ErrQuotaExceeded, "two reads")
 	p.want(p.set("/a", strings.Repeat("x", 3000), -1), wire.ErrOK, "set")
 	_, _, err = p.get("/a", false)
-	p.want(err, wire.ErrQuotaExceeded, "an answer beyond it")
+	p.want(err, wire.ErrQuotaExceeded, "an answer beyond the limit")
 	for i := range 50 {
 		p.mk(fmt.Sprintf("/%s%d", strings.Repeat("c", 50), i), wire.ModeEphemeral)
 	}
@@ -227,11 +228,11 @@ func TestMaxReply(t *testing.T) {
 	wantRefused(t, "replies", w.tree.Counters().RefusedReplies, 4)
 }
 
-// TestTenThousandLongNamesAreListed: tests of other clients need that many. Names
-// count for more than their bytes, because many short ones take longer.
+// TestTenThousandLongNamesAreListed: tests of other clients list that many names. A name counts
+// for more than its bytes, because many short names take longer.
 func TestTenThousandLongNamesAreListed(t *testing.T) {
 	const n = 10_000
-	p := newWorld(t, Config{}).dial()
+	p := newHarness(t, Config{}).dial()
 	p.mk("/a", wire.ModePersistent)
 	for i := range n {
 		p.mk(fmt.Sprintf("/a/%s%d", strings.Repeat("c", 2000), i), wire.ModePersistent)
@@ -240,17 +241,18 @@ func TestTenThousandLongNamesAreListed(t *testing.T) {
 	if p.want(err, wire.ErrOK, "a list of 20 MB"); len(names) != n {
 		t.Errorf("%d names", len(names))
 	}
-	q := newWorld(t, Config{MaxReply: 1000}).dial()
+	q := newHarness(t, Config{MaxReply: 1000}).dial()
 	for i := range 60 {
 		q.mk(fmt.Sprint("/", i), wire.ModePersistent)
 	}
 	_, err = q.children("/", false)
-	q.want(err, wire.ErrQuotaExceeded, "sixty short names where a thousand bytes may be answered")
+	q.want(err, wire.ErrQuotaExceeded, "60 short names with MaxReply 1000")
 }
 
-// A successful write is not answered by an error, however long the answer is.
+// TestWriteAnswersIgnoreMaxReply checks that a successful write returns no error, even if its
+// answer is long.
 func TestWriteAnswersIgnoreMaxReply(t *testing.T) {
-	p := newWorld(t, Config{MaxReply: 100}).dial()
+	p := newHarness(t, Config{MaxReply: 100}).dial()
 	path := "/" + strings.Repeat("n", 200)
 	if got := p.mk(path, wire.ModePersistent); got != path {
 		t.Errorf("created %q", got)
@@ -262,43 +264,43 @@ func TestWriteAnswersIgnoreMaxReply(t *testing.T) {
 }
 
 func TestIdentitiesAreBounded(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
-	proved := 0
-	for ; !p.closed && proved < 2*maxIdentities; proved++ {
-		p.auth("digest", fmt.Sprint("user", proved, ":p"))
+	added := 0
+	for ; !p.closed && added < 2*maxIdentities; added++ {
+		p.auth("digest", fmt.Sprint("user", added, ":p"))
 	}
-	// Its address is one identity, and the last answer is a refusal.
-	if proved != maxIdentities {
-		t.Errorf("%d identities were taken, want %d", proved, maxIdentities)
+	// The address is one identity, and the server refuses the last one.
+	if added != maxIdentities {
+		t.Errorf("%d identities were accepted, want %d", added, maxIdentities)
 	}
 	q := w.dial()
 	if q.auth("digest", strings.Repeat("u", maxIdentityBytes)+":p"); !q.closed {
-		t.Error("an identity may have any length")
+		t.Error("an identity has no limit")
 	}
 	r := w.dial()
 	for n := 0; !r.closed; n++ {
 		if n > 3 {
-			t.Fatal("identities together may have any length")
+			t.Fatal("all identities together have no limit")
 		}
 		r.auth("digest", strings.Repeat("u", maxIdentityBytes/3)+fmt.Sprint(n, ":p"))
 	}
 }
 
-func TestLongLists(t *testing.T) {
-	w := newWorld(t, Config{})
+func TestACLLengthIsLimited(t *testing.T) {
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.want(p.mkACL("/a", append(manyACLs(20), manyACLs(20)...)...), wire.ErrOK, "each entry twice")
 	if n := len(w.tree.acls.of(w.tree.nodes.get("/a")).list); n != 20 {
 		t.Errorf("%d entries are stored, want 20", n)
 	}
-	p.want(p.mkACL("/b", manyACLs(maxACL+1)...), wire.ErrInvalidACL, "a list too long")
+	p.want(p.mkACL("/b", manyACLs(maxACL+1)...), wire.ErrInvalidACL, "too many entries")
 }
 
-// TestStateAboveLoweredLimitsIsRestored restores a state that was created under
-// higher limits. It is complete, and can be reduced.
+// TestStateAboveLoweredLimitsIsRestored restores a state that was created under higher limits. It
+// must be complete, and clients must be able to reduce it.
 func TestStateAboveLoweredLimitsIsRestored(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	for i := range 20 {
 		p.mk(fmt.Sprint("/n", i), wire.ModePersistent)
@@ -313,13 +315,13 @@ func TestStateAboveLoweredLimitsIsRestored(t *testing.T) {
 		}
 	}
 	if want := hashOf(w.tree); hashOf(replayed) != want || hashOf(fresh) != want {
-		t.Fatal("another state")
+		t.Fatal("the restored state differs")
 	}
 	w.tree, w.shadow = replayed, fresh
 	w.tree.StartClocks(w.now)
 	p = w.dialRaw(&wire.ConnectRequest{SessionID: p.session, Password: p.password, Timeout: 10_000})
 	if p.session == 0 {
-		t.Fatal("a session that was there can't be resumed")
+		t.Fatal("an existing session can't be resumed")
 	}
 	p.want(p.set("/n0", "", -1), wire.ErrOK, "less data")
 	p.want(p.remove("/n0", -1), wire.ErrOK, "a deletion")
@@ -327,8 +329,8 @@ func TestStateAboveLoweredLimitsIsRestored(t *testing.T) {
 	w.check()
 }
 
-// TestAddressesShareWatches: connections and addresses that take all the watches they
-// can get leave some for those that need few, unless the limit per connection is set.
+// TestAddressesShareWatches checks that connections and addresses that set as many watches as
+// possible leave some for clients that need few, unless the limit per connection is set.
 func TestAddressesShareWatches(t *testing.T) {
 	const most, few, reserved = 16_384, 16_384 / fewPart, 16_384 / reservedPart
 	take := func(p *peer, want int) (n int) {
@@ -339,7 +341,7 @@ func TestAddressesShareWatches(t *testing.T) {
 		}
 		return n
 	}
-	w := newWorld(t, Config{MaxWatches: most})
+	w := newHarness(t, Config{MaxWatches: most})
 	for i := range 40 {
 		// Two connections of each address share its watches.
 		w.peer = Peer{Share: Share(1 + i/2)}
@@ -359,21 +361,21 @@ func TestAddressesShareWatches(t *testing.T) {
 		}
 	}
 
-	w = newWorld(t, Config{MaxWatches: 100, MaxWatchesPerConn: 100})
+	w = newHarness(t, Config{MaxWatches: 100, MaxWatchesPerConn: 100})
 	if n := take(w.dial(), 200); n != 100 {
 		t.Errorf("a connection without an address got %d watches, its limit is 100", n)
 	}
 }
 
-// TestKindsOfWatchesShareWatches: further kinds of watches on the same paths count too.
-func TestKindsOfWatchesShareWatches(t *testing.T) {
+// TestAllKindsOfWatchesCount checks that each kind of watch on a path counts.
+func TestAllKindsOfWatchesCount(t *testing.T) {
 	const most = 16_384
-	w := newWorld(t, Config{MaxWatches: most})
+	w := newHarness(t, Config{MaxWatches: most})
 	w.peer = Peer{Share: 1}
 	p := w.dial()
 	for _, mode := range []wire.AddWatchMode{wire.AddWatchPersistent, wire.AddWatchPersistentRecursive} {
 		for i := range most {
-			if p.lasting(fmt.Sprint("/", i), mode) == wire.ErrQuotaExceeded {
+			if p.addWatch(fmt.Sprint("/", i), mode) == wire.ErrQuotaExceeded {
 				break
 			}
 		}
@@ -383,11 +385,11 @@ func TestKindsOfWatchesShareWatches(t *testing.T) {
 	}
 }
 
-// TestWatchedPathsLeaveRoom: long paths of watches, which need no permission, use up
-// neither the space for data nor other addresses' space for paths.
-func TestWatchedPathsLeaveRoom(t *testing.T) {
+// TestWatchedPathsAreBounded: setting a watch needs no permission. Long watched paths must not use
+// up the space for data, nor the space for watched paths of other addresses.
+func TestWatchedPathsAreBounded(t *testing.T) {
 	const most, length = 1 << 20, 1 << 10
-	w := newWorld(t, Config{MaxData: most})
+	w := newHarness(t, Config{MaxData: most})
 	taken := 0
 	for i := range 400 { // connections, two of each address
 		w.peer = Peer{Share: Share(1 + i/2)}
@@ -404,7 +406,7 @@ func TestWatchedPathsLeaveRoom(t *testing.T) {
 		}
 	}
 	if taken > most/pathsPart-most/pathsPart/reservedPart {
-		t.Errorf("watched paths take %d bytes, want an eighth of %d, and room left in it", taken, most/pathsPart)
+		t.Errorf("watched paths take %d bytes, want less than an eighth of %d", taken, most/pathsPart)
 	}
 	w.peer = Peer{Share: 1000}
 	modest := w.dial()
@@ -416,11 +418,11 @@ func TestWatchedPathsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestAddressesShareSessions: an address gets no more sessions than are free for
-// others. A session that ends is free again.
+// TestAddressesShareSessions checks that an address gets at most as many sessions as stay free for
+// other addresses, and that a session that ends does not count anymore.
 func TestAddressesShareSessions(t *testing.T) {
 	const most = 80
-	w := newWorld(t, Config{MaxSessions: most})
+	w := newHarness(t, Config{MaxSessions: most})
 	dial := func(share Share) *peer {
 		w.peer = Peer{Share: share}
 		return w.dialRaw(&wire.ConnectRequest{Timeout: 10_000})

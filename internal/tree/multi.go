@@ -133,7 +133,7 @@ func (t *Tree) multiRead(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 			res.Op, res.Resp = wire.OpError, nil
 		}
 		// A short request can request the same long answer many times, and encoding
-		// takes time. One long answer is as long as it may be without others.
+		// takes time. A single answer may have the full length.
 		limit := t.cfg.MaxReply
 		if i > 0 {
 			limit /= multiReadShare

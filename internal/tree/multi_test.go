@@ -10,7 +10,6 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Short forms of the operations of multis.
 func opCreate(path string, mode wire.CreateMode) wire.MultiOp {
 	return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path, ACL: openACL(), Flags: mode}}
 }
@@ -47,8 +46,9 @@ func codes(results []wire.MultiResult) []wire.ErrCode {
 	return list
 }
 
-// Each row fails or succeeds as a whole; the codes are those of the results.
-func TestMultiAllOrNothing(t *testing.T) {
+// TestMultiIsAtomic checks that each multi succeeds or fails as a whole, and the codes of its
+// results.
+func TestMultiIsAtomic(t *testing.T) {
 	const skipped = wire.ErrRuntimeInconsistency
 	type row struct {
 		name string
@@ -67,8 +67,8 @@ func TestMultiAllOrNothing(t *testing.T) {
 			[]wire.ErrCode{0, 0, 0, wire.ErrNoNode}},
 		{"middle fails", []wire.MultiOp{opCreate("/n", 0), opDelete("/a", -1), opCheck("/none", -1)},
 			[]wire.ErrCode{0, wire.ErrNotEmpty, skipped}},
-		{"twice the same node", []wire.MultiOp{opCreate("/n", 0), opCreate("/n", 0)}, []wire.ErrCode{0, wire.ErrNodeExists}},
-		{"child of a deleted one", []wire.MultiOp{opDelete("/a/b", -1), opCreate("/a/b/c", 0)}, []wire.ErrCode{0, wire.ErrNoNode}},
+		{"created twice", []wire.MultiOp{opCreate("/n", 0), opCreate("/n", 0)}, []wire.ErrCode{0, wire.ErrNodeExists}},
+		{"child of a deleted node", []wire.MultiOp{opDelete("/a/b", -1), opCreate("/a/b/c", 0)}, []wire.ErrCode{0, wire.ErrNoNode}},
 		{"deleted twice", []wire.MultiOp{opDelete("/a/b", -1), opDelete("/a/b", -1)}, []wire.ErrCode{0, wire.ErrNoNode}},
 		{"set after delete", []wire.MultiOp{opDelete("/a/b", -1), opSet("/a/b", -1)}, []wire.ErrCode{0, wire.ErrNoNode}},
 		{"not empty inside", []wire.MultiOp{opCreate("/a/b/c", 0), opDelete("/a/b", -1)}, []wire.ErrCode{0, wire.ErrNotEmpty}},
@@ -77,8 +77,8 @@ func TestMultiAllOrNothing(t *testing.T) {
 		{"old version inside", []wire.MultiOp{opSet("/a", 0), opCheck("/a", 0)}, []wire.ErrCode{0, wire.ErrBadVersion}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w, watcher, p := watchBed(t, Config{})
-			watcher.lasting("/", wire.AddWatchPersistentRecursive)
+			w, watcher, p := newWatchHarness(t, Config{})
+			watcher.addWatch("/", wire.AddWatchPersistentRecursive)
 			before, zxid := stateWithoutZxid(w.tree), w.tree.Zxid()
 			results := p.multi(tt.ops...)
 			if !slices.Equal(codes(results), tt.want) {
@@ -104,7 +104,7 @@ func TestMultiAllOrNothing(t *testing.T) {
 	}
 }
 
-// stateWithoutZxid returns the state without the last transaction's ID.
+// stateWithoutZxid returns the state without the zxid of the last transaction.
 func stateWithoutZxid(t *Tree) []byte {
 	b := t.AppendSnapshot(nil)
 	clear(b[len(snapshotMark)+1:][:8])
@@ -112,7 +112,7 @@ func stateWithoutZxid(t *Tree) []byte {
 }
 
 func TestMultiResults(t *testing.T) {
-	w := newWorld(t, Config{ExtendedTypes: true})
+	w := newHarness(t, Config{ExtendedTypes: true})
 	p := w.dial()
 	create := func(path string, mode wire.CreateMode) *wire.CreateRequest {
 		return &wire.CreateRequest{Path: path, ACL: openACL(), Flags: mode}
@@ -141,7 +141,7 @@ func TestMultiResults(t *testing.T) {
 				t.Errorf("result %d: stat %+v", i, resp.Stat)
 			}
 		case *wire.SetDataResponse:
-			// The Stat is that after this operation, not after the multi.
+			// The Stat is the one after this operation, not after the multi.
 			if want := int32(i-4) / 2; resp.Stat.NumChildren != want || resp.Stat.Version != want+1 || resp.Stat.Mzxid != zxid {
 				t.Errorf("result %d: stat %+v", i, resp.Stat)
 			}
@@ -150,8 +150,8 @@ func TestMultiResults(t *testing.T) {
 	w.check()
 }
 
-func TestMultiSequence(t *testing.T) {
-	w := newWorld(t, Config{})
+func TestMultiNumbersSequentialNodes(t *testing.T) {
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.mk("/q", 0)
 	results := p.multi(
@@ -171,8 +171,8 @@ func TestMultiSequence(t *testing.T) {
 	w.check()
 }
 
-func TestMultiPermissions(t *testing.T) {
-	w := newWorld(t, Config{})
+func TestMultiNeedsPermissions(t *testing.T) {
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.mkACL("/locked", wire.ACL{Perms: wire.PermCreate, Scheme: "world", ID: "anyone"})
 	for _, tt := range []struct {
@@ -191,8 +191,8 @@ func TestMultiPermissions(t *testing.T) {
 	w.check()
 }
 
-func TestMultiMalformed(t *testing.T) {
-	w := newWorld(t, Config{})
+func TestMalformedMultisAreRefused(t *testing.T) {
+	w := newHarness(t, Config{})
 	p := w.dial()
 	good := (&wire.MultiRequest{Ops: []wire.MultiOp{opCreate("/n", 0)}}).Append(nil)
 	for name, body := range map[string][]byte{
@@ -214,8 +214,8 @@ func TestMultiMalformed(t *testing.T) {
 	w.check()
 }
 
-func TestMultiRead(t *testing.T) {
-	w, _, p := watchBed(t, Config{})
+func TestMultiReadReportsEachResult(t *testing.T) {
+	w, _, p := newWatchHarness(t, Config{})
 	p.mkACL("/locked", wire.ACL{Perms: wire.PermAdmin, Scheme: "world", ID: "anyone"})
 	var resp wire.MultiResponse
 	err := p.ask(wire.OpMultiRead, &wire.MultiReadRequest{Ops: []wire.MultiOp{
@@ -236,17 +236,17 @@ func TestMultiRead(t *testing.T) {
 		t.Errorf("second result %+v", c)
 	}
 	if n := w.tree.Counts().Watches; n != 0 {
-		t.Errorf("%d watches set by a multiRead, which sets none", n)
+		t.Errorf("a multiRead set %d watches, want none", n)
 	}
 	bad := raw((&wire.MultiRequest{Ops: []wire.MultiOp{opCheck("/a", 0)}}).Append(nil))
 	p.want(p.call(wire.OpMultiRead, bad).Err, wire.ErrMarshalling, "a write in a multiRead")
 }
 
-// TestMultiOfCreatesAllocatesLittle bounds the memory that a create in a multi takes, including
-// its node: all other clients wait for a multi, which also has to help the garbage collector
-// in proportion to that memory.
+// TestMultiOfCreatesAllocatesLittle checks how much memory a create in a multi allocates. All other
+// clients wait for the multi, which also assists the garbage collector in proportion to its
+// allocations.
 func TestMultiOfCreatesAllocatesLittle(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	var m wire.MultiRequest
 	for i := range maxOps {

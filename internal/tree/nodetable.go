@@ -3,8 +3,8 @@ package tree
 import "hash/maphash"
 
 const (
-	// tableParts is the number of parts of a nodeTable. Each part grows alone, so that the
-	// node that makes it grow does not wait for a million others to move.
+	// tableParts is the number of parts of a nodeTable. Each part grows alone, so that a create
+	// does not wait until a million nodes have moved.
 	tableParts = 64
 	// minSlots is the minimum number of slots of a part that is not empty.
 	minSlots = 8

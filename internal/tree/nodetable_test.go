@@ -17,12 +17,12 @@ func named(path string) *node {
 	return n
 }
 
-// The table must agree with a map after any changes.
+// TestNodeTableAgreesWithMap compares a table with a map after random changes.
 func TestNodeTableAgreesWithMap(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		table, model := newNodeTable(), make(map[string]*node)
-		// It grows to about the limit, and shrinks again.
+		// The table grows to about each limit, and shrinks again.
 		for step, limit := range []int{3000, 100, 500, 0} {
 			for range 10_000 {
 				path := fmt.Sprint("/", r.IntN(4000))
@@ -60,7 +60,7 @@ func checkTable(tb testing.TB, table *nodeTable, count int) {
 			}
 			used++
 			if part, tag := table.locate(n.path()); part != p || p.find(tag, n.path()) != place {
-				tb.Fatalf("%s is not found where it is", n.path())
+				tb.Fatalf("find returns another place for %s", n.path())
 			}
 		}
 		if used != p.used || used*5 > len(p.tags)*4 {
@@ -76,8 +76,9 @@ func checkTable(tb testing.TB, table *nodeTable, count int) {
 	}
 }
 
-// The parts of a table have about equally many nodes. They do not grow at the same time: a
-// request that creates thousands of nodes would wait for all of them.
+// TestNodeTablePartsGrowOneAfterAnother: the parts of a table have about equally many nodes. If all
+// parts grew at the same time, a request that creates thousands of nodes would wait for all of
+// them.
 func TestNodeTablePartsGrowOneAfterAnother(t *testing.T) {
 	table := newNodeTable()
 	for used := range 20_000 {
@@ -95,9 +96,9 @@ func TestNodeTablePartsGrowOneAfterAnother(t *testing.T) {
 	}
 }
 
-// Nodes with equal tags, at the end of the slots and across it, are distinguished by
-// their paths, and found after any of them is removed.
-func TestTablePartWithEqualTags(t *testing.T) {
+// TestNodesWithEqualTagsAreFound checks that a part of a table distinguishes nodes with equal tags
+// by their paths, also across the end of its slots, and after a node was removed.
+func TestNodesWithEqualTagsAreFound(t *testing.T) {
 	const last = ^uint32(0) // its home is the last place
 	tags := []uint32{last, last, last - 1, last, 1, 2, last}
 	for gone := range tags {
@@ -122,15 +123,15 @@ func TestTablePartWithEqualTags(t *testing.T) {
 	}
 }
 
-// Nodes dominate the server's memory. The sizes are size classes of Go's allocator:
-// one more field costs each node 16 bytes.
-func TestNodeSizes(t *testing.T) {
+// TestNodeSizesAreBounded: nodes dominate the server's memory. The sizes are size classes of Go's
+// allocator, so one more field costs 16 bytes for each node.
+func TestNodeSizesAreBounded(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
 		t.Skip("the sizes are those of 64 bits")
 	}
 	for what, s := range map[string]struct{ size, most uintptr }{
 		"node":       {unsafe.Sizeof(node{}), 80},
-		"rare":       {unsafe.Sizeof(nodeExtra{}), 80},
+		"extra":      {unsafe.Sizeof(nodeExtra{}), 80},
 		"session":    {unsafe.Sizeof(session{}), 80},
 		"connection": {unsafe.Sizeof(conn{}), 160},
 	} {
@@ -140,8 +141,8 @@ func TestNodeSizes(t *testing.T) {
 	}
 }
 
-// A node's text is its path and its data. Null and empty data are different.
-func TestNodeText(t *testing.T) {
+// TestNodeKeepsPathAndData checks that a node distinguishes null and empty data.
+func TestNodeKeepsPathAndData(t *testing.T) {
 	parent := &node{parent: new(node)}
 	parent.setText("/a", nil)
 	n := &node{parent: parent}
@@ -161,18 +162,18 @@ func TestNodeText(t *testing.T) {
 	}
 }
 
-// TestEmptiedNodesFreeTheirData: data that was replaced, even by nothing, uses no
-// memory.
+// TestEmptiedNodesFreeTheirData checks that replaced data uses no memory, also if the new data is
+// empty.
 func TestEmptiedNodesFreeTheirData(t *testing.T) {
 	const nodes, size = 32, 512 << 10
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	var out Out
 	ask := func(op wire.OpCode, rec wire.Record) {
 		w.tree.Request(p.id, wire.AppendRequest(nil, 1, op, rec)[4:], w.now, &out)
 		out.Reset()
 	}
-	before := liveHeap()
+	before := heapSize()
 	for i := range nodes {
 		path := fmt.Sprintf("/n%d", i)
 		ask(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: openACL()})
@@ -183,8 +184,8 @@ func TestEmptiedNodesFreeTheirData(t *testing.T) {
 			t.Fatalf("%s: %v, %+v", path, ok, stat)
 		}
 	}
-	if kept := liveHeap() - before; kept > nodes*size/4 {
-		t.Errorf("%d bytes are kept of %d that are gone", kept, nodes*size)
+	if kept := heapSize() - before; kept > nodes*size/4 {
+		t.Errorf("%d of %d bytes of replaced data are kept", kept, nodes*size)
 	}
 	runtime.KeepAlive(w)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// checkInvariants checks the invariants of a state.
+// checkInvariants checks the invariants of a Tree.
 func checkInvariants(tb testing.TB, t *Tree) {
 	tb.Helper()
 	var seen int
@@ -30,7 +30,7 @@ func checkInvariants(tb testing.TB, t *Tree) {
 		size += n.size()
 		uses[t.acls.of(n)]++
 		if t.nodes.get(n.path()) != n {
-			tb.Fatalf("%q is not where its path says", n.path())
+			tb.Fatalf("the table does not find %q", n.path())
 		}
 		var children, below int32
 		var names, bytes int64
@@ -40,7 +40,7 @@ func checkInvariants(tb testing.TB, t *Tree) {
 			below += 1 + c.extraOrNew().below
 			bytes += int64(len(c.data())) + c.extraOrNew().belowBytes
 			if c.parent != n {
-				tb.Fatalf("%q has another parent than the one that lists it", c.path())
+				tb.Fatalf("the parent of %q is not the node that lists it", c.path())
 			}
 		}
 		if children != n.extraOrNew().children {
@@ -51,10 +51,10 @@ func checkInvariants(tb testing.TB, t *Tree) {
 				n.path(), r.below, r.belowBytes, r.nameBytes, below, bytes, names)
 		}
 		if _, ok := t.quotas[n.path()]; ok && !n.extraOrNew().hasQuota {
-			tb.Fatalf("%q does not know of its quota", n.path())
+			tb.Fatalf("%q has no mark of its quota", n.path())
 		}
 		if t.watches.countWith(n.path(), dataRecursive) > 0 && !n.extraOrNew().recursiveWatch {
-			tb.Fatalf("%q does not know of its recursive watches", n.path())
+			tb.Fatalf("%q has no mark of its recursive watches", n.path())
 		}
 		kind := kindOf(n.owner)
 		if kinds[kind]++; kind != ephemeral {
@@ -66,7 +66,7 @@ func checkInvariants(tb testing.TB, t *Tree) {
 		if s := t.sessions[n.owner]; s == nil {
 			tb.Fatalf("%q belongs to no session", n.path())
 		} else if ownerOf[n] != s {
-			tb.Fatalf("the session of %q does not know it", n.path())
+			tb.Fatalf("the session of %q does not list it", n.path())
 		}
 		return true
 	})
@@ -97,10 +97,10 @@ func checkInvariants(tb testing.TB, t *Tree) {
 	}
 }
 
-// random creates requests on few paths, so that they conflict.
+// random creates random requests on few paths, so that they conflict.
 type random struct {
 	*rand.Rand
-	w *world
+	w *harness
 }
 
 func (r *random) path() string {
@@ -131,7 +131,7 @@ func (r *random) acl() []wire.ACL {
 	return openACL()
 }
 
-// write returns a change that may be in a multi.
+// write returns a random operation of a multi.
 func (r *random) write() wire.MultiOp {
 	create := &wire.CreateRequest{Path: r.path(), Data: bytes.Repeat([]byte("d"), r.IntN(20)), ACL: r.acl(), Flags: wire.CreateMode(r.IntN(5))}
 	switch r.IntN(10) {
@@ -153,7 +153,7 @@ func (r *random) write() wire.MultiOp {
 	return opDelete(r.path(), r.version())
 }
 
-// request returns any request.
+// request returns a random request.
 func (r *random) request() (wire.OpCode, wire.Record) {
 	watch := r.IntN(2) == 0
 	switch r.IntN(16) {
@@ -193,7 +193,7 @@ func (r *random) step() {
 	case n == 0:
 		w.dial()
 	case n == 1 && !p.closed:
-		p.hangUp()
+		p.disconnect()
 	case n == 2:
 		w.dialRaw(&wire.ConnectRequest{SessionID: p.session, Password: p.password, Timeout: 4000 + r.Int32N(20_000)})
 	case n == 3 && !p.closed:
@@ -219,7 +219,7 @@ func (r *random) step() {
 	}
 }
 
-// failed reports whether a write failed, a multi by its results.
+// failed reports whether a request failed. The results of a multi show it.
 func failed(op wire.OpCode, r reply) bool {
 	if op == wire.OpMulti && r.Err == wire.ErrOK {
 		return len(r.body) >= 4 && bytes.Equal(r.body[:5], []byte{255, 255, 255, 255, 0})
@@ -227,12 +227,12 @@ func failed(op wire.OpCode, r reply) bool {
 	return r.Err != wire.ErrOK
 }
 
-// Random histories: the state keeps its invariants, a failed request changes nothing,
-// and a replay of the records gives the same bytes, also after a restore.
+// TestRandomHistoriesKeepInvariants checks that a failed request changes nothing, and that replay
+// and restore yield the same bytes.
 func TestRandomHistoriesKeepInvariants(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			w := newWorld(t, Config{ExtendedTypes: true, Rand: seededRand(byte(seed))})
+			w := newHarness(t, Config{ExtendedTypes: true, Rand: seededRand(byte(seed))})
 			r := &random{rand.New(rand.NewPCG(seed, 0)), w}
 			w.dial()
 			for i := range 1500 {
@@ -248,31 +248,31 @@ func TestRandomHistoriesKeepInvariants(t *testing.T) {
 			}
 			w.check()
 			for _, p := range w.peers {
-				p.hangUp()
+				p.disconnect()
 			}
 			if tab := &w.tree.watches; tab.total != 0 || tab.recursive != 0 || len(tab.byPath) != 0 {
-				t.Errorf("watches of nobody: %+v", tab)
+				t.Errorf("watches of closed connections are left: %+v", tab)
 			}
 			w.advance(time.Hour)
 			w.tick()
 			if c := w.tree.Counts(); c.Sessions+c.Ephemerals != 0 {
-				t.Errorf("after all sessions' end: %+v", c)
+				t.Errorf("after the end of all sessions: %+v", c)
 			}
 			w.check()
 		})
 	}
 }
 
-// TestClosedSubtreeIsHidden: a client gets the same answers and events while other clients change
-// a subtree on which it has no permission. It has no DELETE on the node above: a refused
-// delete tells the version of a node, and whether the node has children.
+// TestClosedSubtreeIsHidden checks that changes in a subtree on which a client has no permission do
+// not affect the client's answers and events. The client has no DELETE on the node above the
+// subtree: a refused delete reveals the version of a node, and whether it has children.
 func TestClosedSubtreeIsHidden(t *testing.T) {
 	for seed := range uint64(100) {
 		r := &random{rand.New(rand.NewPCG(seed, 5)), nil}
 		var owners, strangers [2]*peer
-		roots := []string{"/a", "/elsewhere"} // in each world, the owner changes one of them
+		roots := []string{"/a", "/elsewhere"} // each owner changes one of them
 		for i := range roots {
-			w := newWorld(t, Config{ExtendedTypes: true, EnforceQuota: true})
+			w := newHarness(t, Config{ExtendedTypes: true, EnforceQuota: true})
 			owners[i], strangers[i] = w.dial(), w.dial()
 			owners[i].auth("digest", "ann:secret")
 			for _, root := range roots {
@@ -305,7 +305,7 @@ func TestClosedSubtreeIsHidden(t *testing.T) {
 	}
 }
 
-// changeBelow changes closed nodes below root, which p may do.
+// changeBelow changes nodes below root on which only p has permissions.
 func (p *peer) changeBelow(root string, kind int) {
 	p.w.tb.Helper()
 	list := []wire.ACL{acl(31, "auth", "")}
@@ -317,7 +317,7 @@ func (p *peer) changeBelow(root string, kind int) {
 	case 2:
 		p.want(p.mkACL(root+"/a/c", list...), wire.ErrOK, root)
 		p.want(p.remove(root+"/a/c", -1), wire.ErrOK, root)
-	case 3: // below a closed node, an open one is hidden too
+	case 3: // an open node below a closed one is also hidden
 		p.mk(root+"/new", wire.ModeEphemeral)
 		p.want(p.remove(root+"/new", -1), wire.ErrOK, root)
 	case 4:

@@ -12,18 +12,17 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// call is one call of a Tree, as a server's loop makes it.
+// call is a call of a method of a Tree.
 type call struct {
 	conn    ConnID
 	peer    Peer
 	connect *wire.ConnectRequest
-	frame   []byte // a request, unless connect is set
+	frame   []byte // a request
 	gone    bool   // a disconnection
 	tick    bool
 	now     Now
 }
 
-// do makes the call.
 func (c *call) do(t *Tree, out *Out) {
 	switch {
 	case c.tick:
@@ -37,26 +36,24 @@ func (c *call) do(t *Tree, out *Out) {
 	}
 }
 
-// history is a random run: its calls, their outputs, and the state's hash after each
-// record.
+// history has the calls of a random run, their outputs, and a hash of the state after each call.
 type history struct {
 	cfg    func() Config
 	start  Now
 	calls  []call
 	outs   [][]byte
 	log    [][]byte
-	hashes [][sha256.Size]byte // after so many records; only where a call ended
-	known  []bool              // which of hashes are there
+	hashes [][sha256.Size]byte // by the number of records; zero within a call
+	known  []bool              // whether hashes has an entry for this number
 }
 
-// play creates a random history of sessions, requests of all kinds, lost connections,
-// and time.
-func play(tb testing.TB, seed uint64, steps int) *history {
+// newRandomHistory runs random connects, requests, disconnects, and ticks.
+func newRandomHistory(tb testing.TB, seed uint64, steps int) *history {
 	h := &history{
 		cfg:   func() Config { return Config{ExtendedTypes: true, Rand: seededRand(byte(seed))} },
 		start: Now{Wall: 1_700_000_000_000, Mono: time.Hour},
 	}
-	w := newWorld(tb, h.cfg())
+	w := newHarness(tb, h.cfg())
 	r := &random{rand.New(rand.NewPCG(seed, 9)), w}
 	h.note(w.tree, nil)
 	w.lastID = 0
@@ -97,13 +94,13 @@ func play(tb testing.TB, seed uint64, steps int) *history {
 			open[c.conn] = &wire.ConnectResponse{SessionID: p.session, Password: p.password}
 		}
 		h.calls = append(h.calls, c)
-		h.outs = append(h.outs, flat(&out))
+		h.outs = append(h.outs, encodeOut(&out))
 		h.note(w.tree, out.Records)
 	}
 	return h
 }
 
-// note stores the records of a call and the state after it.
+// note stores the records of a call and a hash of the state after it.
 func (h *history) note(t *Tree, records [][]byte) {
 	h.log = append(h.log, records...)
 	for len(h.hashes) <= len(h.log) {
@@ -112,8 +109,8 @@ func (h *history) note(t *Tree, records [][]byte) {
 	h.hashes[len(h.log)], h.known[len(h.log)] = hashOf(t), true
 }
 
-// flat encodes an Out.
-func flat(out *Out) []byte {
+// encodeOut encodes an Out.
+func encodeOut(out *Out) []byte {
 	var b []byte
 	for _, rec := range out.Records {
 		b = fmt.Appendf(b, "record %x\n", rec)
@@ -124,10 +121,10 @@ func flat(out *Out) []byte {
 	return b
 }
 
-// The same calls give the same bytes, both records and frames, and the same state.
+// TestSameCallsGiveSameBytes checks that equal calls produce equal records, frames, and states.
 func TestSameCallsGiveSameBytes(t *testing.T) {
 	for seed := range uint64(10) {
-		h := play(t, seed, 1500)
+		h := newRandomHistory(t, seed, 1500)
 		if len(h.log) < 300 {
 			t.Fatalf("seed %d: %d records", seed, len(h.log))
 		}
@@ -136,7 +133,7 @@ func TestSameCallsGiveSameBytes(t *testing.T) {
 		for i := range h.calls {
 			var out Out
 			h.calls[i].do(again, &out)
-			if got := flat(&out); !bytes.Equal(got, h.outs[i]) {
+			if got := encodeOut(&out); !bytes.Equal(got, h.outs[i]) {
 				t.Fatalf("seed %d, call %d gave\n%s\nthen\n%s", seed, i, h.outs[i], got)
 			}
 		}
@@ -146,11 +143,11 @@ func TestSameCallsGiveSameBytes(t *testing.T) {
 	}
 }
 
-// A snapshot after any record, plus the rest of the log, gives the same state, byte
-// for byte, after every record. So does the log without a snapshot.
+// TestReplayFromEverySnapshot checks that a snapshot after any record and the rest of the log yield
+// the same state as the log without a snapshot.
 func TestReplayFromEverySnapshot(t *testing.T) {
 	for seed := range uint64(3) {
-		h := play(t, seed+100, 1500)
+		h := newRandomHistory(t, seed+100, 1500)
 		if len(h.log) < 150 {
 			t.Fatalf("seed %d: %d records", seed, len(h.log))
 		}
@@ -177,8 +174,7 @@ func TestReplayFromEverySnapshot(t *testing.T) {
 				if err := fresh.Replay(rec); err != nil {
 					t.Fatalf("seed %d, snapshot %d, record %d: %v", seed, from, from+i+1, err)
 				}
-				// Every state is compared for some snapshots, and the last one for
-				// all.
+				// Comparing every state takes long, so only some snapshots do it.
 				if from%50 == 0 && !bytes.Equal(fresh.AppendSnapshot(nil), states[from+i+1]) {
 					t.Fatalf("seed %d, snapshot %d: another state after record %d", seed, from, from+i+1)
 				}
@@ -190,9 +186,8 @@ func TestReplayFromEverySnapshot(t *testing.T) {
 	}
 }
 
-// The snapshot written in parts equals the one written at once.
-func TestWriteSnapshot(t *testing.T) {
-	w := newWorld(t, Config{})
+func TestWriteSnapshotEqualsAppendSnapshot(t *testing.T) {
+	w := newHarness(t, Config{})
 	p := w.dial()
 	for i := range 60 {
 		p.ask(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), Data: bytes.Repeat([]byte{byte(i)}, 10_000), ACL: openACL()}, new(wire.CreateResponse))
@@ -212,11 +207,9 @@ func TestWriteSnapshot(t *testing.T) {
 	}
 }
 
-// writerFunc is a writer.
 type writerFunc func([]byte) (int, error)
 
-// Write implements io.Writer.
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// hashOf returns the hash of a tree's snapshot, which is equal for equal durable states.
+// hashOf returns the hash of a Tree's snapshot. Equal durable states have equal hashes.
 func hashOf(t *Tree) [sha256.Size]byte { return sha256.Sum256(t.AppendSnapshot(nil)) }

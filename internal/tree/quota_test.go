@@ -28,16 +28,16 @@ func (p *peer) make(path, data string) wire.ErrCode {
 	return p.ask(wire.OpCreate, &wire.CreateRequest{Path: path, Data: []byte(data), ACL: openACL()}, new(wire.CreateResponse))
 }
 
-// used returns the usage text of a quota.
-func (p *peer) used(path string) string {
+// usage returns the usage text of a quota.
+func (p *peer) usage(path string) string {
 	p.w.tb.Helper()
 	data, _, err := p.get(quotaPath+path+"/"+statsName, false)
 	p.want(err, wire.ErrOK, "statistics")
 	return string(data)
 }
 
-func TestQuotaCounts(t *testing.T) {
-	w := newWorld(t, Config{})
+func TestQuotaUsageFollowsChanges(t *testing.T) {
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.mk("/a", 0) // with one byte of data
 	p.mk("/a/b", 0)
@@ -47,11 +47,11 @@ func TestQuotaCounts(t *testing.T) {
 		do   func() wire.ErrCode
 		want string
 	}{
-		{"what was there", func() wire.ErrCode { return 0 }, "count=2,bytes=2"},
+		{"existing nodes", func() wire.ErrCode { return 0 }, "count=2,bytes=2"},
 		{"create", func() wire.ErrCode { return p.make("/a/c", "1234") }, "count=3,bytes=6"},
-		{"beside", func() wire.ErrCode { return p.make("/ab", "1234") }, "count=3,bytes=6"},
+		{"a node with the same prefix", func() wire.ErrCode { return p.make("/ab", "1234") }, "count=3,bytes=6"},
 		{"data", func() wire.ErrCode { return p.set("/a/c", "12", -1) }, "count=3,bytes=4"},
-		{"the root of it", func() wire.ErrCode { return p.set("/a", "", -1) }, "count=3,bytes=3"},
+		{"data of the node itself", func() wire.ErrCode { return p.set("/a", "", -1) }, "count=3,bytes=3"},
 		{"delete", func() wire.ErrCode { return p.remove("/a/b", -1) }, "count=2,bytes=2"},
 		{"multi", func() wire.ErrCode {
 			p.multi(opCreate("/a/m", 0), opCreate("/a/m/n", 0), opDelete("/a/c", -1))
@@ -60,18 +60,18 @@ func TestQuotaCounts(t *testing.T) {
 		{"a multi that fails", func() wire.ErrCode { p.multi(opCreate("/a/x", 0), opDelete("/no", -1)); return 0 }, "count=3,bytes=0"},
 		{"ephemeral", func() wire.ErrCode { _, err := w.dial().create("/a/e", wire.ModeEphemeral); return err }, "count=4,bytes=1"},
 		{"end of its session", func() wire.ErrCode { return w.peers[w.lastID].call(wire.OpCloseSession, nil).Err }, "count=3,bytes=0"},
-		{"written over", func() wire.ErrCode { return p.set(quotaPath+"/a/"+statsName, "count=7,x=5", -1) }, "count=7,x=5"},
-		{"counts on", func() wire.ErrCode { return p.make("/a/y", "") }, "count=8,bytes=-1=;x=5"},
+		{"usage overwritten", func() wire.ErrCode { return p.set(quotaPath+"/a/"+statsName, "count=7,x=5", -1) }, "count=7,x=5"},
+		{"create after that", func() wire.ErrCode { return p.make("/a/y", "") }, "count=8,bytes=-1=;x=5"},
 	} {
 		p.want(tt.do(), wire.ErrOK, tt.what)
-		if got := p.used("/a"); got != tt.want {
+		if got := p.usage("/a"); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.what, got, tt.want)
 		}
 		w.check()
 	}
 	p.remove(quotaPath+"/a/"+limitName, -1)
 	p.make("/a/z", "")
-	if got := p.used("/a"); got != "count=8,bytes=-1=;x=5" {
+	if got := p.usage("/a"); got != "count=8,bytes=-1=;x=5" {
 		t.Errorf("without limits: %q", got)
 	}
 	p.make(quotaPath+"/a/"+limitName, "count=5")
@@ -80,9 +80,10 @@ func TestQuotaCounts(t *testing.T) {
 	w.check()
 }
 
-// Counting is not a visible write.
+// TestQuotaUsageNodeKeepsItsStat checks that counting changes only the data of the usage node, and
+// fires no watch.
 func TestQuotaUsageNodeKeepsItsStat(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.mk("/a", 0)
 	p.setQuota("/a", "count=9")
@@ -100,8 +101,8 @@ func TestQuotaUsageNodeKeepsItsStat(t *testing.T) {
 	checkInvariants(t, w.tree)
 }
 
-func TestInnermostQuotaCounts(t *testing.T) {
-	w := newWorld(t, Config{})
+func TestInnermostQuotaIsUsed(t *testing.T) {
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.mk("/a", 0)
 	p.mk("/a/b", 0)
@@ -109,24 +110,24 @@ func TestInnermostQuotaCounts(t *testing.T) {
 	p.setQuota("/a/b", "count=1")
 	p.mk("/a/b/c", 0)
 	p.mk("/a/d", 0)
-	if a, b := p.used("/a"), p.used("/a/b"); a != "count=3,bytes=3" || b != "count=2,bytes=2" {
+	if a, b := p.usage("/a"), p.usage("/a/b"); a != "count=3,bytes=3" || b != "count=2,bytes=2" {
 		t.Errorf("outer %q, inner %q", a, b)
 	}
-	// A quota for a path that does not exist yet.
+	// This path does not exist yet.
 	p.setQuota("/z", "count=1")
-	if got := p.used("/z"); got != "count=0,bytes=0" {
-		t.Errorf("of nothing: %q", got)
+	if got := p.usage("/z"); got != "count=0,bytes=0" {
+		t.Errorf("of a missing node: %q", got)
 	}
-	// A quota on the quotas counts its own usage node, and that twice.
+	// A quota of /zookeeper counts its own usage node twice.
 	p.setQuota("/zookeeper", "count=1")
-	if got := p.used("/zookeeper"); !strings.HasPrefix(got, "count=16,") {
+	if got := p.usage("/zookeeper"); !strings.HasPrefix(got, "count=16,") {
 		t.Errorf("of /zookeeper: %q", got)
 	}
 	w.check()
 }
 
 func TestInvalidQuotaTextIsRefused(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.mk("/a", 0)
 	p.setQuota("/a", "count=1")
@@ -143,17 +144,17 @@ func TestInvalidQuotaTextIsRefused(t *testing.T) {
 	for _, good := range []string{"", ",;", "count=1,", "count=-5;bytes==7", "x=+3", "count=1,bytes=5=;a=1;b=2"} {
 		p.want(p.set(stats, good, -1), wire.ErrOK, "set "+good)
 	}
-	p.want(p.make("/"+limitName, "x"), wire.ErrOK, "the name elsewhere")
+	p.want(p.make("/"+limitName, "x"), wire.ErrOK, "the name outside of /zookeeper/quota")
 	w.check()
 }
 
-func TestQuotaEnforced(t *testing.T) {
+func TestHardQuotaIsEnforced(t *testing.T) {
 	for _, enforce := range []bool{false, true} {
-		w := newWorld(t, Config{EnforceQuota: enforce})
+		w := newHarness(t, Config{EnforceQuota: enforce})
 		p := w.dial()
 		p.mk("/a", 0)
 		p.setQuota("/a", "count=1,bytes=1=;countHardLimit=3;byteHardLimit=10")
-		p.want(p.make("/a/b", "1234"), wire.ErrOK, "below hard, above soft limits")
+		p.want(p.make("/a/b", "1234"), wire.ErrOK, "above the soft limit")
 		want := wire.ErrOK
 		if enforce {
 			want = wire.ErrQuotaExceeded
@@ -169,21 +170,21 @@ func TestQuotaEnforced(t *testing.T) {
 		if got := codes(p.multi(opCreate("/n", 0), opCreate("/a/d", 0))); got[1] != wire.ErrQuotaExceeded {
 			t.Errorf("multi: %v", got)
 		}
-		// Space that a multi frees counts only afterwards.
+		// A multi cannot use the space that it frees.
 		if got := codes(p.multi(opDelete("/a/c", -1), opCreate("/a/d", 0))); got[1] != wire.ErrQuotaExceeded {
 			t.Errorf("multi: %v", got)
 		}
 		p.want(p.remove("/a/c", -1), wire.ErrOK, "delete")
-		p.want(p.make("/a/d", ""), wire.ErrOK, "in its place")
-		p.want(p.make("/b", "1234567890123"), wire.ErrOK, "elsewhere")
+		p.want(p.make("/a/d", ""), wire.ErrOK, "a node after a delete")
+		p.want(p.make("/b", "1234567890123"), wire.ErrOK, "a node without a quota")
 		w.check()
 	}
 }
 
-// TestQuotaOfClosedNodeNeedsAdmin: a quota shows how much is below a node, and may refuse
+// TestQuotaOfClosedNodeNeedsAdmin: a quota shows the number of nodes below a node, and may refuse
 // creates there.
 func TestQuotaOfClosedNodeNeedsAdmin(t *testing.T) {
-	w := newWorld(t, Config{EnforceQuota: true})
+	w := newHarness(t, Config{EnforceQuota: true})
 	ann, stranger := w.dial(), w.dial()
 	ann.auth("digest", "ann:secret")
 	closed := wire.ACL{Perms: wire.PermAll, Scheme: "auth"}
@@ -203,10 +204,11 @@ func TestQuotaOfClosedNodeNeedsAdmin(t *testing.T) {
 	w.check()
 }
 
-// TestUsageOfClosedNodeNeedsRead: a stranger may set a quota before the node exists, or delete
-// its own node below the quota. It does not learn what is below a closed node of that path.
+// TestUsageOfClosedNodeNeedsRead: any client may set a quota on a path that does not exist. If
+// another client then creates a node there, the first client must not read the usage without READ
+// on the node.
 func TestUsageOfClosedNodeNeedsRead(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	ann, stranger := w.dial(), w.dial()
 	ann.auth("digest", "ann:secret")
 	stats := quotaPath + "/team/" + statsName
@@ -236,10 +238,10 @@ func TestUsageOfClosedNodeNeedsRead(t *testing.T) {
 	w.check()
 }
 
-// TestQuotaPermissionOfManyLongPathsIsRefused: the search for the node of a quota takes long
-// if its path is deep and long and does not exist.
+// TestQuotaPermissionOfManyLongPathsIsRefused: the search for the node of a quota takes long if
+// the path is deep and long, and the node does not exist.
 func TestQuotaPermissionOfManyLongPathsIsRefused(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	path := quotaPath
 	for range 250 {
@@ -257,10 +259,10 @@ func TestQuotaPermissionOfManyLongPathsIsRefused(t *testing.T) {
 	w.check()
 }
 
-// The usage is correct after any changes, and after a restore.
-func TestQuotaCountsRandomHistories(t *testing.T) {
+// TestQuotaUsageInRandomHistories checks the usage after random changes and after a restore.
+func TestQuotaUsageInRandomHistories(t *testing.T) {
 	for seed := range uint64(10) {
-		w := newWorld(t, Config{Rand: seededRand(byte(seed))})
+		w := newHarness(t, Config{Rand: seededRand(byte(seed))})
 		p := w.dial()
 		p.setQuota("/a", "count=1")
 		r := &random{rand.New(rand.NewPCG(seed, 1)), w}
@@ -289,27 +291,27 @@ func TestQuotaCountsRandomHistories(t *testing.T) {
 	}
 }
 
-// A client that may write a quota cannot make its text so long that counting delays
-// other clients.
+// TestQuotaTextIsBounded: the server parses the text of a quota when it counts, so a long text
+// would delay other clients.
 func TestQuotaTextIsBounded(t *testing.T) {
-	p := newWorld(t, Config{}).dial()
+	p := newHarness(t, Config{}).dial()
 	long := strings.Repeat("count=1,", maxQuota/8)
 	p.mk(quotaPath+"/a", 0)
 	p.want(p.make(quotaPath+"/a/"+limitName, long+"bytes=1"), wire.ErrBadArguments, "long limits")
-	p.want(p.make(quotaPath+"/a/"+limitName, long), wire.ErrOK, "limits as long as may be")
+	p.want(p.make(quotaPath+"/a/"+limitName, long), wire.ErrOK, "limits of the maximum length")
 	p.want(p.make(quotaPath+"/a/"+statsName, ""), wire.ErrOK, "statistics")
 	p.want(p.set(quotaPath+"/a/"+statsName, long+"bytes=1", -1), wire.ErrBadArguments, "long statistics")
 	p.want(p.set(quotaPath+"/a/"+statsName, "a=,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1", -1), wire.ErrBadArguments, "many names")
 	p.mk("/a", 0)
-	if got := p.used("/a"); got != "count=1,bytes=1" {
+	if got := p.usage("/a"); got != "count=1,bytes=1" {
 		t.Errorf("used %q", got)
 	}
 }
 
-// A multi may create the same usage node repeatedly: each time it has the actual
-// usage.
-func TestQuotaCountsInAMulti(t *testing.T) {
-	p := newWorld(t, Config{}).dial()
+// TestQuotaUsageInMulti checks that a multi that creates the same usage node repeatedly stores the
+// current usage each time.
+func TestQuotaUsageInMulti(t *testing.T) {
+	p := newHarness(t, Config{}).dial()
 	for _, path := range []string{"/a", "/a/b", "/a/b/c", quotaPath + "/a"} {
 		p.mk(path, 0)
 	}
@@ -322,7 +324,7 @@ func TestQuotaCountsInAMulti(t *testing.T) {
 	if got := codes(p.multi(append(ops, opDelete("/a/b/c", -1), opDelete(stats, -1), create)...)); slices.Max(got) != wire.ErrOK || slices.Min(got) != wire.ErrOK {
 		t.Errorf("results %v", got)
 	}
-	if got := p.used("/a"); got != "count=2,bytes=2" {
+	if got := p.usage("/a"); got != "count=2,bytes=2" {
 		t.Errorf("used %q", got)
 	}
 	checkInvariants(t, p.w.tree)

@@ -8,10 +8,10 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// frozen returns a world whose tree has become read-only. w.tree is restored from the
-// records of the previous tree.
-func frozen(t *testing.T) (w *world, known *peer) {
-	w = newWorld(t, Config{ExtendedTypes: true})
+// newReadOnlyHarness returns a harness with a read-only Tree, which has replayed the records of
+// another Tree, and a client of that one.
+func newReadOnlyHarness(t *testing.T) (w *harness, known *peer) {
+	w = newHarness(t, Config{ExtendedTypes: true})
 	known = w.dial()
 	known.mk("/a", 0)
 	known.mk("/a/e", wire.ModeEphemeral)
@@ -19,27 +19,26 @@ func frozen(t *testing.T) (w *world, known *peer) {
 	known.mk("/box/in", 0)
 	known.remove("/box/in", -1)
 	known.call(wire.OpCreateTTL, &wire.CreateTTLRequest{Path: "/ttl", ACL: openACL(), Flags: wire.ModePersistentTTL, TTL: 1})
-	tallies := w.tree.Counters()
+	counters := w.tree.Counters()
 	w.tree = w.shadow
-	w.tree.SetReadOnly(tallies)
+	w.tree.SetReadOnly(counters)
 	w.shadow = New(Config{})
-	if !w.tree.ReadOnly() || w.tree.Counters() != tallies {
-		t.Fatal("not read-only, or it forgot what it counted")
+	if !w.tree.ReadOnly() || w.tree.Counters() != counters {
+		t.Fatal("not read-only, or with other counters")
 	}
 	return w, known
 }
 
-// wantNoRecords fails if the state changed. Records would fail already, because the
-// shadow cannot replay them.
-func (w *world) wantNoRecords(before []byte) {
+// wantNoRecords fails if the state changed. A record would have failed the test already, because
+// the empty shadow cannot replay it.
+func (w *harness) wantNoRecords(before []byte) {
 	w.tb.Helper()
 	if !bytes.Equal(stateWithoutSession(w.tree), before) {
 		w.tb.Error("a read-only tree changed")
 	}
 }
 
-// stateWithoutSession returns the state without the counter of session IDs, which a
-// local session advances.
+// stateWithoutSession returns the state without the last session ID, which local sessions advance.
 func stateWithoutSession(t *Tree) []byte {
 	last := t.lastSession
 	defer func() { t.lastSession = last }()
@@ -47,8 +46,8 @@ func stateWithoutSession(t *Tree) []byte {
 	return t.AppendSnapshot(nil)
 }
 
-func TestReadOnlyResume(t *testing.T) {
-	w, known := frozen(t)
+func TestReadOnlyServerResumesSessions(t *testing.T) {
+	w, known := newReadOnlyHarness(t)
 	before := stateWithoutSession(w.tree)
 	p := w.dialRaw(&wire.ConnectRequest{SessionID: known.session, Password: known.password, Timeout: 20_000, HasReadOnly: true})
 	if p.session != known.session || p.timeout != known.timeout || !readOnlyByte(p) {
@@ -56,16 +55,16 @@ func TestReadOnlyResume(t *testing.T) {
 	}
 	old := w.dialRaw(&wire.ConnectRequest{SessionID: known.session, Password: known.password, Timeout: 20_000})
 	if old.session != known.session || !p.closed {
-		t.Error("a client that knows no read-only servers is not let in")
+		t.Error("a client that does not support read-only servers was refused")
 	}
 	wrong := w.dialRaw(&wire.ConnectRequest{SessionID: known.session, Password: make([]byte, 16), HasReadOnly: true})
 	if wrong.session != 0 || !wrong.closed || old.closed {
-		t.Error("a wrong password")
+		t.Error("a wrong password was accepted, or closed the connection of the session")
 	}
 	w.advance(100 * time.Hour)
 	w.tick()
 	if _, ok := w.tree.NextTick(); ok {
-		t.Error("there is something to do")
+		t.Error("a tick is due")
 	}
 	if _, err := old.exists("/a/e", false); err != wire.ErrOK {
 		t.Errorf("the ephemeral node: %v", err)
@@ -73,28 +72,27 @@ func TestReadOnlyResume(t *testing.T) {
 	w.wantNoRecords(before)
 }
 
-// readOnlyByte is the last byte of the answer to a handshake.
+// readOnlyByte returns the read-only flag in the answer to the handshake.
 func readOnlyByte(p *peer) bool { return p.raw[0][len(p.raw[0])-1] == 1 }
 
-func TestReadOnlyNewSessions(t *testing.T) {
-	w, _ := frozen(t)
+func TestReadOnlyServerCreatesLocalSessions(t *testing.T) {
+	w, _ := newReadOnlyHarness(t)
 	before := stateWithoutSession(w.tree)
 	for _, req := range []wire.ConnectRequest{{}, {HasReadOnly: true}, {ReadOnly: true}} {
 		req.Timeout = 8000
 		if p := w.dialRaw(&req); !p.closed || p.session != 0 || len(p.raw) > 0 {
-			t.Errorf("%+v: let in, or answered", req)
+			t.Errorf("%+v: accepted, or answered", req)
 		}
 	}
 	ids := make(map[int64]bool)
 	for range 3 {
 		p := w.dialRaw(&wire.ConnectRequest{Timeout: 8000, ReadOnly: true, HasReadOnly: true})
 		if p.closed || p.session == 0 || ids[p.session] || !readOnlyByte(p) {
-			t.Fatalf("a client that takes a read-only server: %#x", p.session)
+			t.Fatalf("a client that accepts read-only servers got session %#x", p.session)
 		}
 		ids[p.session] = true
 	}
-	// A local session continues on another connection, and ends by its client's
-	// request or its timeout.
+	// A client can resume a local session, which ends when it is closed or expires.
 	first, second, third := w.peers[w.lastID-2], w.peers[w.lastID-1], w.peers[w.lastID]
 	w.advance(7 * time.Second)
 	again := w.dialRaw(&wire.ConnectRequest{SessionID: first.session, Password: first.password, Timeout: 8000, ReadOnly: true, HasReadOnly: true})
@@ -112,8 +110,8 @@ func TestReadOnlyNewSessions(t *testing.T) {
 	w.wantNoRecords(before)
 }
 
-func TestReadOnlyRequests(t *testing.T) {
-	w, known := frozen(t)
+func TestReadOnlyServerRefusesWrites(t *testing.T) {
+	w, known := newReadOnlyHarness(t)
 	before := stateWithoutSession(w.tree)
 	p := w.dialRaw(&wire.ConnectRequest{SessionID: known.session, Password: known.password, Timeout: 20_000, HasReadOnly: true})
 	zxid := w.tree.Zxid()
@@ -139,7 +137,7 @@ func TestReadOnlyRequests(t *testing.T) {
 	if p.closed {
 		t.Fatal("the connection is closed")
 	}
-	// Everything that only reads works, and so do watches and credentials.
+	// Reads, watches, and auth requests succeed.
 	if data, _, err := p.get("/a", true); err != wire.ErrOK || string(data) != "x" {
 		t.Errorf("get: %q, %v", data, err)
 	}
@@ -147,7 +145,7 @@ func TestReadOnlyRequests(t *testing.T) {
 		t.Errorf("children: %q, %v", names, err)
 	}
 	p.auth("digest", "u:p")
-	p.want(p.lasting("/a", wire.AddWatchPersistent), wire.ErrOK, "addWatch")
+	p.want(p.addWatch("/a", wire.AddWatchPersistent), wire.ErrOK, "addWatch")
 	if code := w.tree.JumpSequence("/a", 99, w.now, &w.out); code != wire.ErrNotReadOnly {
 		t.Errorf("a jump of a counter: %v", code)
 	}

@@ -18,7 +18,7 @@ func (r raw) Append(b []byte) []byte { return append(b, r...) }
 
 func TestUnknownRequestsCloseTheConnection(t *testing.T) {
 	for _, op := range []wire.OpCode{0, 10, 23, 99, 108, 1000, -2, -9, wire.OpError, wire.OpCheck, wire.OpDeleteContainer, wire.OpCreateSession, opSessionTimeout, -1 << 31} {
-		w := newWorld(t, Config{})
+		w := newHarness(t, Config{})
 		p := w.dial()
 		zxid := w.tree.Zxid()
 		body := raw((&wire.CheckVersionRequest{Path: "/"}).Append(nil))
@@ -31,8 +31,8 @@ func TestUnknownRequestsCloseTheConnection(t *testing.T) {
 	}
 }
 
-func TestMalformedBodies(t *testing.T) {
-	w := newWorld(t, Config{})
+func TestMalformedBodiesAreRefused(t *testing.T) {
+	w := newHarness(t, Config{})
 	p := w.dial()
 	writes := 0
 	for op := wire.OpCreate; op <= wire.OpAddWatch; op++ {
@@ -46,9 +46,9 @@ func TestMalformedBodies(t *testing.T) {
 			writes++
 		}
 		if op == wire.OpMulti {
-			want++ // the only one that takes an id
+			want++ // no other malformed request uses a zxid
 		}
-		// A string longer than the rest of the frame.
+		// The string is longer than the rest of the frame.
 		r := p.call(op, raw{0, 0, 1, 0, '/'})
 		if r.Err != wire.ErrMarshalling || r.Zxid != want || p.closed {
 			t.Errorf("%s: %+v, closed %v", op, r.ReplyHeader, p.closed)
@@ -61,15 +61,15 @@ func TestMalformedBodies(t *testing.T) {
 }
 
 func TestBytesAfterRecordAreIgnored(t *testing.T) {
-	p := newWorld(t, Config{}).dial()
+	p := newHarness(t, Config{}).dial()
 	body := raw(append((&wire.ExistsRequest{Path: "/"}).Append(nil), 1, 2, 3))
 	p.want(p.call(wire.OpExists, body).Err, wire.ErrOK, "exists")
 	p.want(p.call(wire.OpPing, raw{1}).Err, wire.ErrOK, "ping")
 }
 
-func TestFramesWithoutHeader(t *testing.T) {
+func TestFramesWithoutHeaderCloseConnection(t *testing.T) {
 	for n := range 8 {
-		w := newWorld(t, Config{})
+		w := newHarness(t, Config{})
 		p := w.dial()
 		p.sendFrame(make([]byte, n))
 		if !p.closed || len(p.replies) != 0 || w.tree.Counts().Sessions != 1 {
@@ -78,8 +78,8 @@ func TestFramesWithoutHeader(t *testing.T) {
 	}
 }
 
-func TestFrameLimit(t *testing.T) {
-	w := newWorld(t, Config{MaxFrame: 100})
+func TestTooLongFramesCloseConnection(t *testing.T) {
+	w := newHarness(t, Config{MaxFrame: 100})
 	p := w.dial()
 	frame := wire.AppendRequest(nil, 1, wire.OpExists, &wire.ExistsRequest{Path: "/"})[4:]
 	p.sendFrame(append(frame, make([]byte, 100-len(frame))...))
@@ -88,16 +88,16 @@ func TestFrameLimit(t *testing.T) {
 	}
 	p.sendFrame(make([]byte, 101))
 	if !p.closed {
-		t.Error("a frame above the limit was taken")
+		t.Error("a frame above the limit was accepted")
 	}
-	w.tree.Request(999, frame, w.now, &w.out) // a connection that never was
+	w.tree.Request(999, frame, w.now, &w.out) // an unknown connection
 	if len(w.out.Sends) != 0 {
 		t.Error("an unknown connection got an answer")
 	}
 }
 
-func TestSync(t *testing.T) {
-	p := newWorld(t, Config{}).dial()
+func TestSyncReturnsPath(t *testing.T) {
+	p := newHarness(t, Config{}).dial()
 	for _, path := range []string{"/", "/none", "", "no path"} {
 		var resp wire.SyncResponse
 		if err := p.ask(wire.OpSync, &wire.SyncRequest{Path: path}, &resp); err != wire.ErrOK || resp.Path != path {
@@ -108,7 +108,7 @@ func TestSync(t *testing.T) {
 
 func TestReconfigIsRefused(t *testing.T) {
 	for enabled, want := range map[bool]wire.ErrCode{false: wire.ErrReconfigDisabled, true: wire.ErrUnimplemented} {
-		w := newWorld(t, Config{ReconfigEnabled: enabled})
+		w := newHarness(t, Config{ReconfigEnabled: enabled})
 		p := w.dial()
 		zxid := w.tree.Zxid()
 		if r := p.call(wire.OpReconfig, &wire.ReconfigRequest{CurConfigID: -1}); r.Err != want || r.Zxid != zxid+1 || p.closed {
@@ -117,8 +117,8 @@ func TestReconfigIsRefused(t *testing.T) {
 	}
 }
 
-func TestReadsOfInvalidPaths(t *testing.T) {
-	w := newWorld(t, Config{})
+func TestReadsOfInvalidPathsFail(t *testing.T) {
+	w := newHarness(t, Config{})
 	p := w.dial()
 	for path, want := range map[string]wire.ErrCode{
 		"": wire.ErrOK, "/": wire.ErrOK, "/zookeeper": wire.ErrOK,
@@ -142,8 +142,8 @@ func TestReadsOfInvalidPaths(t *testing.T) {
 	}
 }
 
-func TestGetChildren2(t *testing.T) {
-	w, p, actor := watchBed(t, Config{})
+func TestChildrenAreInOrderOfCreation(t *testing.T) {
+	w, p, actor := newWatchHarness(t, Config{})
 	for _, name := range []string{"/a/z", "/a/c", "/a/y"} {
 		actor.mk(name, 0)
 	}
@@ -155,13 +155,13 @@ func TestGetChildren2(t *testing.T) {
 	actor.remove("/a/c", -1)
 	p.wantEvents("children /a")
 	if names, _ := p.children("/a", false); len(names) != 3 || names[0] != "b" || names[1] != "z" || names[2] != "y" {
-		t.Errorf("children %q, want those left in the order of creation", names)
+		t.Errorf("children %q, want the rest in the order of creation", names)
 	}
 	p.want(p.ask(wire.OpGetChildren2, &wire.GetChildren2Request{Path: "/n"}, &resp), wire.ErrNoNode, "getChildren2")
 }
 
 func TestEphemeralsAndAllChildrenNumber(t *testing.T) {
-	w, p, actor := watchBed(t, Config{})
+	w, p, actor := newWatchHarness(t, Config{})
 	p.mk("/a/e2", wire.ModeEphemeral)
 	p.mk("/a/e1", wire.ModeEphemeral)
 	p.mk("/e", wire.ModeEphemeral)
@@ -184,11 +184,11 @@ func TestEphemeralsAndAllChildrenNumber(t *testing.T) {
 	p.want(p.call(wire.OpGetAllChildrenNumber, &wire.GetAllChildrenNumberRequest{Path: "/n"}).Err, wire.ErrNoNode, "getAllChildrenNumber")
 }
 
-// TestLongAnswersNeedLentBuffer: without a buffer for its long answer, a read does nothing, and
-// sets no watch. With one, the answer is in it.
+// TestLongAnswersNeedLentBuffer checks that a read with a long answer does nothing, and sets no
+// watch, until the caller lends a buffer, and that the answer then uses it.
 func TestLongAnswersNeedLentBuffer(t *testing.T) {
 	const long = 1000
-	w := newWorld(t, Config{LongReply: long})
+	w := newHarness(t, Config{LongReply: long})
 	p, actor := w.dial(), w.dial()
 	actor.mk("/short", 0)
 	actor.mk("/n", 0)

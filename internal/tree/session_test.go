@@ -9,9 +9,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-func TestSessionIDs(t *testing.T) {
+func TestSessionIDsIncrease(t *testing.T) {
 	for _, wall := range []int64{0, -1, 1_700_000_000_000, 1 << 40, 1<<63 - 1, -1 << 63} {
-		w := newWorld(t, Config{ServerID: 127})
+		w := newHarness(t, Config{ServerID: 127})
 		w.now.Wall = wall
 		last := int64(0)
 		for range 5 {
@@ -23,18 +23,18 @@ func TestSessionIDs(t *testing.T) {
 		}
 	}
 	for _, id := range []int{-1, 0, 128, 255} {
-		if got := newWorld(t, Config{ServerID: id}).dial().session >> 56; got != 1 {
+		if got := newHarness(t, Config{ServerID: id}).dial().session >> 56; got != 1 {
 			t.Errorf("server id %d gives top byte %#x", id, got)
 		}
 	}
 }
 
-func TestSessionIDsAfterRestart(t *testing.T) {
-	w := newWorld(t, Config{})
+func TestSessionIDsIncreaseAfterRestart(t *testing.T) {
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.call(wire.OpCloseSession, nil)
 	w.check()
-	// The clock was set back a day while the server was down.
+	// The wall clock is a day behind after the restart.
 	w.tree, w.now.Wall = w.shadow, w.now.Wall-86_400_000
 	w.shadow = restored(t, w.tree.cfg, w.tree)
 	if q := w.dial(); q.session <= p.session {
@@ -44,11 +44,11 @@ func TestSessionIDsAfterRestart(t *testing.T) {
 }
 
 func TestSessionExpiresExactlyAtTimeout(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.mk("/e", wire.ModeEphemeral)
 	w.advance(3 * time.Second)
-	p.call(wire.OpPing, nil) // last heard
+	p.call(wire.OpPing, nil) // restarts the timeout
 	w.advance(10*time.Second - time.Nanosecond)
 	w.tick()
 	if w.tree.Counts().Sessions != 1 {
@@ -61,13 +61,13 @@ func TestSessionExpiresExactlyAtTimeout(t *testing.T) {
 	w.advance(time.Nanosecond)
 	w.tick()
 	if w.tree.Counts().Sessions != 0 || w.tree.Counts().Nodes != 4 || !p.closed {
-		t.Error("not expired at last heard plus timeout")
+		t.Error("not expired a timeout after the last request")
 	}
 	if w.tree.Zxid() != zxid+1 {
 		t.Errorf("expiry took %d transactions", w.tree.Zxid()-zxid)
 	}
 	if len(p.replies) != 1 {
-		t.Error("the expired connection was sent something")
+		t.Error("the server sent a frame to the expired connection")
 	}
 	if _, ok := w.tree.NextTick(); ok {
 		t.Error("a tick is due with nothing to do")
@@ -76,7 +76,7 @@ func TestSessionExpiresExactlyAtTimeout(t *testing.T) {
 }
 
 func TestEveryRequestKeepsSessionAlive(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	for name, send := range map[string]func(){
 		"ping":      func() { p.call(wire.OpPing, nil) },
@@ -96,15 +96,15 @@ func TestEveryRequestKeepsSessionAlive(t *testing.T) {
 }
 
 func TestSessionSurvivesItsConnection(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.mk("/e", wire.ModeEphemeral)
-	p.hangUp()
+	p.disconnect()
 	w.advance(9 * time.Second)
 	w.tick()
 	q := w.dialRaw(&wire.ConnectRequest{SessionID: p.session, Password: p.password, Timeout: 10_000})
 	if q.session != p.session {
-		t.Fatal("session is gone with its connection")
+		t.Fatal("the session ended with its connection")
 	}
 	w.advance(9 * time.Second)
 	w.tick()
@@ -113,10 +113,9 @@ func TestSessionSurvivesItsConnection(t *testing.T) {
 	}
 }
 
-// A shorter timeout on resuming takes effect at once, although the session was
-// further back in the heap.
-func TestResumeWithShorterTimeout(t *testing.T) {
-	w := newWorld(t, Config{})
+// TestShorterTimeoutTakesEffectOnResume: the session must move forward in the heap of deadlines.
+func TestShorterTimeoutTakesEffectOnResume(t *testing.T) {
+	w := newHarness(t, Config{})
 	p := w.dialRaw(&wire.ConnectRequest{Timeout: 60_000})
 	other := w.dialRaw(&wire.ConnectRequest{Timeout: 30_000})
 	w.dialRaw(&wire.ConnectRequest{SessionID: p.session, Password: p.password, Timeout: 6_000})
@@ -128,28 +127,28 @@ func TestResumeWithShorterTimeout(t *testing.T) {
 }
 
 func TestStartClocksGivesFullTimeout(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	w.advance(9 * time.Second)
 	fresh := restored(t, w.tree.cfg, w.tree)
 	if _, ok := fresh.NextTick(); ok {
 		t.Error("clocks run before StartClocks")
 	}
-	start := Now{Mono: time.Second} // another process, another clock
+	start := Now{Mono: time.Second} // the clock of another process
 	fresh.StartClocks(start)
 	var out Out
 	fresh.Tick(Now{Mono: 11*time.Second - 1}, &out)
 	if fresh.Counts().Sessions != 1 {
-		t.Error("session had less than its timeout after the restart")
+		t.Error("the session expired before its timeout after the restart")
 	}
 	fresh.Tick(Now{Mono: 11 * time.Second}, &out)
 	if fresh.Counts().Sessions != 0 {
-		t.Errorf("session %#x had more than its timeout", p.session)
+		t.Errorf("session %#x did not expire at its timeout", p.session)
 	}
 }
 
-func TestCloseSession(t *testing.T) {
-	w := newWorld(t, Config{})
+func TestCloseSessionDeletesEphemeralNodes(t *testing.T) {
+	w := newHarness(t, Config{})
 	p, q := w.dial(), w.dial()
 	p.mk("/dir", wire.ModePersistent)
 	p.mk("/dir/b", wire.ModeEphemeral)
@@ -180,7 +179,7 @@ func TestCloseSession(t *testing.T) {
 }
 
 func TestFramesAfterSessionEndAreIgnored(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.call(wire.OpCloseSession, nil)
 	zxid := w.tree.Zxid()
@@ -191,10 +190,10 @@ func TestFramesAfterSessionEndAreIgnored(t *testing.T) {
 	}
 }
 
-// The heap agrees with a linear search, under random touches and times.
+// TestExpiryAgreesWithLinearSearch compares the heap of deadlines with a map under random requests.
 func TestExpiryAgreesWithLinearSearch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
-	w := newWorld(t, Config{MinTimeout: 10, MaxTimeout: 1000})
+	w := newHarness(t, Config{MinTimeout: 10, MaxTimeout: 1000})
 	deadline := make(map[*peer]time.Duration)
 	for range 5000 {
 		switch rng.IntN(4) {
@@ -229,26 +228,25 @@ func TestExpiryAgreesWithLinearSearch(t *testing.T) {
 	w.check()
 }
 
-// TestKeepAliveExtendsSession: a client that was heard keeps its session, whenever
-// its request is handled.
+// TestKeepAliveExtendsSession: KeepAlive extends a session before its request is handled.
 func TestKeepAliveExtendsSession(t *testing.T) {
-	w := newWorld(t, Config{MinTimeout: 1000})
+	w := newHarness(t, Config{MinTimeout: 1000})
 	heard, silent := w.dial(), w.dial()
 	for range 3 {
 		w.advance(time.Duration(heard.timeout) * time.Millisecond * 2 / 3)
 		w.tree.KeepAlive(heard.id, w.now)
 		w.tick()
 	}
-	w.tree.KeepAlive(silent.id, w.now) // nobody by now
+	w.tree.KeepAlive(silent.id, w.now) // has no session anymore
 	if heard.closed || !silent.closed || w.tree.SessionCount() != 1 {
 		t.Errorf("heard: closed %v; silent: closed %v; %d sessions", heard.closed, silent.closed, w.tree.SessionCount())
 	}
 }
 
-// TestDeadlinesAreUpdatedInParts: the deadlines of many sessions come up at the same
-// moment.
+// TestDeadlinesAreUpdatedInParts checks that Tick works in parts if the deadlines of many sessions
+// are due at the same time.
 func TestDeadlinesAreUpdatedInParts(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	s := w.dial().session
 	for i := range partSteps {
 		w.tree.addSession(s+int64(i)+1, 10_000, nil)

@@ -99,8 +99,8 @@ func (t *Tree) restoreWatch(c *conn, kind int, path string, seen int64, out *Out
 		t.restoreOneShot(c, path, n, false, n != nil, wire.EventNodeCreated, dataOnce, out)
 	case 2:
 		t.restoreOneShot(c, path, n, n == nil, n != nil && n.extraOrNew().pzxid > seen, wire.EventNodeChildrenChanged, childOnce, out)
-	// Persistent watches missed events too, but nothing tells which. A client with
-	// such watches must read the state itself.
+	// Persistent watches missed events too, but the server does not know which. A client
+	// with such watches must read the state itself.
 	case 3:
 		t.addWatch(path, c, dataPersistent|childPersistent)
 	case 4:

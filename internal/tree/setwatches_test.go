@@ -9,13 +9,13 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// moved reconnects the client's session, as after a network failure.
-func moved(p *peer) *peer {
-	p.hangUp()
+// reconnect resumes the client's session on a new connection, as after a network failure.
+func reconnect(p *peer) *peer {
+	p.disconnect()
 	return p.w.dialRaw(&wire.ConnectRequest{SessionID: p.session, Password: p.password, Timeout: 10_000})
 }
 
-func TestSetWatches(t *testing.T) {
+func TestSetWatchesReportsMissedChanges(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		path   string
@@ -26,23 +26,23 @@ func TestSetWatches(t *testing.T) {
 	}{
 		{"data, unchanged", "/a", 0, nil, nil, []string{"data /a"}},
 		{"data, set", "/a", 0, func(p *peer) { p.set("/a", "", -1) }, []string{"data /a"}, nil},
-		{"data, child came", "/a", 0, func(p *peer) { p.mk("/a/c", 0) }, nil, []string{"data /a"}},
+		{"data, child created", "/a", 0, func(p *peer) { p.mk("/a/c", 0) }, nil, []string{"data /a"}},
 		{"data, deleted", "/a/b", 0, func(p *peer) { p.remove("/a/b", -1) }, []string{"deleted /a/b"}, nil},
-		{"data, made again", "/a/b", 0, func(p *peer) { p.remove("/a/b", -1); p.mk("/a/b", 0) }, []string{"data /a/b"}, nil},
+		{"data, created again", "/a/b", 0, func(p *peer) { p.remove("/a/b", -1); p.mk("/a/b", 0) }, []string{"data /a/b"}, nil},
 		{"exists, still missing", "/n", 1, nil, nil, []string{"created /n"}},
-		{"exists, came", "/n", 1, func(p *peer) { p.mk("/n", 0) }, []string{"created /n"}, nil},
-		// The protocol cannot tell; the client must register it as a data watch.
-		{"exists, was there", "/a", 1, nil, []string{"created /a"}, nil},
+		{"exists, created", "/n", 1, func(p *peer) { p.mk("/n", 0) }, []string{"created /n"}, nil},
+		// The server cannot tell the difference, so the client must request a data watch.
+		{"exists, existed before", "/a", 1, nil, []string{"created /a"}, nil},
 		{"children, unchanged", "/a", 2, nil, nil, []string{"children /a"}},
 		{"children, data set", "/a", 2, func(p *peer) { p.set("/a", "", -1) }, nil, []string{"children /a"}},
-		{"children, child came", "/a", 2, func(p *peer) { p.mk("/a/c", 0) }, []string{"children /a"}, nil},
-		{"children, child went", "/a", 2, func(p *peer) { p.remove("/a/b", -1) }, []string{"children /a"}, nil},
+		{"children, child created", "/a", 2, func(p *peer) { p.mk("/a/c", 0) }, []string{"children /a"}, nil},
+		{"children, child deleted", "/a", 2, func(p *peer) { p.remove("/a/b", -1) }, []string{"children /a"}, nil},
 		{"children, deleted", "/a/b", 2, func(p *peer) { p.remove("/a/b", -1) }, []string{"deleted /a/b"}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w, p, actor := watchBed(t, Config{})
+			w, p, actor := newWatchHarness(t, Config{})
 			zxid := w.tree.Zxid()
-			p = moved(p)
+			p = reconnect(p)
 			if tt.change != nil {
 				tt.change(actor)
 			}
@@ -61,9 +61,9 @@ func TestSetWatches(t *testing.T) {
 	}
 }
 
-func TestSetWatches2(t *testing.T) {
-	w, p, actor := watchBed(t, Config{})
-	p = moved(p)
+func TestSetWatches2RestoresPersistentWatches(t *testing.T) {
+	w, p, actor := newWatchHarness(t, Config{})
+	p = reconnect(p)
 	r := p.call(wire.OpSetWatches2, &wire.SetWatches2{
 		RelativeZxid: w.tree.Zxid(), DataWatches: []string{"/a"}, ExistWatches: []string{}, ChildWatches: []string{},
 		PersistentWatches: []string{"/p"}, PersistentRecursiveWatches: []string{"/a"},
@@ -77,8 +77,8 @@ func TestSetWatches2(t *testing.T) {
 	p.wantEvents("created /p", "children /p", "data /a", "data /a", "data /a/b")
 }
 
-func TestSetWatchesWithoutLists(t *testing.T) {
-	_, p, _ := watchBed(t, Config{})
+func TestSetWatchesWithNullListIsRefused(t *testing.T) {
+	_, p, _ := newWatchHarness(t, Config{})
 	p.want(p.call(wire.OpSetWatches, &wire.SetWatches{}).Err, wire.ErrMarshalling, "null lists")
 	p.want(p.call(wire.OpSetWatches2, &wire.SetWatches2{DataWatches: []string{"/n"}}).Err, wire.ErrMarshalling, "null lists")
 	// The lists before the missing one were restored.
@@ -88,7 +88,7 @@ func TestSetWatchesWithoutLists(t *testing.T) {
 }
 
 func TestSetWatchesEventsNeedRead(t *testing.T) {
-	_, p, actor := watchBed(t, Config{})
+	_, p, actor := newWatchHarness(t, Config{})
 	actor.auth("digest", "ann:secret")
 	actor.mkACL("/private", wire.ACL{Perms: 31, Scheme: "auth"})
 	p.call(wire.OpSetWatches, &wire.SetWatches{
@@ -97,10 +97,10 @@ func TestSetWatchesEventsNeedRead(t *testing.T) {
 	p.wantEvents("deleted /gone")
 }
 
-// TestSetWatchesHideWhetherClosedNodeChanged: setWatches does not tell a client without READ on
-// a node whether the node, or its list of children, changed before.
+// TestSetWatchesHideWhetherClosedNodeChanged checks that the answer to setWatches does not reveal
+// changes of a node, or of its list of children, to a client without READ.
 func TestSetWatchesHideWhetherClosedNodeChanged(t *testing.T) {
-	_, p, actor := watchBed(t, Config{})
+	_, p, actor := newWatchHarness(t, Config{})
 	actor.auth("digest", "ann:secret")
 	actor.mkACL("/private", wire.ACL{Perms: wire.PermAll, Scheme: "auth"})
 	for _, seen := range []int64{0, math.MaxInt64} {
@@ -116,10 +116,10 @@ func TestSetWatchesHideWhetherClosedNodeChanged(t *testing.T) {
 	p.wantEvents()
 }
 
-// TestHiddenChangesLeaveOneShotWatches: a client without READ on a node cannot find out from
-// its own watches that the node, or its list of children, changes.
+// TestHiddenChangesLeaveOneShotWatches checks that a client without READ on a node cannot learn
+// from its own watches that the node, or its list of children, changes.
 func TestHiddenChangesLeaveOneShotWatches(t *testing.T) {
-	w, p, actor := watchBed(t, Config{})
+	w, p, actor := newWatchHarness(t, Config{})
 	actor.auth("digest", "ann:secret")
 	closed := wire.ACL{Perms: wire.PermAll, Scheme: "auth"}
 	actor.mkACL("/private", closed)
@@ -152,7 +152,7 @@ func TestHiddenChangesLeaveOneShotWatches(t *testing.T) {
 		check("/private", typ, wire.ErrOK)
 	}
 	check("/later", wire.WatcherData, wire.ErrOK)
-	// A watch that the client sets later, when it may read the node, fires as any other.
+	// A watch that the client sets later, when it may read the node, fires.
 	actor.mk("/later", 0)
 	p.exists("/later", true)
 	actor.set("/later", "y", -1)

@@ -13,8 +13,8 @@ import (
 
 // variedTree returns a tree with nodes of every kind, sessions, and access control
 // lists.
-func variedTree(tb testing.TB) *world {
-	w := newWorld(tb, Config{ExtendedTypes: true, InitialZxid: 3 << 32})
+func variedTree(tb testing.TB) *harness {
+	w := newHarness(tb, Config{ExtendedTypes: true, InitialZxid: 3 << 32})
 	p, q := w.dial(), w.dial()
 	p.auth("digest", "ann:1")
 	p.mk("/a", 0)
@@ -32,7 +32,7 @@ func variedTree(tb testing.TB) *world {
 	p.mk("/zookeeper/more", 0)
 	p.remove("/none", -1)
 	p.multi(opCreate("/m", 0), opSet("/a", -1), opDelete("/m", -1), opCheck("/a", -1))
-	q.hangUp()
+	q.disconnect()
 	return w
 }
 
@@ -51,7 +51,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 	clear(snap) // Restore must not have kept it
 	if got := fresh.AppendSnapshot(nil); !bytes.Equal(got, kept) {
-		t.Error("a restored tree gives another snapshot")
+		t.Error("the snapshot of a restored tree differs")
 	}
 	a, b := fresh.Counts(), w.tree.Counts()
 	if a.Connections = b.Connections; a != b {
@@ -60,7 +60,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	if fresh.Zxid() != w.tree.Zxid() {
 		t.Errorf("zxid %#x, want %#x", fresh.Zxid(), w.tree.Zxid())
 	}
-	// Later records apply to the snapshot.
+	// The restored tree can replay later records.
 	w.shadow = fresh
 	p := w.dial()
 	p.mk("/after", wire.ModeEphemeral)
@@ -89,7 +89,8 @@ func TestRestoreCanBeCanceled(t *testing.T) {
 	}
 }
 
-// Restore refuses a damaged snapshot, or returns a tree that works.
+// TestDamagedSnapshotsAreRefused checks that Restore refuses a damaged snapshot, or returns a
+// consistent Tree.
 func TestDamagedSnapshotsAreRefused(t *testing.T) {
 	snap := variedTree(t).tree.AppendSnapshot(nil)
 	for n := range snap {
@@ -113,8 +114,7 @@ func TestDamagedSnapshotsAreRefused(t *testing.T) {
 	}
 }
 
-// exercise uses a tree that was restored from arbitrary bytes, and checks its
-// invariants.
+// exercise checks the invariants of a Tree that was restored from arbitrary bytes, and uses it.
 func exercise(tb testing.TB, tr *Tree) {
 	tb.Helper()
 	checkInvariants(tb, tr)
@@ -134,9 +134,9 @@ func exercise(tb testing.TB, tr *Tree) {
 	}
 }
 
-// Well-formed snapshots with inconsistent states.
+// TestInconsistentSnapshotsAreRefused restores well-formed snapshots of inconsistent states.
 func TestInconsistentSnapshotsAreRefused(t *testing.T) {
-	for name, spoil := range map[string]func(*Tree){
+	for name, damage := range map[string]func(*Tree){
 		"no config": func(tr *Tree) {
 			n := tr.nodes.get(configPath)
 			n.detach()
@@ -148,16 +148,16 @@ func TestInconsistentSnapshotsAreRefused(t *testing.T) {
 		"ephemeral /zookeeper":        func(tr *Tree) { tr.nodes.get(procPath).owner = containerOwner },
 		"bad path":                    func(tr *Tree) { tr.nodes.get("/a").setText("/../a", nil) },
 		"parent missing":              func(tr *Tree) { tr.nodes.get("/a").setText("/b", nil) },
-		"node twice":                  func(tr *Tree) { tr.nodes.get("/a/b").setText("/a", nil) },
+		"duplicate node":              func(tr *Tree) { tr.nodes.get("/a/b").setText("/a", nil) },
 		"session above the last":      func(tr *Tree) { tr.lastSession-- },
 		"session without a timeout":   func(tr *Tree) { tr.sessions[tr.lastSession].timeout = 0 },
 		"first node not the root":     func(tr *Tree) { tr.root.setText("/x", nil) },
 	} {
-		w := newWorld(t, Config{})
+		w := newHarness(t, Config{})
 		p := w.dial()
 		p.mk("/a", 0)
 		p.mk("/a/b", 0)
-		spoil(w.tree)
+		damage(w.tree)
 		if err := New(Config{}).Restore(w.tree.AppendSnapshot(nil)); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -169,7 +169,8 @@ func TestInconsistentSnapshotsAreRefused(t *testing.T) {
 	}
 }
 
-// A large count without elements must not allocate memory.
+// TestRestoreAllocatesLittleForFalseCounts restores a large count without elements, which would
+// need too much memory if Restore allocated it in advance.
 func TestRestoreAllocatesLittleForFalseCounts(t *testing.T) {
 	b := append([]byte(snapshotMark+"\x01"), make([]byte, 17)...)
 	b = binary.BigEndian.AppendUint32(b, 1<<31-1)
@@ -179,7 +180,7 @@ func TestRestoreAllocatesLittleForFalseCounts(t *testing.T) {
 }
 
 func TestInvalidRecordsAreRefused(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.mk("/a", 0)
 	p.mk("/a/e", wire.ModeEphemeral)
@@ -194,7 +195,7 @@ func TestInvalidRecordsAreRefused(t *testing.T) {
 		"too short":                   {recordVersion, 0, 0},
 		"an old id":                   appendTxn(nil, z, 0, create("/b", 0)),
 		"a gap":                       appendTxn(nil, z+2, 0, create("/b", 0)),
-		"bytes behind":                append(appendTxn(nil, z+1, 0, create("/b", 0)), 0),
+		"trailing byte":               append(appendTxn(nil, z+1, 0, create("/b", 0)), 0),
 		"unknown operation":           appendTxn(nil, z+1, 0, &txn{op: wire.OpGetData}),
 		"bare check":                  appendTxn(nil, z+1, 0, &txn{op: wire.OpCheck}),
 		"node exists":                 appendTxn(nil, z+1, 0, create("/a", 0)),
@@ -205,11 +206,11 @@ func TestInvalidRecordsAreRefused(t *testing.T) {
 		"no such owner":               appendTxn(nil, z+1, 0, create("/b", s+1)),
 		"delete of a missing node":    appendTxn(nil, z+1, 0, &txn{op: wire.OpDelete, path: "/n"}),
 		"delete of a parent":          appendTxn(nil, z+1, 0, &txn{op: wire.OpDelete, path: "/a"}),
-		"delete of the tree's own":    appendTxn(nil, z+1, 0, &txn{op: wire.OpDelete, path: quotaPath}),
+		"delete of an initial node":   appendTxn(nil, z+1, 0, &txn{op: wire.OpDelete, path: quotaPath}),
 		"set of a missing node":       appendTxn(nil, z+1, 0, &txn{op: wire.OpSetData, path: "/n"}),
 		"setACL of a missing node":    appendTxn(nil, z+1, 0, &txn{op: wire.OpSetACL, path: "/n", acl: openACL()}),
 		"session exists":              appendTxn(nil, z+1, 0, &txn{op: wire.OpCreateSession, session: s, timeout: 1, data: make([]byte, 16)}),
-		"session of no id":            appendTxn(nil, z+1, 0, &txn{op: wire.OpCreateSession, timeout: 1, data: make([]byte, 16)}),
+		"session without id":          appendTxn(nil, z+1, 0, &txn{op: wire.OpCreateSession, timeout: 1, data: make([]byte, 16)}),
 		"session of a short password": appendTxn(nil, z+1, 0, &txn{op: wire.OpCreateSession, session: s + 1, timeout: 1, data: make([]byte, 15)}),
 		"end of no session":           appendTxn(nil, z+1, 0, &txn{op: wire.OpCloseSession, session: s + 1}),
 		"timeout of no session":       appendTxn(nil, z, 0, &txn{op: opSessionTimeout, session: s + 1, timeout: 5}),
@@ -227,7 +228,7 @@ func TestInvalidRecordsAreRefused(t *testing.T) {
 		if !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		} else if strings.Contains(err.Error(), "/a") {
-			t.Errorf("%s: the error tells a path: %v", name, err)
+			t.Errorf("%s: the error contains a path: %v", name, err)
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// streamed returns a tree with two sessions. Each watches n paths of its own and one
-// shared path, and has n ephemeral nodes.
-func streamed(n int) (*Tree, []int64) {
+// newStreamTree returns a Tree with two sessions. Each has n ephemeral nodes, which it watches, and
+// watches one shared path.
+func newStreamTree(n int) (*Tree, []int64) {
 	t := New(Config{})
 	var out Out
 	do := func(id ConnID, op wire.OpCode, rec wire.Record) {
@@ -36,12 +36,12 @@ func streamed(n int) (*Tree, []int64) {
 }
 
 func TestStreamsYieldEachEntryOnce(t *testing.T) {
-	tr, sessions := streamed(3)
+	tr, sessions := newStreamTree(3)
 	byPath := map[string][]int64{}
 	last := ""
 	for path, session := range tr.DataWatches() {
 		if path != last && byPath[path] != nil {
-			t.Errorf("%s came in two parts", path)
+			t.Errorf("%s was yielded in two parts", path)
 		}
 		last = path
 		byPath[path] = append(byPath[path], session)
@@ -63,9 +63,9 @@ func TestStreamsYieldEachEntryOnce(t *testing.T) {
 	}
 }
 
-// TestStreamsYieldWhileSkipping: a caller gets control while a stream skips entries.
+// TestStreamsYieldWhileSkipping checks that a stream yields to its caller while it skips entries.
 func TestStreamsYieldWhileSkipping(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	for i := range 2 * maxSkipped {
 		p := w.dial()
 		p.mk(fmt.Sprint("/", i), wire.ModePersistent)
@@ -87,9 +87,8 @@ func TestStreamsYieldWhileSkipping(t *testing.T) {
 	}
 }
 
-// TestStreamsMayStopAfterAnyValue: each stream may be left after any value.
 func TestStreamsMayStopAfterAnyValue(t *testing.T) {
-	tr, _ := streamed(3)
+	tr, _ := newStreamTree(3)
 	for range tr.DataWatches() {
 		break
 	}
@@ -101,10 +100,10 @@ func TestStreamsMayStopAfterAnyValue(t *testing.T) {
 	}
 }
 
-// TestStreamsContinueAfterChanges: the tree changes while a stream is suspended, and
-// each remaining entry is yielded once.
+// TestStreamsContinueAfterChanges checks that a stream yields each remaining entry once if the Tree
+// changes while the stream is suspended.
 func TestStreamsContinueAfterChanges(t *testing.T) {
-	tr, sessions := streamed(50)
+	tr, sessions := newStreamTree(50)
 	watch, stopWatch := iter.Pull2(tr.DataWatches())
 	node, stopNode := iter.Pull2(tr.Ephemerals())
 	defer stopWatch()
@@ -122,7 +121,7 @@ func TestStreamsContinueAfterChanges(t *testing.T) {
 	if _, path, ok := node(); ok {
 		t.Fatalf("%s was yielded after its session ended", path)
 	}
-	tr, sessions = streamed(50)
+	tr, sessions = newStreamTree(50)
 	watch, stop := iter.Pull2(tr.DataWatches())
 	defer stop()
 	clear(seen)
@@ -139,7 +138,7 @@ func TestStreamsContinueAfterChanges(t *testing.T) {
 		}
 	}
 	if len(seen) != 51 {
-		t.Errorf("%d watches of the session that stayed, want 51", len(seen))
+		t.Errorf("%d watches of the remaining session, want 51", len(seen))
 	}
 	for path, n := range seen {
 		if n != 1 {

@@ -10,13 +10,13 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// lives returns which of the paths exist.
-func (w *world) lives(paths ...string) []string {
+// existing returns which of the paths exist.
+func (w *harness) existing(paths ...string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return w.tree.nodes.get(p) == nil })
 }
 
-// keep keeps the sessions alive for some time and calls Tick at the end.
-func (w *world) keep(d time.Duration, peers ...*peer) {
+// advanceWithPings advances the time, keeps the sessions alive, and calls Tick at the end.
+func (w *harness) advanceWithPings(d time.Duration, peers ...*peer) {
 	for ; d > 0; d -= 5 * time.Second {
 		w.advance(min(d, 5*time.Second))
 		for _, p := range peers {
@@ -26,30 +26,30 @@ func (w *world) keep(d time.Duration, peers ...*peer) {
 	w.tick()
 }
 
-// TestUnusedContainersAreRemovedAfterNeverUsed: a container that never had a child
-// stays for Config.NeverUsed after its last change, or forever if that is not set.
+// TestUnusedContainersAreRemovedAfterNeverUsed: a container that never had a child is removed
+// Config.NeverUsed after its last change, or never if Config.NeverUsed is not set.
 func TestUnusedContainersAreRemovedAfterNeverUsed(t *testing.T) {
 	for _, limit := range []time.Duration{0, 150 * time.Second} {
-		w := newWorld(t, Config{NeverUsed: limit.Milliseconds()})
+		w := newHarness(t, Config{NeverUsed: limit.Milliseconds()})
 		p := w.dial()
 		for _, path := range []string{"/old", "/changed"} {
 			p.mkContainer(path)
 		}
-		w.keep(2*time.Minute, p)
+		w.advanceWithPings(2*time.Minute, p)
 		p.set("/changed", "x", -1)
-		if got := w.lives("/old", "/changed"); len(got) != 2 {
+		if got := w.existing("/old", "/changed"); len(got) != 2 {
 			t.Errorf("limit %v, after 2m: %q are there", limit, got)
 		}
-		w.keep(time.Minute, p)
+		w.advanceWithPings(time.Minute, p)
 		want := []string{"/old", "/changed"}
 		if limit > 0 {
 			want = want[1:]
 		}
-		if got := w.lives("/old", "/changed"); !slices.Equal(got, want) {
+		if got := w.existing("/old", "/changed"); !slices.Equal(got, want) {
 			t.Errorf("limit %v, after 3m: %q are there, want %q", limit, got, want)
 		}
-		w.keep(3*time.Minute, p)
-		if got := w.lives("/old", "/changed"); (len(got) == 0) != (limit > 0) {
+		w.advanceWithPings(3*time.Minute, p)
+		if got := w.existing("/old", "/changed"); (len(got) == 0) != (limit > 0) {
 			t.Errorf("limit %v, after 6m: %q are there", limit, got)
 		}
 		w.check()
@@ -57,7 +57,7 @@ func TestUnusedContainersAreRemovedAfterNeverUsed(t *testing.T) {
 }
 
 func TestEmptyContainersAreRemoved(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	p.mkContainer("/unused")
 	p.mkContainer("/used")
@@ -66,15 +66,15 @@ func TestEmptyContainersAreRemoved(t *testing.T) {
 	p.mk("/busy/c", 0)
 	p.remove("/used/c", -1)
 	all := []string{"/unused", "/used", "/busy"}
-	w.keep(time.Minute-time.Nanosecond, p)
-	if got := w.lives(all...); len(got) != 3 {
-		t.Fatalf("before the first look: %q", got)
+	w.advanceWithPings(time.Minute-time.Nanosecond, p)
+	if got := w.existing(all...); len(got) != 3 {
+		t.Fatalf("before the first sweep: %q", got)
 	}
 	zxid := w.tree.Zxid()
 	p.exists("/used", true)
-	w.keep(time.Nanosecond, p)
-	if got := w.lives(all...); !slices.Equal(got, []string{"/unused", "/busy"}) {
-		t.Errorf("after the first look: %q", got)
+	w.advanceWithPings(time.Nanosecond, p)
+	if got := w.existing(all...); !slices.Equal(got, []string{"/unused", "/busy"}) {
+		t.Errorf("after the first sweep: %q", got)
 	}
 	if w.tree.Zxid() != zxid+1 {
 		t.Errorf("one removal took %d transactions", w.tree.Zxid()-zxid)
@@ -84,21 +84,21 @@ func TestEmptyContainersAreRemoved(t *testing.T) {
 	p.remove("/busy/c", -1)
 	p.call(wire.OpCloseSession, nil)
 	if at, ok := w.tree.NextTick(); !ok || at != w.now.Mono+time.Minute {
-		t.Errorf("next look in %v, %v", at-w.now.Mono, ok)
+		t.Errorf("next sweep in %v, %v", at-w.now.Mono, ok)
 	}
 	w.advance(time.Minute)
 	w.tick()
 	if c := w.tree.Counts(); c.Containers != 0 || c.Nodes != 4 {
-		t.Errorf("after the second look: %+v", c)
+		t.Errorf("after the second sweep: %+v", c)
 	}
 	if _, ok := w.tree.NextTick(); ok {
-		t.Error("a look is due with nothing to look at")
+		t.Error("a sweep is due without containers")
 	}
 	w.check()
 }
 
 func TestExpiredTTLNodesAreRemoved(t *testing.T) {
-	w := newWorld(t, Config{ExtendedTypes: true, ContainerInterval: time.Second})
+	w := newHarness(t, Config{ExtendedTypes: true, ContainerInterval: time.Second})
 	p := w.dial()
 	mk := func(path string, ttl int64) {
 		req := &wire.CreateTTLRequest{Path: path, ACL: openACL(), Flags: wire.ModePersistentTTL, TTL: ttl}
@@ -110,31 +110,32 @@ func TestExpiredTTLNodesAreRemoved(t *testing.T) {
 	mk("/long", 3_000)
 	p.mk("/parent/c", 0)
 	all := []string{"/short", "/touched", "/parent", "/long"}
-	w.keep(time.Second, p)
-	if got := w.lives(all...); len(got) != 4 {
-		t.Errorf("at its time to live, not beyond: %q", got)
+	w.advanceWithPings(time.Second, p)
+	if got := w.existing(all...); len(got) != 4 {
+		t.Errorf("exactly at the time to live: %q", got)
 	}
-	w.keep(500*time.Millisecond, p)
+	w.advanceWithPings(500*time.Millisecond, p)
 	p.set("/touched", "", -1)
-	w.keep(500*time.Millisecond, p)
-	if got := w.lives(all...); !slices.Equal(got, all[1:]) {
+	w.advanceWithPings(500*time.Millisecond, p)
+	if got := w.existing(all...); !slices.Equal(got, all[1:]) {
 		t.Errorf("after two seconds: %q", got)
 	}
 	p.remove("/parent/c", -1)
-	w.keep(time.Second, p)
-	if got := w.lives(all...); !slices.Equal(got, []string{"/long"}) {
+	w.advanceWithPings(time.Second, p)
+	if got := w.existing(all...); !slices.Equal(got, []string{"/long"}) {
 		t.Errorf("after three seconds: %q", got)
 	}
-	w.keep(time.Second, p)
+	w.advanceWithPings(time.Second, p)
 	if c := w.tree.Counts(); c.TTLs != 0 {
 		t.Errorf("at the end: %+v", c)
 	}
 	w.check()
 }
 
-// Kinds survive a restart, and StartClocks restarts the sweep.
-func TestSweepAfterRestore(t *testing.T) {
-	w := newWorld(t, Config{ExtendedTypes: true})
+// TestSweepContinuesAfterRestore checks that restored nodes keep their kinds, and that StartClocks
+// starts the sweeps.
+func TestSweepContinuesAfterRestore(t *testing.T) {
+	w := newHarness(t, Config{ExtendedTypes: true})
 	p := w.dial()
 	p.mkContainer("/c")
 	p.call(wire.OpCreateTTL, &wire.CreateTTLRequest{Path: "/t", ACL: openACL(), Flags: wire.ModePersistentTTL, TTL: 1})
@@ -152,10 +153,10 @@ func TestSweepAfterRestore(t *testing.T) {
 	}
 }
 
-// A sweep of many long paths is done in parts that the log accepts, and checks each
-// node again at its turn.
+// TestSweepIsDoneInParts checks that the records of each part are limited in size, and that a sweep
+// does not remove a node that changed after the sweep began.
 func TestSweepIsDoneInParts(t *testing.T) {
-	w := newWorld(t, Config{ContainerInterval: time.Second})
+	w := newHarness(t, Config{ContainerInterval: time.Second})
 	p := w.dial()
 	var paths []string
 	for i := range 8 {
@@ -175,7 +176,7 @@ func TestSweepIsDoneInParts(t *testing.T) {
 		}
 		w.flush()
 		if ticks == 1 {
-			// The last ones get a child, or are replaced by another node.
+			// One of the last two nodes gets a child, the other one is replaced.
 			p.mk(paths[7]+"/c", 0)
 			p.remove(paths[6], -1)
 			p.mk(paths[6], 0)
@@ -184,16 +185,16 @@ func TestSweepIsDoneInParts(t *testing.T) {
 	if ticks != 7 {
 		t.Errorf("it took %d ticks, want one for each path and one for the rest", ticks)
 	}
-	if got := w.lives(paths...); !slices.Equal(got, paths[6:]) {
-		t.Errorf("%d are left, want the 2 that are in use again", len(got))
+	if got := w.existing(paths...); !slices.Equal(got, paths[6:]) {
+		t.Errorf("%d are left, want the 2 changed ones", len(got))
 	}
 	w.check()
 }
 
-// TestExpiryOfFewSessionsPrecedesThatOfMany: a session whose address has few others does not
-// wait until those of another address have ended.
+// TestExpiryOfFewSessionsPrecedesThatOfMany checks that a session whose address has few sessions
+// does not wait for the many sessions of another address.
 func TestExpiryOfFewSessionsPrecedesThatOfMany(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	w.peer.Share = 1
 	for i := range 3 * partSteps / removalSteps {
 		w.dial().mk(fmt.Sprint("/e", i), wire.ModeEphemeral)
@@ -205,10 +206,10 @@ func TestExpiryOfFewSessionsPrecedesThatOfMany(t *testing.T) {
 	if at, _ := w.tree.NextTick(); at > w.now.Mono {
 		t.Fatal("all sessions ended in one part")
 	}
-	if got := w.lives("/lock"); len(got) > 0 {
+	if got := w.existing("/lock"); len(got) > 0 {
 		t.Errorf("%v is left after one part", got)
 	}
-	w.parts()
+	w.runParts()
 	if n := len(w.tree.sessions); n > 0 {
 		t.Errorf("%d sessions are left", n)
 	}

@@ -55,8 +55,8 @@ type Tree struct {
 	cachedConn      *conn
 	permissionCache map[permissionKey]bool
 
-	// lent is the buffer for the answer to the next request, wanted the size of the one that
-	// the last request needs.
+	// lent is the buffer for the answer to the next request. wanted is the size of the buffer
+	// that the last request needs.
 	lent   []byte
 	wanted int
 

@@ -19,7 +19,7 @@ const (
 	childPersistent
 	// dataHidden and childHidden are one-shot watches after a change that their connection may
 	// not see. They report nothing more, but stay until the client removes them: otherwise
-	// checkWatches, removeWatches, and the limits would tell that the node changed.
+	// checkWatches, removeWatches, and the limits would reveal that the node changed.
 	dataHidden
 	childHidden
 

@@ -8,26 +8,27 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// watchBed returns a tree with /a and /a/b, a client that watches, and one that acts.
-func watchBed(t *testing.T, cfg Config) (w *world, watcher, actor *peer) {
+// newWatchHarness returns a harness with nodes /a and /a/b, a client that watches, and a client
+// that makes changes.
+func newWatchHarness(t *testing.T, cfg Config) (w *harness, watcher, actor *peer) {
 	t.Helper()
-	w = newWorld(t, cfg)
+	w = newHarness(t, cfg)
 	watcher, actor = w.dial(), w.dial()
 	actor.mk("/a", wire.ModePersistent)
 	actor.mk("/a/b", wire.ModePersistent)
 	return w, watcher, actor
 }
 
-// The events of each watch, and their order.
+// TestEventsOfEachWatch checks the events of each kind of watch, and their order.
 func TestEventsOfEachWatch(t *testing.T) {
 	exists := func(path string) func(*peer) { return func(p *peer) { p.exists(path, true) } }
 	data := func(path string) func(*peer) { return func(p *peer) { p.get(path, true) } }
 	children := func(path string) func(*peer) { return func(p *peer) { p.children(path, true) } }
-	lasting := func(path string) func(*peer) {
-		return func(p *peer) { p.lasting(path, wire.AddWatchPersistent) }
+	persistent := func(path string) func(*peer) {
+		return func(p *peer) { p.addWatch(path, wire.AddWatchPersistent) }
 	}
 	recursive := func(path string) func(*peer) {
-		return func(p *peer) { p.lasting(path, wire.AddWatchPersistentRecursive) }
+		return func(p *peer) { p.addWatch(path, wire.AddWatchPersistentRecursive) }
 	}
 	mk := func(path string) func(*peer) { return func(p *peer) { p.mk(path, wire.ModePersistent) } }
 	set := func(path string) func(*peer) { return func(p *peer) { p.set(path, "y", -1) } }
@@ -42,7 +43,7 @@ func TestEventsOfEachWatch(t *testing.T) {
 		{"exists, created", steps{exists("/n")}, steps{mk("/n"), set("/n"), del("/n")}, []string{"created /n"}},
 		{"exists, data set", steps{exists("/a")}, steps{set("/a"), set("/a")}, []string{"data /a"}},
 		{"exists, deleted", steps{exists("/a/b")}, steps{del("/a/b"), mk("/a/b")}, []string{"deleted /a/b"}},
-		{"exists does not see children", steps{exists("/a")}, steps{mk("/a/c"), del("/a/c")}, nil},
+		{"exists, children", steps{exists("/a")}, steps{mk("/a/c"), del("/a/c")}, nil},
 		{"data, set", steps{data("/a")}, steps{mk("/a/c"), set("/a"), set("/a")}, []string{"data /a"}},
 		{"data, deleted", steps{data("/a/b")}, steps{del("/a/b")}, []string{"deleted /a/b"}},
 		{"data on a missing node sets none", steps{data("/n")}, steps{mk("/n")}, nil},
@@ -52,15 +53,15 @@ func TestEventsOfEachWatch(t *testing.T) {
 		{"children, itself deleted", steps{children("/a/b")}, steps{del("/a/b")}, []string{"deleted /a/b"}},
 		{"children of the root", steps{children("/")}, steps{mk("/n")}, []string{"children /"}},
 		{"not grandchildren", steps{children("/")}, steps{mk("/a/c")}, nil},
-		{"one deleted for three watches", steps{exists("/a/b"), data("/a/b"), children("/a/b")}, steps{del("/a/b")}, []string{"deleted /a/b"}},
-		{"exists and data are one", steps{exists("/a"), data("/a")}, steps{set("/a"), set("/a")}, []string{"data /a"}},
+		{"one event for three watches", steps{exists("/a/b"), data("/a/b"), children("/a/b")}, steps{del("/a/b")}, []string{"deleted /a/b"}},
+		{"exists and data are one watch", steps{exists("/a"), data("/a")}, steps{set("/a"), set("/a")}, []string{"data /a"}},
 		{"node before parent", steps{exists("/a/b"), children("/a")}, steps{del("/a/b")}, []string{"deleted /a/b", "children /a"}},
 		{"created before parent", steps{children("/a"), exists("/a/c")}, steps{mk("/a/c")}, []string{"created /a/c", "children /a"}},
-		{"lasting", steps{lasting("/a")}, steps{set("/a"), set("/a"), mk("/a/c"), del("/a/c")},
+		{"persistent", steps{persistent("/a")}, steps{set("/a"), set("/a"), mk("/a/c"), del("/a/c")},
 			[]string{"data /a", "data /a", "children /a", "children /a"}},
-		{"lasting survives deletion", steps{lasting("/n")}, steps{mk("/n"), del("/n"), mk("/n")},
+		{"persistent survives deletion", steps{persistent("/n")}, steps{mk("/n"), del("/n"), mk("/n")},
 			[]string{"created /n", "deleted /n", "created /n"}},
-		{"lasting is not recursive", steps{lasting("/a")}, steps{set("/a/b"), mk("/a/b/c")}, nil},
+		{"persistent is not recursive", steps{persistent("/a")}, steps{set("/a/b"), mk("/a/b/c")}, nil},
 		{"recursive", steps{recursive("/a")}, steps{set("/a"), mk("/a/c"), mk("/a/c/d"), set("/a/b"), del("/a/b"), mk("/n")},
 			[]string{"data /a", "created /a/c", "created /a/c/d", "data /a/b", "deleted /a/b"}},
 		{"recursive on a missing node", steps{recursive("/n")}, steps{mk("/n"), mk("/n/m"), mk("/nn")}, []string{"created /n", "created /n/m"}},
@@ -69,22 +70,22 @@ func TestEventsOfEachWatch(t *testing.T) {
 			[]string{"created /a/c", "children /a", "created /a/d"}},
 		{"recursive twice up the path", steps{recursive("/"), recursive("/a"), exists("/a/b")}, steps{set("/a/b"), del("/a/b")},
 			[]string{"data /a/b", "deleted /a/b"}},
-		{"lasting and one-shot", steps{lasting("/a"), exists("/a"), children("/a")}, steps{set("/a"), set("/a"), mk("/a/c"), mk("/a/d")},
+		{"persistent and one-shot", steps{persistent("/a"), exists("/a"), children("/a")}, steps{set("/a"), set("/a"), mk("/a/c"), mk("/a/d")},
 			[]string{"data /a", "data /a", "children /a", "children /a"}},
 		{"failed changes are silent", steps{exists("/a"), children("/a"), exists("/n")}, steps{
 			func(p *peer) { p.create("/a", 0) }, func(p *peer) { p.set("/a", "", 9) }, func(p *peer) { p.remove("/a", -1) },
 			func(p *peer) { p.create("/n/m", 0) },
 		}, nil},
-		{"ACL changes are silent", steps{exists("/a"), lasting("/a")}, steps{func(p *peer) {
+		{"ACL changes are silent", steps{exists("/a"), persistent("/a")}, steps{func(p *peer) {
 			p.call(wire.OpSetACL, &wire.SetACLRequest{Path: "/a", ACL: openACL(), Version: -1})
 		}}, nil},
-		{"the empty path is no root here", steps{exists(""), children("")}, steps{set("/"), mk("/n")}, nil},
+		{"the empty path is not the root", steps{exists(""), children("")}, steps{set("/"), mk("/n")}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, self := range []bool{false, true} {
-				w, watcher, actor := watchBed(t, Config{})
+				w, watcher, actor := newWatchHarness(t, Config{})
 				if self {
-					actor = watcher // a writer hears of its own changes as well
+					actor = watcher // a client also gets events of its own changes
 				}
 				for _, f := range tt.watches {
 					f(watcher)
@@ -101,9 +102,10 @@ func TestEventsOfEachWatch(t *testing.T) {
 	}
 }
 
-// The events of a multi are in the order of its operations, before the answer.
+// TestMultiFiresEventsInOrder checks that the events precede the answer, in the order of the
+// operations.
 func TestMultiFiresEventsInOrder(t *testing.T) {
-	_, watcher, actor := watchBed(t, Config{})
+	_, watcher, actor := newWatchHarness(t, Config{})
 	watcher.children("/a", true)
 	watcher.exists("/a/b", true)
 	watcher.exists("/a/c", true)
@@ -113,9 +115,10 @@ func TestMultiFiresEventsInOrder(t *testing.T) {
 	actor.wantEvents("created /a/c")
 }
 
-// All events of one transaction name it, and no other event names a transaction.
+// TestEventsNameTheirTransaction checks that each event has the zxid of its transaction, and that
+// an event of setWatches has none.
 func TestEventsNameTheirTransaction(t *testing.T) {
-	w, watcher, actor := watchBed(t, Config{})
+	w, watcher, actor := newWatchHarness(t, Config{})
 	same := func(what string, zxid int64, n int) {
 		t.Helper()
 		if len(watcher.zxids) != n || slices.ContainsFunc(watcher.zxids, func(z int64) bool { return z != zxid }) {
@@ -123,7 +126,7 @@ func TestEventsNameTheirTransaction(t *testing.T) {
 		}
 		watcher.takeEvents()
 	}
-	watcher.lasting("/", wire.AddWatchPersistentRecursive)
+	watcher.addWatch("/", wire.AddWatchPersistentRecursive)
 	watcher.children("/a", true)
 	actor.multi(opCreate("/a/c", wire.ModePersistent), opSet("/a/b", -1), opDelete("/a/c", -1))
 	same("multi", w.tree.Zxid(), 4)
@@ -137,21 +140,21 @@ func TestEventsNameTheirTransaction(t *testing.T) {
 }
 
 func TestDisconnectRemovesWatches(t *testing.T) {
-	w, watcher, actor := watchBed(t, Config{})
+	w, watcher, actor := newWatchHarness(t, Config{})
 	watcher.exists("/a", true)
 	watcher.children("/a", true)
-	watcher.lasting("/a/b", wire.AddWatchPersistentRecursive)
+	watcher.addWatch("/a/b", wire.AddWatchPersistentRecursive)
 	actor.exists("/a", true)
 	if c := w.tree.Counts(); c.Watches != 4 || c.Watchers != 2 || c.WatchedPaths != 2 {
 		t.Errorf("counts %+v", c)
 	}
-	watcher.hangUp()
+	watcher.disconnect()
 	if c := w.tree.Counts(); c.Watches != 1 || c.Watchers != 1 || c.WatchedPaths != 1 {
 		t.Errorf("counts after a disconnect: %+v", c)
 	}
 	actor.set("/a", "", -1)
 	if tab := &w.tree.watches; tab.total != 0 || len(tab.byPath) != 0 || tab.recursive != 0 {
-		t.Errorf("left behind: %+v", tab)
+		t.Errorf("watches are left: %+v", tab)
 	}
 }
 
@@ -165,16 +168,16 @@ func TestRemoveAndCheckWatches(t *testing.T) {
 		{func(*peer) {}, "none", nil},
 		{func(p *peer) { p.exists("/a", true) }, "exists", []wire.WatcherType{wire.WatcherData, wire.WatcherAny}},
 		{func(p *peer) { p.children("/a", true) }, "children", []wire.WatcherType{wire.WatcherChildren, wire.WatcherAny}},
-		{func(p *peer) { p.lasting("/a", 0) }, "persistent", []wire.WatcherType{wire.WatcherAny, wire.WatcherPersistent}},
-		{func(p *peer) { p.lasting("/a", 1) }, "recursive", []wire.WatcherType{wire.WatcherAny, wire.WatcherPersistentRecursive}},
+		{func(p *peer) { p.addWatch("/a", 0) }, "persistent", []wire.WatcherType{wire.WatcherAny, wire.WatcherPersistent}},
+		{func(p *peer) { p.addWatch("/a", 1) }, "recursive", []wire.WatcherType{wire.WatcherAny, wire.WatcherPersistentRecursive}},
 	} {
 		for _, typ := range all {
 			want := wire.ErrNoWatcher
 			if slices.Contains(tt.has, typ) {
 				want = wire.ErrOK
 			}
-			w, watcher, actor := watchBed(t, Config{})
-			actor.exists("/a", true) // another's watch does not count
+			w, watcher, actor := newWatchHarness(t, Config{})
+			actor.exists("/a", true) // watches of other clients do not count
 			actor.children("/a", true)
 			tt.set(watcher)
 			check := &wire.CheckWatchesRequest{Path: "/a", Type: typ}
@@ -198,23 +201,22 @@ func TestRemoveAndCheckWatches(t *testing.T) {
 	}
 }
 
-func TestBadWatchRequests(t *testing.T) {
-	_, p, _ := watchBed(t, Config{})
+func TestInvalidWatchTypesAreRefused(t *testing.T) {
+	_, p, _ := newWatchHarness(t, Config{})
 	for _, typ := range []wire.WatcherType{0, 6, -1} {
 		p.want(p.call(wire.OpCheckWatches, &wire.CheckWatchesRequest{Path: "/a", Type: typ}).Err, wire.ErrMarshalling, "check")
 		p.want(p.call(wire.OpRemoveWatches, &wire.RemoveWatchesRequest{Path: "/a", Type: typ}).Err, wire.ErrMarshalling, "remove")
 	}
-	p.want(p.lasting("/a", 2), wire.ErrMarshalling, "mode 2")
-	p.want(p.lasting("/a", -1), wire.ErrMarshalling, "mode -1")
+	p.want(p.addWatch("/a", 2), wire.ErrMarshalling, "mode 2")
+	p.want(p.addWatch("/a", -1), wire.ErrMarshalling, "mode -1")
 }
 
-// Only clients that may read the node get an event.
 func TestEventsNeedRead(t *testing.T) {
-	_, watcher, actor := watchBed(t, Config{})
+	_, watcher, actor := newWatchHarness(t, Config{})
 	actor.auth("digest", "ann:secret")
 	list := []wire.ACL{{Perms: 31, Scheme: "auth"}}
-	watcher.lasting("/", wire.AddWatchPersistentRecursive)
-	actor.lasting("/", wire.AddWatchPersistentRecursive)
+	watcher.addWatch("/", wire.AddWatchPersistentRecursive)
+	actor.addWatch("/", wire.AddWatchPersistentRecursive)
 	actor.mkACL("/private", list...)
 	actor.set("/private", "x", -1)
 	actor.remove("/private", -1)
@@ -222,15 +224,15 @@ func TestEventsNeedRead(t *testing.T) {
 	watcher.wantEvents()
 }
 
-// A recursive watch reports the nodes that the client could list, level by level
-// below the watched node.
+// TestRecursiveWatchesNeedReadOnAncestors checks that a recursive watch reports only nodes that the
+// client could find by listing the nodes from the watched one downwards.
 func TestRecursiveWatchesNeedReadOnAncestors(t *testing.T) {
-	_, watcher, actor := watchBed(t, Config{})
+	_, watcher, actor := newWatchHarness(t, Config{})
 	actor.auth("digest", "ann:secret")
 	list := []wire.ACL{{Perms: 31, Scheme: "auth"}}
-	watcher.lasting("/", wire.AddWatchPersistentRecursive)
-	watcher.lasting("/closed/open", wire.AddWatchPersistentRecursive)
-	watcher.lasting("/closed/named", wire.AddWatchPersistentRecursive)
+	watcher.addWatch("/", wire.AddWatchPersistentRecursive)
+	watcher.addWatch("/closed/open", wire.AddWatchPersistentRecursive)
+	watcher.addWatch("/closed/named", wire.AddWatchPersistentRecursive)
 	actor.mkACL("/closed", list...)
 	actor.mk("/closed/secret", 0)
 	actor.set("/closed/secret", "x", -1)
@@ -239,27 +241,27 @@ func TestRecursiveWatchesNeedReadOnAncestors(t *testing.T) {
 		actor.mk(dir, 0)
 		actor.mk(dir+"/below", 0)
 	}
-	// A client that watches a path knows the name, and may get events of the
-	// node.
+	// A client that watches a path knows the name, and may get events of the node.
 	watcher.wantEvents("created /closed/named", "created /closed/named/below", "created /closed/open", "created /closed/open/below")
 }
 
-// A client that watches the children of a node gets the event of the node's deletion, also if
-// it has a recursive watch above that does not report the node.
-func TestUselessRecursiveWatchHidesNoDeletion(t *testing.T) {
-	_, watcher, actor := watchBed(t, Config{})
+// TestRecursiveWatchWithoutReadDoesNotHideDeletion checks that a client that watches the children
+// of a node gets the event of its deletion, even if a recursive watch of the same client does not
+// report the node.
+func TestRecursiveWatchWithoutReadDoesNotHideDeletion(t *testing.T) {
+	_, watcher, actor := newWatchHarness(t, Config{})
 	actor.auth("digest", "ann:secret")
 	actor.mkACL("/closed", wire.ACL{Perms: wire.PermAll, Scheme: "auth"})
 	actor.mk("/closed/open", 0)
 	for _, path := range []string{"/", "/closed"} {
-		watcher.lasting(path, wire.AddWatchPersistentRecursive)
+		watcher.addWatch(path, wire.AddWatchPersistentRecursive)
 	}
 	watcher.children("/closed/open", true)
 	actor.remove("/closed/open", -1)
 	watcher.wantEvents("deleted /closed/open")
 }
 
-// The table agrees with a simple model, under random changes.
+// TestWatchTableAgreesWithModel compares the table with a map under random changes.
 func TestWatchTableAgreesWithModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	type key struct {
@@ -306,17 +308,17 @@ func TestWatchTableAgreesWithModel(t *testing.T) {
 	}
 }
 
-func BenchmarkFireHerd(b *testing.B) {
-	w := newWorld(b, Config{})
+func BenchmarkFireThousandWatches(b *testing.B) {
+	w := newHarness(b, Config{})
 	actor := w.dial()
 	actor.mk("/a", wire.ModePersistent)
-	var herd []*peer
+	var watchers []*peer
 	for range 1000 {
-		herd = append(herd, w.dial())
+		watchers = append(watchers, w.dial())
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		for _, p := range herd {
+		for _, p := range watchers {
 			w.tree.addWatch("/a", w.tree.conns[p.id], dataOnce)
 		}
 		w.tree.fire(w.tree.nodes.get("/a"), wire.EventNodeDataChanged, nil, &w.out)

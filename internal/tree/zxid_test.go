@@ -7,7 +7,7 @@ import (
 )
 
 func TestReadsUseNoZxid(t *testing.T) {
-	w := newWorld(t, Config{InitialZxid: 9 << 32})
+	w := newHarness(t, Config{InitialZxid: 9 << 32})
 	p := w.dial()
 	p.mk("/a", wire.ModePersistent)
 	zxid := int64(9<<32 + 2)
@@ -42,9 +42,8 @@ func TestReadsUseNoZxid(t *testing.T) {
 	}
 }
 
-// When the counter of an epoch overflows, IDs continue in the next epoch.
 func TestZxidOverflowsIntoTheEpoch(t *testing.T) {
-	w := newWorld(t, Config{InitialZxid: 7<<32 | 0xfffffffd})
+	w := newHarness(t, Config{InitialZxid: 7<<32 | 0xfffffffd})
 	p := w.dial()
 	var last int64
 	for i := range 5 {
@@ -65,9 +64,9 @@ func TestZxidOverflowsIntoTheEpoch(t *testing.T) {
 	w.check()
 }
 
-// Clients have seen the IDs of failed writes, so these must survive too.
+// TestZxidsOfFailedWritesSurviveRestart: clients have seen these zxids.
 func TestZxidsOfFailedWritesSurviveRestart(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newHarness(t, Config{})
 	p := w.dial()
 	for range 3 {
 		p.remove("/none", -1)
@@ -78,10 +77,10 @@ func TestZxidsOfFailedWritesSurviveRestart(t *testing.T) {
 	}
 }
 
-// A server that starts from its clock replays records of an earlier run, when the
-// clock showed less.
+// TestReplayStartsAtZxidOfFirstRecord: a server derives its initial zxid from the clock, and then
+// replays records of an earlier run with smaller zxids.
 func TestReplayStartsAtZxidOfFirstRecord(t *testing.T) {
-	w := newWorld(t, Config{InitialZxid: 100 << 32})
+	w := newHarness(t, Config{InitialZxid: 100 << 32})
 	w.dial().mk("/a", wire.ModePersistent)
 	later := New(Config{InitialZxid: 200 << 32})
 	for _, rec := range w.logged {

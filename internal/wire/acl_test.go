@@ -7,8 +7,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestNullsInACLAreAccepted: kazoo's CREATOR_ALL_ACL has a null instead of an empty
-// string, and an empty Id of Java has two.
+// TestNullsInACLAreAccepted: kazoo's CREATOR_ALL_ACL has a null instead of an empty string. An
+// empty Id of Java has two.
 func TestNullsInACLAreAccepted(t *testing.T) {
 	for body, want := range map[string]wire.ACL{
 		"0000001f 00000004 61757468 ffffffff": {Perms: wire.PermAll, Scheme: "auth"},

@@ -9,7 +9,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// lockCycle returns the messages of one acquire and release of a lock.
+// lockCycle returns operations that release a lock and acquire it again.
 func lockCycle() []wire.MultiOp {
 	return []wire.MultiOp{
 		{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: "/locks/a/lock-0000000041", Version: -1}},
@@ -110,8 +110,7 @@ func BenchmarkAppendEvent(b *testing.B) {
 	b.SetBytes(int64(len(buf)))
 }
 
-// BenchmarkDecodeReply decodes an answer with a Stat; the path is the one
-// allocation.
+// BenchmarkDecodeReply decodes an answer with a Stat. Only the path needs an allocation.
 func BenchmarkDecodeReply(b *testing.B) {
 	b.ReportAllocs()
 	body := wire.AppendReply(nil, wire.ReplyHeader{Xid: 1, Zxid: 2},

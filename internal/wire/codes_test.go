@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestErrCodeNames checks the number and the name of every code: the names of the
+// TestErrCodeNames checks the number and the name of every code. The names are those of the
 // KeeperException classes without the word Exception.
 func TestErrCodeNames(t *testing.T) {
 	tests := []struct {
@@ -68,12 +68,10 @@ func TestErrCodeNames(t *testing.T) {
 	}
 }
 
-// TestErrorsIsFindsErrCode checks that errors.Is finds a wrapped code, and only that
-// one.
 func TestErrorsIsFindsErrCode(t *testing.T) {
 	err := fmt.Errorf("create /a: %w", wire.ErrNodeExists)
 	if !errors.Is(err, wire.ErrNodeExists) || errors.Is(err, wire.ErrNoNode) {
-		t.Errorf("%v is found as the wrong code", err)
+		t.Errorf("errors.Is finds the wrong code in %v", err)
 	}
 	var code wire.ErrCode
 	if !errors.As(err, &code) || code != wire.ErrNodeExists {
@@ -104,7 +102,6 @@ func TestOpCodeNames(t *testing.T) {
 	}
 }
 
-// TestCreateModes checks the properties of each mode.
 func TestCreateModes(t *testing.T) {
 	tests := []struct {
 		mode                                         wire.CreateMode
@@ -130,9 +127,8 @@ func TestCreateModes(t *testing.T) {
 	}
 }
 
-// TestNewRecords checks which codes have records, and their types if two operations
-// share one.
-func TestNewRecords(t *testing.T) {
+// TestOperationsHaveRecords checks the types of the records that operations share.
+func TestOperationsHaveRecords(t *testing.T) {
 	known := map[wire.OpCode]bool{}
 	for _, op := range operations() {
 		known[op] = true

@@ -13,8 +13,6 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestReadFrame reads every frame of the table: valid ones are returned, invalid ones
-// are refused.
 func TestReadFrame(t *testing.T) {
 	tests := []struct {
 		name string
@@ -26,13 +24,13 @@ func TestReadFrame(t *testing.T) {
 	}{
 		{"empty", "00000000", 0, "", nil, ""},
 		{"3 bytes", "00000003 010203", 0, "010203", nil, ""},
-		{"as long as allowed", "00000004 01020304", 4, "01020304", nil, ""},
-		{"only the first of two", "00000001 01 00000001 02", 0, "01", nil, ""},
+		{"maximum length", "00000004 01020304", 4, "01020304", nil, ""},
+		{"first of two frames", "00000001 01 00000001 02", 0, "01", nil, ""},
 		{"one too long", "00000005 0102030405", 4, "", wire.ErrFrame, "length 5, want 0 to 4"},
 		{"length -1", "ffffffff 00", 0, "", wire.ErrFrame, "length -1, want 0 to 1048575"},
 		{"length 2^31-1", "7fffffff 00", 0, "", wire.ErrFrame, "length 2147483647"},
 		{"length 0xfffffff0", "fffffff0 00", 0, "", wire.ErrFrame, "length -16"},
-		{"just above the default", "00100000 00", 0, "", wire.ErrFrame, "length 1048576"},
+		{"above the default maximum", "00100000 00", 0, "", wire.ErrFrame, "length 1048576"},
 		{"a text protocol", "48545450 2f312e31", 0, "", wire.ErrFrame, "length 1213486160"},
 		{"truncated length", "0000", 0, "", wire.ErrFrame, "frame ended early: unexpected EOF"},
 		{"truncated body", "00000003 0102", 0, "", wire.ErrFrame, "frame ended early: unexpected EOF"},
@@ -41,7 +39,7 @@ func TestReadFrame(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			// One byte per read: frames must not depend on how they arrive.
+			// The result must not depend on the sizes of the reads.
 			r := bufio.NewReader(iotest.OneByteReader(bytes.NewReader(unhex(t, test.in))))
 			got, err := wire.ReadFrame(r, nil, test.max)
 			if !errors.Is(err, test.err) {
@@ -60,8 +58,9 @@ func TestReadFrame(t *testing.T) {
 	}
 }
 
-// TestReadFrameStreamErrors checks which errors are the stream's own.
-func TestReadFrameStreamErrors(t *testing.T) {
+// TestReadFrameReturnsErrorsOfStream checks that ReadFrame returns an error of the stream between
+// two frames unchanged, and wraps it within a frame.
+func TestReadFrameReturnsErrorsOfStream(t *testing.T) {
 	broken := errors.New("cable cut")
 	read := func(in string) error {
 		r := io.MultiReader(bytes.NewReader(unhex(t, in)), iotest.ErrReader(broken))
@@ -69,7 +68,7 @@ func TestReadFrameStreamErrors(t *testing.T) {
 		return err
 	}
 	if err := read(""); err != broken {
-		t.Errorf("between frames: %v, want the stream's error alone", err)
+		t.Errorf("between frames: %v, want the stream's error unchanged", err)
 	}
 	for _, in := range []string{"00", "00000002", "00000002 01"} {
 		if err := read(in); !errors.Is(err, broken) || !errors.Is(err, wire.ErrFrame) {
@@ -78,7 +77,7 @@ func TestReadFrameStreamErrors(t *testing.T) {
 	}
 	_, err := wire.ReadFrame(bufio.NewReader(bytes.NewReader(unhex(t, "00000002 01"))), nil, 0)
 	if errors.Is(err, io.EOF) || !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("%v may pass for an orderly end", err)
+		t.Errorf("%v looks like the end of the stream", err)
 	}
 }
 
@@ -94,16 +93,16 @@ func TestReadFrameReusesBuffer(t *testing.T) {
 	}
 	r := bufio.NewReader(bytes.NewReader(stream))
 	for i, n := range sizes {
-		room := cap(buf)
+		before := cap(buf)
 		var err error
 		if buf, err = wire.ReadFrame(r, buf, 0); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(buf, bytes.Repeat([]byte{byte(i)}, n)) {
-			t.Fatalf("frame %d of %d bytes came back wrong", i, n)
+			t.Fatalf("frame %d of %d bytes differs", i, n)
 		}
-		if n <= room && cap(buf) != room {
-			t.Errorf("frame %d of %d bytes: room went from %d to %d", i, n, room, cap(buf))
+		if n <= before && cap(buf) != before {
+			t.Errorf("frame %d of %d bytes: the capacity changed from %d to %d", i, n, before, cap(buf))
 		}
 	}
 	if _, err := wire.ReadFrame(r, buf, 0); err != io.EOF {
@@ -111,8 +110,8 @@ func TestReadFrameReusesBuffer(t *testing.T) {
 	}
 }
 
-// A reply that is too long is skipped, and the next frame is read.
-func TestSkipFrame(t *testing.T) {
+// TestTooLongReplyIsSkipped checks that the next frame can be read.
+func TestTooLongReplyIsSkipped(t *testing.T) {
 	for in, want := range map[string]error{
 		"00000012 00000007 0000000000000009 ffffff9b 0102 00000001 03": nil,
 		"00000012 00000007 0000000000000009 ffffff9b 01":               io.ErrUnexpectedEOF,
@@ -142,8 +141,7 @@ func TestSkipFrame(t *testing.T) {
 	}
 }
 
-// TestReadFrameMemoryBounded announces a gigabyte and sends little.
-func TestReadFrameMemoryBounded(t *testing.T) {
+func TestReadFrameAllocatesLittleForFalseLengths(t *testing.T) {
 	const sent = 100 << 10
 	in := append([]byte{0x40, 0, 0, 0}, make([]byte, sent)...)
 	r := bufio.NewReader(bytes.NewReader(in))
@@ -159,8 +157,8 @@ func TestReadFrameMemoryBounded(t *testing.T) {
 	}
 }
 
-// TestAppendFrames checks the bytes of framed messages in one buffer.
-func TestAppendFrames(t *testing.T) {
+// TestAppendedFramesAreEncoded checks the bytes of several frames in one buffer.
+func TestAppendedFramesAreEncoded(t *testing.T) {
 	var b []byte
 	b = wire.AppendRecord(b, &wire.ConnectRequest{Timeout: 1, HasReadOnly: true})
 	b = wire.AppendRequest(b, 1, wire.OpSync, &wire.SyncRequest{Path: "/"})

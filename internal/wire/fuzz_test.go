@@ -11,9 +11,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// sameButNulls reports whether out equals body except for lengths of -1 in body that
-// are 0 in out: the nulls of an ACL, which have two encodings.
-func sameButNulls(out, body []byte) bool {
+// equalExceptNulls reports whether out equals body, except for lengths of -1 in body that are 0 in
+// out: a null in an ACL has two encodings.
+func equalExceptNulls(out, body []byte) bool {
 	if len(out) != len(body) {
 		return false
 	}
@@ -29,9 +29,8 @@ func sameButNulls(out, body []byte) bool {
 	return true
 }
 
-// FuzzDecode passes bytes to the decoder of every message of both directions, and to the
-// reader of frames. op is the operation that a reply answers, and the size of the reader's
-// buffer.
+// FuzzDecode passes bytes to the decoders of all messages and to the reader of frames. op is the
+// operation that a reply answers, and the size of the reader's buffer.
 func FuzzDecode(f *testing.F) {
 	for _, op := range operations() {
 		for _, row := range layouts() {
@@ -68,17 +67,17 @@ func FuzzDecode(f *testing.F) {
 				want = 0 // any operation
 			}
 			out, err := recode(direction, want, b)
-			if err == nil && !sameButNulls(out, b) {
+			if err == nil && !equalExceptNulls(out, b) {
 				t.Fatalf("%s: read\n%x, wrote\n%x", direction, b, out)
 			}
 		}
-		// The three bodies that nest records, without a header.
+		// These bodies nest records. They are decoded without a header.
 		for _, rec := range []wire.Record{new(wire.MultiRequest), new(wire.MultiReadRequest), new(wire.MultiResponse)} {
 			if err := decode(rec, b); err != nil {
 				if !errors.Is(err, jute.ErrMalformed) {
 					t.Fatalf("%s: error %v does not wrap ErrMalformed", typeName(rec), err)
 				}
-			} else if out := rec.Append(nil); !sameButNulls(out, b) {
+			} else if out := rec.Append(nil); !equalExceptNulls(out, b) {
 				t.Fatalf("%s: read\n%x, wrote\n%x", typeName(rec), b, out)
 			}
 		}
@@ -86,8 +85,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkFrames reads a stream of frames into buf. Returned frames must be the stream's
-// bytes, the first error must name its kind, and no buffer may exceed what was sent.
+// checkFrames reads a stream of frames into buf. It checks the bytes of the frames, the first
+// error, and that buffers are not much larger than the stream.
 func checkFrames(t *testing.T, stream, buf []byte) {
 	r := bufio.NewReader(bytes.NewReader(stream))
 	var out []byte
@@ -98,7 +97,7 @@ func checkFrames(t *testing.T, stream, buf []byte) {
 				t.Fatalf("error %v is neither io.EOF nor ErrFrame", err)
 			}
 			if err == io.EOF && len(out) != len(stream) {
-				t.Fatalf("orderly end after %d of %d bytes", len(out), len(stream))
+				t.Fatalf("end of the stream after %d of %d bytes", len(out), len(stream))
 			}
 			break
 		}

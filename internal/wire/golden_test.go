@@ -13,10 +13,10 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// goldenMessage is a message captured between ZooKeeper's own client and
-// server: a line "name direction op hex" of a file in testdata/golden. The
-// direction is request, reply, event, connect-request or connect-reply, op the
-// decimal code of the operation, hex the frame's body without its length.
+// goldenMessage is a message that was captured between ZooKeeper's client and server: a line "name
+// direction op hex" of a file in testdata/golden. The direction is request, reply, event,
+// connect-request, or connect-reply. op is the decimal code of the operation, and hex is the body
+// of the frame without its length.
 type goldenMessage struct {
 	name      string
 	direction string
@@ -47,8 +47,8 @@ func parseGolden(line string) (goldenMessage, error) {
 	return m, nil
 }
 
-// readGolden reads all files; empty lines and those that begin with # don't
-// count. A malformed line, or a file without a message, fails the test.
+// readGolden reads all files. It ignores empty lines and lines that begin with #. It fails the test
+// if a line is malformed or a file has no message.
 func readGolden(t testing.TB) []goldenMessage {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "golden", "*.txt"))
@@ -80,9 +80,8 @@ func readGolden(t testing.TB) []goldenMessage {
 	return all
 }
 
-// TestGolden decodes every captured message and encodes it again: the bytes
-// must be those of ZooKeeper.
-func TestGolden(t *testing.T) {
+// TestCapturedMessagesRoundTrip decodes every captured message and encodes it again.
+func TestCapturedMessagesRoundTrip(t *testing.T) {
 	messages := readGolden(t)
 	if len(messages) == 0 {
 		t.Fatal("no captured messages in testdata/golden; they are committed with this test")
@@ -100,8 +99,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestParseGolden checks that a damaged file would be noticed.
-func TestParseGolden(t *testing.T) {
+func TestParseGoldenRefusesMalformedLines(t *testing.T) {
 	m, err := parseGolden("sync request 9 0000000100000009000000012f")
 	if err != nil || m.name != "sync" || m.op != wire.OpSync || len(m.body) != 13 {
 		t.Errorf("got %+v and %v", m, err)
@@ -111,13 +109,12 @@ func TestParseGolden(t *testing.T) {
 		"sync request nine 00", "sync request 9 0", "sync request 9 0g", "sync request 99999999999 00",
 	} {
 		if _, err := parseGolden(line); err == nil {
-			t.Errorf("line %q was taken", line)
+			t.Errorf("line %q was accepted", line)
 		}
 	}
 }
 
-// TestRecodeRefusesWrongMessages checks that the golden test's decoder does not take a
-// message for another.
+// TestRecodeRefusesWrongMessages checks the decoder that the tests use.
 func TestRecodeRefusesWrongMessages(t *testing.T) {
 	sync := wire.AppendRequest(nil, 1, wire.OpSync, &wire.SyncRequest{Path: "/"})[4:]
 	unknown := wire.AppendRequest(nil, 1, 77, &wire.SyncRequest{Path: "/"})[4:]
@@ -131,11 +128,11 @@ func TestRecodeRefusesWrongMessages(t *testing.T) {
 		{"unknown answer", dirReply, 77, make([]byte, 16)},
 		{"unknown direction", "question", wire.OpSync, sync},
 		{"empty", dirRequest, wire.OpSync, nil},
-		{"bytes behind", dirRequest, wire.OpSync, append(sync, 0)},
+		{"trailing byte", dirRequest, wire.OpSync, append(sync, 0)},
 	}
 	for _, test := range tests {
 		if _, err := recode(test.direction, test.op, test.body); err == nil {
-			t.Errorf("%s was taken", test.name)
+			t.Errorf("%s was accepted", test.name)
 		}
 	}
 }

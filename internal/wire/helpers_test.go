@@ -28,7 +28,7 @@ func decode(rec wire.Record, b []byte) error {
 	return r.Finish()
 }
 
-// fresh returns a zero record of the same type as rec.
+// fresh returns a zero record of the type of rec.
 func fresh(rec wire.Record) wire.Record {
 	return reflect.New(reflect.TypeOf(rec).Elem()).Interface().(wire.Record)
 }
@@ -38,7 +38,7 @@ func typeName(rec wire.Record) string {
 	return reflect.TypeOf(rec).Elem().Name()
 }
 
-// operations are all codes that a client may send.
+// operations returns all codes that a client may send.
 func operations() []wire.OpCode {
 	return []wire.OpCode{
 		wire.OpCreate, wire.OpDelete, wire.OpExists, wire.OpGetData, wire.OpSetData, wire.OpGetACL,
@@ -72,7 +72,7 @@ func allRecords() []wire.Record {
 	return recs
 }
 
-// The directions of a message, as the names of golden files spell them.
+// The directions of a message, as in golden files.
 const (
 	dirRequest         = "request"
 	dirReply           = "reply"
@@ -102,7 +102,7 @@ func recode(direction string, op wire.OpCode, body []byte) ([]byte, error) {
 		h := new(wire.ReplyHeader)
 		read(h)
 		if h.Err != wire.ErrOK {
-			break // an error has no body, whatever was asked
+			break // an error has no body
 		}
 		rec := wire.NewResponse(op)
 		if rec == nil {
@@ -115,7 +115,7 @@ func recode(direction string, op wire.OpCode, body []byte) ([]byte, error) {
 		if op != 0 && h.Op != op {
 			return nil, fmt.Errorf("header says %v, want %v", h.Op, op)
 		}
-		// An unknown request consists of its header only.
+		// An unknown request has only a header.
 		if rec := wire.NewRequest(h.Op); rec != nil {
 			read(rec)
 		}

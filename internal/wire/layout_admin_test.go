@@ -2,7 +2,7 @@ package wire_test
 
 import "github.com/zklock/zklock/internal/wire"
 
-// watchLayouts are the messages about watches.
+// watchLayouts returns the messages about watches.
 func watchLayouts() []layout {
 	const path = "/a/b"
 	paths := []string{path}
@@ -27,7 +27,7 @@ func watchLayouts() []layout {
 	}
 }
 
-// adminLayouts are the messages about identities, inventory and configuration.
+// adminLayouts returns the messages about identities, listings, and the configuration.
 func adminLayouts() []layout {
 	return []layout{
 		{"digest", &wire.AuthPacket{Scheme: "digest", Auth: []byte("u:p")},

@@ -2,7 +2,7 @@ package wire_test
 
 import "github.com/zklock/zklock/internal/wire"
 
-// headerLayouts are the headers.
+// headerLayouts returns the headers, and records that many messages share.
 func headerLayouts() []layout {
 	stat := sampleStat()
 	return []layout{
@@ -19,8 +19,7 @@ func headerLayouts() []layout {
 	}
 }
 
-// connectLayouts are the two messages of the handshake, with and without the
-// read-only byte.
+// connectLayouts returns the messages of the handshake, with and without the read-only byte.
 func connectLayouts() []layout {
 	password := []byte("0123456789abcdef")
 	const passwordHex = "00000010 30313233343536373839616263646566"

@@ -5,7 +5,7 @@ import "github.com/zklock/zklock/internal/wire"
 // endHex is the end marker of a multi.
 const endHex = "ffffffff 01 ffffffff"
 
-// multiLayouts are multis, their results, and both of their empty forms.
+// multiLayouts returns multis and their results.
 func multiLayouts() []layout {
 	const path = "/a/b"
 	stat := sampleStat()
@@ -42,8 +42,8 @@ func multiLayouts() []layout {
 		}}, "00000002 00 00000000" + "00000001 00 00000000" + pathHex +
 			"0000000f 00 00000000" + pathHex + sampleStatHex +
 			"00000005 00 00000000" + sampleStatHex + "0000000d 00 00000000" + endHex},
-		// As Java writes a multi of three whose second operation failed: type -1,
-		// the code in the header and again as the body.
+		// Java writes this if the second of three operations failed: type -1, and the code in
+		// the header and in the body.
 		{"failure", &wire.MultiResponse{Results: []wire.MultiResult{
 			{Op: wire.OpError, Err: wire.ErrOK},
 			{Op: wire.OpError, Err: wire.ErrNodeExists},

@@ -5,14 +5,14 @@ import "github.com/zklock/zklock/internal/wire"
 // pathHex is the path /a/b as a string.
 const pathHex = "00000004 2f612f62 "
 
-// worldACL permits everything to everyone; worldHex is the encoded vector with it.
+// worldACL returns a list that permits everything to everyone. worldHex is its encoding.
 func worldACL() []wire.ACL {
 	return []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
 }
 
 const worldHex = "00000001 0000001f 00000005 776f726c64 00000006 616e796f6e65 "
 
-// nodeRequestLayouts are the requests about one node.
+// nodeRequestLayouts returns the requests about one node.
 func nodeRequestLayouts() []layout {
 	const path = "/a/b"
 	return []layout{
@@ -45,7 +45,7 @@ func nodeRequestLayouts() []layout {
 	}
 }
 
-// nodeResponseLayouts are the answers about one node.
+// nodeResponseLayouts returns the answers about one node.
 func nodeResponseLayouts() []layout {
 	const path = "/a/b"
 	stat := sampleStat()

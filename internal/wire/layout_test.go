@@ -17,7 +17,7 @@ type layout struct {
 	bytes string
 }
 
-// layouts are the tables of the other files.
+// layouts returns the layouts of all records.
 func layouts() []layout {
 	var all []layout
 	all = append(all, headerLayouts()...)
@@ -29,7 +29,7 @@ func layouts() []layout {
 	return append(all, multiLayouts()...)
 }
 
-// sampleStat has a different value in every field; sampleStatHex is its 80 bytes.
+// sampleStat returns a Stat with a different value in every field. sampleStatHex is its encoding.
 func sampleStat() wire.Stat {
 	return wire.Stat{
 		Czxid: 0x100000001, Mzxid: 0x100000002, Ctime: 0x18c00000003, Mtime: 0x18c00000004,
@@ -42,8 +42,8 @@ const sampleStatHex = `
 	0000000100000001 0000000100000002 0000018c00000003 0000018c00000004
 	00000005 00000006 00000007 0123456789abcdef 00000009 0000000a 000000010000000b`
 
-// optionalTail reports whether a record may end one byte earlier: the
-// handshake's read-only byte.
+// optionalTail reports whether the last byte of a record is optional: the read-only byte of the
+// handshake.
 func optionalTail(rec wire.Record) bool {
 	switch rec.(type) {
 	case *wire.ConnectRequest, *wire.ConnectResponse:
@@ -52,8 +52,7 @@ func optionalTail(rec wire.Record) bool {
 	return false
 }
 
-// TestLayouts encodes and decodes every row.
-func TestLayouts(t *testing.T) {
+func TestRecordsMatchLayouts(t *testing.T) {
 	for _, row := range layouts() {
 		t.Run(typeName(row.rec)+"/"+row.name, func(t *testing.T) {
 			want := unhex(t, row.bytes)
@@ -71,8 +70,8 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// TestTruncatedLayoutsAreRefused decodes every proper prefix of every row, and every
-// row with one extra byte: all are refused without a panic.
+// TestTruncatedLayoutsAreRefused decodes every proper prefix of every layout, and every layout with
+// extra bytes.
 func TestTruncatedLayoutsAreRefused(t *testing.T) {
 	for _, row := range layouts() {
 		whole := unhex(t, row.bytes)
@@ -91,7 +90,6 @@ func TestTruncatedLayoutsAreRefused(t *testing.T) {
 	}
 }
 
-// TestLayoutsCoverEveryRecord fails when a record has no row.
 func TestLayoutsCoverEveryRecord(t *testing.T) {
 	have := map[string]bool{}
 	for _, row := range layouts() {
@@ -104,8 +102,7 @@ func TestLayoutsCoverEveryRecord(t *testing.T) {
 	}
 }
 
-// TestDecodeOverwritesAllFields decodes every row into a record that another row of
-// the same type has filled: none of it may remain.
+// TestDecodeOverwritesAllFields decodes every layout into a record with other values.
 func TestDecodeOverwritesAllFields(t *testing.T) {
 	for _, dirty := range layouts() {
 		for _, row := range layouts() {

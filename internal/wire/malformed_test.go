@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestMalformedBodiesAreRefused decodes hostile input. Each error says what is wrong.
+// TestMalformedBodiesAreRefused checks that each error names the cause.
 func TestMalformedBodiesAreRefused(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -35,7 +35,7 @@ func TestMalformedBodiesAreRefused(t *testing.T) {
 		{"ACL longer than the frame", new(wire.SetACLRequest), "00000001 2f 00000002" + "0000001f 00000000 00000000" + "0000001f 00000000", "vector of 2 elements"},
 		{"ACL with a broken entry", new(wire.SetACLRequest), "00000001 2f 00000001" + "0000001f 00000009 00000000", "string of 9 bytes"},
 		{"identities longer than the frame", new(wire.WhoAmIResponse), "00000002 00000000 00000000 00000000", "vector of 2 elements"},
-		{"identity that is broken", new(wire.WhoAmIResponse), "00000001 00000000 00000008", "string of 8 bytes"},
+		{"broken identity", new(wire.WhoAmIResponse), "00000001 00000000 00000008", "string of 8 bytes"},
 		{"bytes after the record", new(wire.SyncRequest), "00000001 2f 00", "1 bytes after the record"},
 		{"read-only byte 3", new(wire.ConnectRequest), strings.Repeat("00", 24) + "00000000 03", "boolean byte is 3"},
 		{"password longer than the frame", new(wire.ConnectResponse), strings.Repeat("00", 16) + "00000010 00", "buffer of 16 bytes"},
@@ -50,7 +50,6 @@ func TestMalformedBodiesAreRefused(t *testing.T) {
 	}
 }
 
-// TestMalformedMultisAreRefused covers the ways in which a multi can be malformed.
 func TestMalformedMultisAreRefused(t *testing.T) {
 	const (
 		req      = "00 ffffffff"
@@ -95,9 +94,9 @@ func TestMalformedMultisAreRefused(t *testing.T) {
 	}
 }
 
-// TestDecodeMemoryBounded decodes frames with false counts, and frames with as many
-// of the smallest elements as fit: memory stays within a small multiple of the frame.
-func TestDecodeMemoryBounded(t *testing.T) {
+// TestDecodeAllocatesLittle decodes frames with false counts, and frames full of the smallest
+// elements, and checks that the memory is a small multiple of the frame.
+func TestDecodeAllocatesLittle(t *testing.T) {
 	const size = 1 << 20
 	packed := func(head string, n int32, element string) []byte {
 		b := jute.AppendInt32(unhex(t, head), n)
@@ -124,7 +123,7 @@ func TestDecodeMemoryBounded(t *testing.T) {
 	for _, test := range tests {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		// Most of these end in an error; what they allocate until then counts.
+		// Most of these end with an error. Allocations before the error count.
 		err := decode(test.rec, test.in)
 		runtime.ReadMemStats(&after)
 		got := after.TotalAlloc - before.TotalAlloc

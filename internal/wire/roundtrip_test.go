@@ -9,9 +9,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestRoundTripRandom fills every record with random values: it must decode to
-// what was encoded, and encode to the same bytes again.
-func TestRoundTripRandom(t *testing.T) {
+// TestRandomRecordsRoundTrip encodes every record with random values, decodes it, and encodes it
+// again.
+func TestRandomRecordsRoundTrip(t *testing.T) {
 	const rounds = 300
 	for _, rec := range allRecords() {
 		t.Run(typeName(rec), func(t *testing.T) {
@@ -35,11 +35,11 @@ func TestRoundTripRandom(t *testing.T) {
 	}
 }
 
-// TestRandomBytesNeverPanic decodes random records with a few changed bytes. Whatever
-// is accepted must encode to the same bytes.
+// TestRandomBytesNeverPanic decodes random records with a few changed bytes. A decoded record must
+// encode to the same bytes.
 func TestRandomBytesNeverPanic(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	taken, refused := 0, 0
+	accepted, refused := 0, 0
 	for _, rec := range allRecords() {
 		for range 300 {
 			whole := fresh(rec)
@@ -55,14 +55,14 @@ func TestRandomBytesNeverPanic(t *testing.T) {
 				refused++
 				continue
 			}
-			taken++
+			accepted++
 			if again := got.Append(nil); !bytes.Equal(again, b) {
 				t.Fatalf("%s: read %x, wrote %x", typeName(rec), b, again)
 			}
 		}
 	}
-	if taken < 1000 || refused < 1000 {
-		t.Errorf("%d taken and %d refused: the damage tests too little", taken, refused)
+	if accepted < 1000 || refused < 1000 {
+		t.Errorf("%d accepted and %d refused, want 1000 each", accepted, refused)
 	}
 }
 
@@ -87,7 +87,7 @@ func fill(rng *rand.Rand, rec wire.Record) {
 	}
 }
 
-// fillValue sets v by its kind; every third slice is nil, every third empty.
+// fillValue sets v to a random value. One third of the slices is nil, and one third empty.
 func fillValue(rng *rand.Rand, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -120,7 +120,7 @@ func fillValue(rng *rand.Rand, v reflect.Value) {
 	}
 }
 
-// randomInt favours the ends of the range and its middle.
+// randomInt returns a random integer, often one at the ends or in the middle of the range.
 func randomInt(rng *rand.Rand, bits int) int64 {
 	top := int64(1)<<(bits-1) - 1
 	edges := [...]int64{0, 1, -1, top, -top - 1, top - 1}

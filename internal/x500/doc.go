@@ -1,4 +1,3 @@
-// Package x500 writes the subject of a certificate as Java does: ZooKeeper's
-// ACLs of the scheme x509 compare texts, so that one byte of difference locks a
-// client out, or somebody else in.
+// Package x500 formats the subject of a certificate as Java does. ZooKeeper's ACLs of the scheme
+// x509 compare texts: one different byte could lock out a client or admit another one.
 package x500

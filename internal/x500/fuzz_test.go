@@ -6,21 +6,21 @@ import (
 	"testing"
 )
 
-// FuzzName passes bytes to Name as an encoded name, and to Valid as text. No value may
-// break out of its attribute: an unescaped comma would forge a level. What Name writes is
-// valid, except for a carriage return at an end, which Java does not take back either.
+// FuzzName passes bytes to Name as an encoded name, and to Valid as text. An unescaped comma in a
+// value would forge a level. The result of Name is valid, except with a carriage return at an end,
+// which Java refuses too.
 func FuzzName(f *testing.F) {
-	f.Add(name(f, one(oid(2, 5, 4, 3), value(asn1.TagUTF8String, ` a,b\`))))
-	f.Add(name(f, one(oid(2, 5, 4, 3), value(asn1.TagBMPString, "\x00a\x00,"))))
+	f.Add(encodeName(f, level(oid(2, 5, 4, 3), value(asn1.TagUTF8String, ` a,b\`))))
+	f.Add(encodeName(f, level(oid(2, 5, 4, 3), value(asn1.TagBMPString, "\x00a\x00,"))))
 	f.Add([]byte{0x30, 0x80})
-	for _, text := range append(javaTakes(), javaRefuses()...) {
+	for _, text := range append(acceptedByJava(), refusedByJava()...) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if got, err := Name(b); err == nil {
 			var levels []relativeSET
 			if _, err := asn1.Unmarshal(b, &levels); err != nil {
-				t.Fatalf("%x: taken, and not decoded: %v", b, err)
+				t.Fatalf("%x: accepted, but not decoded: %v", b, err)
 			}
 			plain := strings.NewReplacer(`\\`, "", `\,`, "").Replace(got)
 			if n := strings.Count(plain, ","); n != max(len(levels)-1, 0) {
@@ -29,9 +29,9 @@ func FuzzName(f *testing.F) {
 		}
 		text := string(b)
 		if Valid(text) && text != "" && !Valid(text+",CN=x") {
-			t.Errorf("%q is valid, with another level it is not", text)
+			t.Errorf("%q is valid, but not with another level", text)
 		}
-		written, err := Name(name(t, one(oid(2, 5, 4, 3), value(asn1.TagUTF8String, text))))
+		written, err := Name(encodeName(t, level(oid(2, 5, 4, 3), value(asn1.TagUTF8String, text))))
 		if err == nil && !Valid(written) && !strings.Contains(text, "\r") {
 			t.Errorf("%q, written as %q, is not valid", text, written)
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ErrName is wrapped by the errors about bytes that are no distinguished name.
+// ErrName is wrapped by the errors for bytes that are not a distinguished name.
 var ErrName = errors.New("x500: not a distinguished name in DER")
 
 // attribute is one "type=value" of a name.
@@ -18,14 +18,14 @@ type attribute struct {
 	Value asn1.RawValue
 }
 
-// relativeSET is one level of a name, nearly always of one attribute. Package
-// asn1 takes the last three letters for the kind of collection.
+// relativeSET is one level of a name, nearly always with one attribute. Package asn1 encodes a
+// slice as a SET if the name of its type ends in SET.
 type relativeSET []attribute
 
-// Name writes a distinguished name, such as x509.Certificate.RawSubject, as
-// javax.security.auth.x500.X500Principal.getName() does, which is RFC 2253:
-// the last level first, nine types by keyword and all others by number with
-// their value as the bytes of its encoding. The empty name gives "".
+// Name returns the text of a distinguished name, such as x509.Certificate.RawSubject, in the format
+// of javax.security.auth.x500.X500Principal.getName() (RFC 2253): the last level first, nine types
+// by keyword, and all other types by number with the encoding of their value. The text of the
+// empty name is "".
 func Name(der []byte) (string, error) {
 	var levels []relativeSET
 	rest, err := asn1.Unmarshal(der, &levels)
@@ -51,8 +51,8 @@ func Name(der []byte) (string, error) {
 	return b.String(), nil
 }
 
-// keyword is the name of an attribute's type, or nothing. These are the types
-// of RFC 2253; Java knows more, and uses them only in other formats.
+// keyword returns the keyword of an attribute's type, or "". These are the types of RFC 2253. Java
+// uses more keywords only in other formats.
 func keyword(t asn1.ObjectIdentifier) string {
 	switch t.String() {
 	case "2.5.4.3":
@@ -77,8 +77,8 @@ func keyword(t asn1.ObjectIdentifier) string {
 	return ""
 }
 
-// write writes an attribute. A value that is no string, or of a type without a
-// keyword, is written as its encoding.
+// write writes an attribute. It writes the encoding of a value that is not a string, or whose type
+// has no keyword.
 func (a attribute) write(b *strings.Builder) {
 	word := keyword(a.Type)
 	text, ok := text(a.Value)
@@ -94,8 +94,8 @@ func (a attribute) write(b *strings.Builder) {
 	escape(b, text)
 }
 
-// escape writes a value with backslashes where the format has a meaning for
-// the character, and before blanks at both ends.
+// escape writes a value with a backslash before each special character, and before spaces at both
+// ends.
 func escape(b *strings.Builder, text string) {
 	const special, blank = `,=+<>#;"\`, " \r"
 	inner := len(text) - len(strings.TrimLeft(text, blank))

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// value encodes a string of a kind.
+// value returns an encoded string with this tag.
 func value(tag int, content string) asn1.RawValue {
 	return asn1.RawValue{Class: asn1.ClassUniversal, Tag: tag, Bytes: []byte(content)}
 }
 
-// name encodes levels of attributes.
-func name(t testing.TB, levels ...relativeSET) []byte {
+// encodeName encodes levels of attributes.
+func encodeName(t testing.TB, levels ...relativeSET) []byte {
 	t.Helper()
 	der, err := asn1.Marshal(levels)
 	if err != nil {
@@ -22,12 +22,11 @@ func name(t testing.TB, levels ...relativeSET) []byte {
 	return der
 }
 
-// one is a level of one attribute.
-func one(oid asn1.ObjectIdentifier, v asn1.RawValue) relativeSET {
+// level returns a level with one attribute.
+func level(oid asn1.ObjectIdentifier, v asn1.RawValue) relativeSET {
 	return relativeSET{{Type: oid, Value: v}}
 }
 
-// oid reads a type.
 func oid(numbers ...int) asn1.ObjectIdentifier { return numbers }
 
 func TestName(t *testing.T) {
@@ -37,36 +36,36 @@ func TestName(t *testing.T) {
 		der  []byte
 		want string
 	}{
-		{"nothing", name(t), ""},
-		{"the last level first", name(t,
-			one(oid(2, 5, 4, 6), value(asn1.TagPrintableString, "DE")),
-			one(oid(2, 5, 4, 10), value(asn1.TagUTF8String, "Zoo")),
-			one(cn, value(asn1.TagUTF8String, "ann"))), "CN=ann,O=Zoo,C=DE"},
-		{"every keyword", name(t,
-			one(oid(2, 5, 4, 7), value(asn1.TagUTF8String, "l")), one(oid(2, 5, 4, 8), value(asn1.TagUTF8String, "st")),
-			one(oid(2, 5, 4, 9), value(asn1.TagUTF8String, "s")), one(oid(2, 5, 4, 11), value(asn1.TagUTF8String, "ou")),
-			one(oid(0, 9, 2342, 19200300, 100, 1, 1), value(asn1.TagUTF8String, "u")),
-			one(oid(0, 9, 2342, 19200300, 100, 1, 25), value(asn1.TagIA5String, "d"))), "DC=d,UID=u,OU=ou,STREET=s,ST=st,L=l"},
-		{"several attributes of one level", name(t, relativeSET{
+		{"empty name", encodeName(t), ""},
+		{"last level first", encodeName(t,
+			level(oid(2, 5, 4, 6), value(asn1.TagPrintableString, "DE")),
+			level(oid(2, 5, 4, 10), value(asn1.TagUTF8String, "Zoo")),
+			level(cn, value(asn1.TagUTF8String, "ann"))), "CN=ann,O=Zoo,C=DE"},
+		{"every keyword", encodeName(t,
+			level(oid(2, 5, 4, 7), value(asn1.TagUTF8String, "l")), level(oid(2, 5, 4, 8), value(asn1.TagUTF8String, "st")),
+			level(oid(2, 5, 4, 9), value(asn1.TagUTF8String, "s")), level(oid(2, 5, 4, 11), value(asn1.TagUTF8String, "ou")),
+			level(oid(0, 9, 2342, 19200300, 100, 1, 1), value(asn1.TagUTF8String, "u")),
+			level(oid(0, 9, 2342, 19200300, 100, 1, 25), value(asn1.TagIA5String, "d"))), "DC=d,UID=u,OU=ou,STREET=s,ST=st,L=l"},
+		{"several attributes of one level", encodeName(t, relativeSET{
 			{Type: cn, Value: value(asn1.TagUTF8String, "ann")},
 			{Type: oid(2, 5, 4, 11), Value: value(asn1.TagUTF8String, "ops")}}), "CN=ann+OU=ops"},
-		{"a type without a keyword", name(t,
-			one(oid(1, 2, 840, 113549, 1, 9, 1), value(asn1.TagIA5String, "a@b"))), "1.2.840.113549.1.9.1=#1603614062"},
-		{"a value that is no string", name(t, one(cn, value(asn1.TagInteger, "\x07"))), "CN=#020107"},
-		{"special characters", name(t, one(cn, value(asn1.TagUTF8String, `a,b=c+d<e>f#g;h"i\j/k`))),
+		{"a type without a keyword", encodeName(t,
+			level(oid(1, 2, 840, 113549, 1, 9, 1), value(asn1.TagIA5String, "a@b"))), "1.2.840.113549.1.9.1=#1603614062"},
+		{"value that is not a string", encodeName(t, level(cn, value(asn1.TagInteger, "\x07"))), "CN=#020107"},
+		{"special characters", encodeName(t, level(cn, value(asn1.TagUTF8String, `a,b=c+d<e>f#g;h"i\j/k`))),
 			`CN=a\,b\=c\+d\<e\>f\#g\;h\"i\\j/k`},
-		{"blanks at the ends", name(t, one(cn, value(asn1.TagUTF8String, "  a b \r"))), `CN=\ \ a b\ \` + "\r"},
-		{"blanks alone", name(t, one(cn, value(asn1.TagUTF8String, "  "))), `CN=\ \ `},
-		{"nothing in it", name(t, one(cn, value(asn1.TagUTF8String, ""))), "CN="},
-		{"NUL", name(t, one(cn, value(asn1.TagUTF8String, "a\x00b"))), `CN=a\00b`},
-		{"UTF-8", name(t, one(cn, value(asn1.TagUTF8String, "Jürgen 漢 🦁"))), "CN=Jürgen 漢 🦁"},
-		{"broken UTF-8", name(t, one(cn, value(asn1.TagUTF8String, "a\xffb"))), "CN=a\ufffdb"},
-		{"Latin-1", name(t, one(cn, value(asn1.TagT61String, "J\xfcrgen"))), "CN=Jürgen"},
-		{"beyond ASCII", name(t, one(cn, value(asn1.TagPrintableString, "J\xfcrgen"))), "CN=J\ufffdrgen"},
-		{"UTF-16", name(t, one(cn, value(asn1.TagBMPString, "\x00J\x00\xfc\xd8\x3e\xdd\x81"))), "CN=Jü🦁"},
-		{"half of a character of UTF-16", name(t, one(cn, value(asn1.TagBMPString, "\x00J\x00"))), "CN=J\ufffd"},
-		{"UTF-32", name(t, one(cn, value(tagUniversal, "\x00\x00\x00J\x00\x01\xf9\x81"))), "CN=J🦁"},
-		{"half of a character of UTF-32", name(t, one(cn, value(tagUniversal, "\x00\x00\x00J\x00"))), "CN=J\ufffd"},
+		{"spaces at the ends", encodeName(t, level(cn, value(asn1.TagUTF8String, "  a b \r"))), `CN=\ \ a b\ \` + "\r"},
+		{"only spaces", encodeName(t, level(cn, value(asn1.TagUTF8String, "  "))), `CN=\ \ `},
+		{"empty value", encodeName(t, level(cn, value(asn1.TagUTF8String, ""))), "CN="},
+		{"NUL", encodeName(t, level(cn, value(asn1.TagUTF8String, "a\x00b"))), `CN=a\00b`},
+		{"UTF-8", encodeName(t, level(cn, value(asn1.TagUTF8String, "Jürgen 漢 🦁"))), "CN=Jürgen 漢 🦁"},
+		{"broken UTF-8", encodeName(t, level(cn, value(asn1.TagUTF8String, "a\xffb"))), "CN=a\ufffdb"},
+		{"Latin-1", encodeName(t, level(cn, value(asn1.TagT61String, "J\xfcrgen"))), "CN=Jürgen"},
+		{"printable string beyond ASCII", encodeName(t, level(cn, value(asn1.TagPrintableString, "J\xfcrgen"))), "CN=J\ufffdrgen"},
+		{"UTF-16", encodeName(t, level(cn, value(asn1.TagBMPString, "\x00J\x00\xfc\xd8\x3e\xdd\x81"))), "CN=Jü🦁"},
+		{"half of a character of UTF-16", encodeName(t, level(cn, value(asn1.TagBMPString, "\x00J\x00"))), "CN=J\ufffd"},
+		{"UTF-32", encodeName(t, level(cn, value(tagUniversal, "\x00\x00\x00J\x00\x01\xf9\x81"))), "CN=J🦁"},
+		{"half of a character of UTF-32", encodeName(t, level(cn, value(tagUniversal, "\x00\x00\x00J\x00"))), "CN=J\ufffd"},
 	} {
 		got, err := Name(row.der)
 		if err != nil || got != row.want {
@@ -75,8 +74,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// TestNameOfPackageX509 has what Go's own encoder makes.
-func TestNameOfPackageX509(t *testing.T) {
+func TestNameOfSubjectOfPackagePkix(t *testing.T) {
 	subject := pkix.Name{CommonName: "ann", Organization: []string{"Zoo, Inc."}, OrganizationalUnit: []string{"a", "b"}}
 	der, err := asn1.Marshal(subject.ToRDNSequence())
 	if err != nil {
@@ -88,10 +86,10 @@ func TestNameOfPackageX509(t *testing.T) {
 	}
 }
 
-func TestNotAName(t *testing.T) {
-	good := name(t, one(oid(2, 5, 4, 3), value(asn1.TagUTF8String, "ann")))
+func TestInvalidNamesAreRefused(t *testing.T) {
+	good := encodeName(t, level(oid(2, 5, 4, 3), value(asn1.TagUTF8String, "ann")))
 	for what, der := range map[string][]byte{
-		"nothing":       nil,
+		"empty":         nil,
 		"trailing byte": append(good[:len(good):len(good)], 0),
 		"cut off":       good[:len(good)-1],
 		"a number":      {2, 1, 7},

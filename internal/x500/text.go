@@ -11,13 +11,11 @@ import (
 // tagUniversal is the kind of string that package asn1 has no constant for.
 const tagUniversal = 28
 
-// text decodes a value that is a string of a kind that Java takes for one, and
-// reports whether it is. What the kind's character set does not have becomes
-// U+FFFD.
+// text decodes a value of a kind that Java accepts as a string, and reports whether it is one.
+// Bytes that are invalid in the character set of the kind become U+FFFD.
 //
-// Beyond ASCII, Java is not of one mind about the kinds that are out of use
-// (T61String, BMPString): Java 25 decodes them like this, Java 17 takes the bytes
-// of every kind for UTF-8.
+// For characters beyond ASCII of obsolete kinds (T61String, BMPString), versions of Java differ:
+// Java 25 decodes them like this function, Java 17 decodes the bytes of every kind as UTF-8.
 func text(v asn1.RawValue) (string, bool) {
 	if v.Class != asn1.ClassUniversal || v.IsCompound {
 		return "", false
@@ -42,7 +40,7 @@ func text(v asn1.RawValue) (string, bool) {
 	return "", false
 }
 
-// each makes one character of each byte.
+// each converts each byte to a character.
 func each(b []byte, char func(byte) rune) string {
 	var s strings.Builder
 	for _, c := range b {

@@ -10,11 +10,11 @@ import (
 // blanks are skipped around keywords and values.
 const blanks = " \n"
 
-// Valid reports whether text is a distinguished name that Java's X500Principal
-// takes: keyword=value, several in one level joined by +, levels by commas or
-// semicolons, or no level at all. ZooKeeper lets no other text into an access
-// control list of the scheme x509 (X509AuthenticationProvider.isValid). A valid
-// name need not be written as [Name] writes it, and then fits no certificate.
+// Valid reports whether Java's X500Principal accepts text as a distinguished name: levels separated
+// by commas or semicolons, each with attributes keyword=value separated by +, or no level.
+// ZooKeeper refuses an ACL of the scheme x509 with another text
+// (X509AuthenticationProvider.isValid). A valid name whose format is not that of [Name] matches no
+// certificate.
 func Valid(text string) bool {
 	if text == "" {
 		return true
@@ -30,12 +30,12 @@ func Valid(text string) bool {
 		if rest == "" {
 			return true
 		}
-		// skipValue stops at a separator, behind which there must be more.
+		// skipValue stops at a separator. Another attribute must follow it.
 		text = rest[1:]
 	}
 }
 
-// validType reports whether a type is a keyword of Java's or a number.
+// validType reports whether a type is a keyword of Java or an object identifier.
 func validType(s string) bool {
 	switch strings.ToUpper(s) {
 	case "CN", "C", "L", "S", "ST", "O", "OU", "T", "IP", "STREET", "DC", "DNQUALIFIER", "DNQ", "SURNAME",
@@ -62,8 +62,8 @@ func below40(digits string) bool {
 	return len(digits) < 2 || len(digits) == 2 && digits[0] < '4'
 }
 
-// skipValue returns what follows the value at the beginning of s: nothing, or a
-// separator and more.
+// skipValue returns the rest of s after the value at its beginning: nothing, or a separator and
+// more.
 func skipValue(s string) (rest string, ok bool) {
 	const separators = ",;+"
 	switch {
@@ -104,9 +104,8 @@ func skipValue(s string) (rest string, ok bool) {
 	return "", true
 }
 
-// charLen is how many bytes the next character takes, 0 if it is a backslash
-// before something that needs none: it stands before a byte in two digits, or
-// before a character that has a meaning.
+// charLen returns the number of bytes of the next character. It returns 0 for a backslash that
+// precedes neither a byte in two hexadecimal digits nor a special character.
 func charLen(s string) int {
 	switch {
 	case s[0] != '\\':

@@ -2,8 +2,8 @@ package x500
 
 import "testing"
 
-// javaTakes are names that Java 17's X500Principal takes.
-func javaTakes() []string {
+// acceptedByJava returns names that X500Principal of Java 17 accepts.
+func acceptedByJava() []string {
 	return []string{
 		"", "CN=a", "cn=a", "CN=a,O=b", "CN=a, O=b", "CN=a;O=b", "CN=a+OU=c,O=b", "CN=", "1.2.3=a",
 		"OID.1.2.3=a", "oid.1.2.3=a", "1.2=a", "CN=\"a,b\"", "CN=a\\,b", "CN=a\\2Cb", "CN=#0c0161",
@@ -18,8 +18,8 @@ func javaTakes() []string {
 	}
 }
 
-// javaRefuses are those it does not take.
-func javaRefuses() []string {
+// refusedByJava returns names that X500Principal of Java 17 refuses.
+func refusedByJava() []string {
 	return []string{
 		" ", "CN", "=a", "a", "CN=a,", ",CN=a", "CN=a,,O=b", "CN=a+", "+CN=a", "XX=a", "1=a", "1.2.=a",
 		"3.2.1=a", "1.40.1=a", "CN=\"a", "CN=\"a\"b", "CN=a\"b", "CN=a\\", "CN=a\\zb", "CN=a\\2",
@@ -29,13 +29,13 @@ func javaRefuses() []string {
 	}
 }
 
-func TestValidAsJava(t *testing.T) {
-	for _, name := range javaTakes() {
+func TestValidAgreesWithJava(t *testing.T) {
+	for _, name := range acceptedByJava() {
 		if !Valid(name) {
 			t.Errorf("%q is not valid", name)
 		}
 	}
-	for _, name := range javaRefuses() {
+	for _, name := range refusedByJava() {
 		if Valid(name) {
 			t.Errorf("%q is valid", name)
 		}

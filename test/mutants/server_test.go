@@ -82,7 +82,7 @@ func serverMutants() []Mutant {
 					After: `err = p.prepare(op.Op, op.Req); err != wire.ErrOK {
 			t.commit(&txn{op: wire.OpMulti, subs: x.subs[:i]}, now, out)`},
 			},
-			Suite: tree, Test: "TestMultiAllOrNothing",
+			Suite: tree, Test: "TestMultiIsAtomic",
 			Says: `took 2 transactions`,
 		},
 	}
