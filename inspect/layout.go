@@ -69,8 +69,8 @@ func arrange(entries []zklock.Entry) ([]zklock.Entry, zklock.Layout) {
 	return arranged, layout
 }
 
-// maxStems is how many names of entries readInParent compares with the name of a lock.
-const maxStems = 16
+// maxInParent is how many znodes readInParent reads to find one that declares a layout.
+const maxInParent = 16
 
 // readInParent reads the lock at a path without entries, if the data of an entry in the parent of
 // the path declare a layout with several locks in one parent. It returns nil if none does, or if
@@ -93,38 +93,45 @@ func (r *Reader) readInParent(ctx context.Context, at string) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{} // the names without their sequence numbers
+	known, reads := map[string]bool{}, 0 // the names without their sequence numbers
 	for _, child := range children {
-		if !isSequential(child) || len(seen) == maxStems {
+		if !isSequential(child) {
 			continue
 		}
 		stem := child[:len(child)-sequenceDigits]
-		if seen[stem] || !strings.Contains(stem, last) {
+		if known[stem] || !strings.Contains(stem, last) {
 			continue
 		}
-		seen[stem] = true
-		stat, there, err := r.z.Exists(ctx, parent+"/"+child)
+		if reads++; reads > maxInParent {
+			break
+		}
+		layout, there, err := r.declaredLayout(ctx, parent+"/"+child)
 		if err != nil {
 			return nil, err
 		}
-		if !there || stat.NumChildren > 0 { // no entry has children, and Inspect would read them
-			continue
-		}
-		found, err := r.plain.Inspect(ctx, parent+"/"+child)
-		if errors.Is(err, zklock.ErrInvalidName) || errors.Is(err, zk.ErrNoAuth) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(found) == 1 && declaresLayout(found[0]) && found[0].Owner.Layout.InParent {
-			layout := found[0].Owner.Layout
-			if stem == layout.Prefix+last+layout.Exclusive || layout.Shared != "" && stem == layout.Prefix+last+layout.Shared {
-				return r.readDeclared(ctx, at, layout)
-			}
+		known[stem] = there // otherwise the next entry may hold now
+		if layout.InParent && (stem == layout.Prefix+last+layout.Exclusive || layout.Shared != "" && stem == layout.Prefix+last+layout.Shared) {
+			return r.readDeclared(ctx, at, layout)
 		}
 	}
 	return nil, nil
+}
+
+// declaredLayout returns the layout that the data of a znode declare, if it is an entry, and
+// whether the znode exists.
+func (r *Reader) declaredLayout(ctx context.Context, node string) (l zklock.Layout, there bool, err error) {
+	stat, there, err := r.z.Exists(ctx, node)
+	if err != nil || stat.EphemeralOwner == 0 || stat.NumChildren > 0 { // Inspect would read the children
+		return l, there, ignoreNoAuth(err)
+	}
+	found, err := r.plain.Inspect(ctx, node)
+	if errors.Is(err, zklock.ErrInvalidName) || errors.Is(err, zk.ErrNoAuth) {
+		return l, true, nil
+	}
+	if len(found) == 1 && declaresLayout(found[0]) {
+		l = found[0].Owner.Layout
+	}
+	return l, len(found) > 0, err
 }
 
 // readDeclared reads the lock at a path in a layout that only the data of an entry declare.

@@ -110,6 +110,48 @@ func TestOwnersTellTheirLayoutInParent(t *testing.T) {
 	}
 }
 
+// TestReadInParentWhileLockChangesHands: the first entry that the reader finds ends before it is
+// read, and the next one holds.
+func TestReadInParentWhileLockChangesHands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		layout := zklock.Layout{Exclusive: "_lock_", InParent: true}
+		var owners [2]*zklock.Client
+		for i := range owners {
+			owners[i] = zklock.New(srv.Dial(t), &zklock.Options{Layout: layout})
+			defer owners[i].Close()
+		}
+		hold, err := owners[0].Mutex("/jobs/printer").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := make(chan error, 1)
+		go func() { // ends at once
+			_, err := owners[1].Mutex("/jobs/printer").Acquire(t.Context())
+			next <- err
+		}()
+		synctest.Wait()
+		const pause = time.Second
+		looking, paused := srv.Route(t), false
+		looking.DelayFunc(func(f zktest.Frame) time.Duration {
+			if f.Direction == zktest.ToServer && f.Op == "exists" && f.Path == hold.Node() && !paused {
+				paused = true
+				return pause
+			}
+			return 0
+		})
+		time.AfterFunc(pause/2, func() {
+			if err := errors.Join(hold.ReleaseAsync(), <-next); err != nil {
+				t.Error(err)
+			}
+		})
+		l, err := reader(t, looking.Dial(t), zklock.Layout{}).Read(t.Context(), "/jobs/printer")
+		if err != nil || outline(l) != "/jobs/printer queue 1+0" {
+			t.Errorf("%+v, %v", l, err)
+		}
+	})
+}
+
 // TestWatcherReadsStrayWithChildAgain: the znode of a lock below another lock is a stray only until
 // it has an entry.
 func TestWatcherReadsStrayWithChildAgain(t *testing.T) {

@@ -663,3 +663,30 @@ func TestGetEphemeralsWithLongPrefixIsRefused(t *testing.T) {
 	p.want(list(long+strings.Repeat("e", 100)), wire.ErrOK, "a prefix longer than the paths")
 	p.want(list("/x"), wire.ErrOK, "a short prefix")
 }
+
+// TestSearchesCountAsWork: requests with short answers that search long lists are charged for it.
+func TestSearchesCountAsWork(t *testing.T) {
+	const n = 1000
+	w := newWorld(t, Config{})
+	p := w.dial()
+	p.mk("/hot", wire.ModePersistent)
+	for i := range n {
+		w.dial().exists("/hot", true)
+		p.mk(fmt.Sprint("/e", i), wire.ModeEphemeral)
+	}
+	p.exists("/hot", true)
+	for _, search := range []struct {
+		op  wire.OpCode
+		req wire.Record
+	}{
+		{wire.OpGetEphemerals, &wire.GetEphemeralsRequest{PrefixPath: "/x"}},
+		{wire.OpExists, &wire.ExistsRequest{Path: "/hot", Watch: true}},
+		{wire.OpCheckWatches, &wire.CheckWatchesRequest{Path: "/hot", Type: wire.WatcherData}},
+		{wire.OpRemoveWatches, &wire.RemoveWatchesRequest{Path: "/hot", Type: wire.WatcherData}},
+	} {
+		p.want(p.call(search.op, search.req).Err, wire.ErrOK, search.op.String())
+		if got, want := w.tree.Work(), n/lookedPerStep*stepTime; got < want {
+			t.Errorf("%v counts as %v of work, want at least %v", search.op, got, want)
+		}
+	}
+}

@@ -213,6 +213,7 @@ func (t *Tree) getEphemerals(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode
 		t.counters.RefusedReplies++
 		return nil, wire.ErrQuotaExceeded
 	}
+	t.steps += list.count / lookedPerStep
 	paths := make([]string, 0, list.count)
 	for n := range list.all() {
 		path := n.path()

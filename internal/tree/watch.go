@@ -190,12 +190,18 @@ func (w *watchTable) account(path string, c *conn, old, bits watchBits) {
 	}
 }
 
-// addWatch adds a watch of c on path to its other watches there.
-func (t *Tree) addWatch(path string, c *conn, bits watchBits) {
-	had := t.watches.bits(path, c)
-	if had != 0 {
+// watchesOf returns the watches of c on path, and counts the steps of the search.
+func (t *Tree) watchesOf(c *conn, path string) watchBits {
+	bits := t.watches.bits(path, c)
+	if bits != 0 {
 		t.steps += len(t.watches.byPath[path]) / lookedPerStep
 	}
+	return bits
+}
+
+// addWatch adds a watch of c on path to its other watches there.
+func (t *Tree) addWatch(path string, c *conn, bits watchBits) {
+	had := t.watchesOf(c, path)
 	want := had&^bits.hidden() | bits
 	if !t.checkWatchLimits(path, c, had, want) {
 		return
@@ -253,7 +259,7 @@ func (t *Tree) checkWatches(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode)
 	if r.Err() != nil || !ok {
 		return nil, wire.ErrMarshalling
 	}
-	if t.watches.bits(q.Path, c)&mask != 0 {
+	if t.watchesOf(c, q.Path)&mask != 0 {
 		return nil, wire.ErrOK
 	}
 	return nil, wire.ErrNoWatcher
@@ -268,7 +274,7 @@ func (t *Tree) removeWatches(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode
 	if r.Err() != nil || !ok {
 		return nil, wire.ErrMarshalling
 	}
-	bits := t.watches.bits(q.Path, c)
+	bits := t.watchesOf(c, q.Path)
 	if bits&mask == 0 {
 		return nil, wire.ErrNoWatcher
 	}

@@ -138,7 +138,7 @@ func eachHeir(env []string, group int, since Process, visit func(p Process)) (co
 		if unix.Stat(dir, &info) == nil && int(info.Uid) != os.Geteuid() {
 			continue
 		}
-		has, unread := readMemory(dir + "/environ")
+		has, unread := readMemory(dir+"/environ", memoryWait)
 		err = cmp.Or(err, unlessNone(failed), unlessNone(unread))
 		complete = complete && failed == nil && alive && len(has) > 0
 		if hasAll(has, env) && !isHelper(p, since) {
@@ -206,13 +206,16 @@ func hasAll(environ []byte, env []string) bool {
 // hook before the command since: a newer hook belongs to another wrapper, which the command has
 // started.
 func isHelper(p, since Process) bool {
-	args := helperArguments(p.PID)
+	args := helperArguments(procDir(p.PID))
 	return begins(args, "zklock", HookArgument) && (since.start == 0 || p.start <= since.start) ||
 		begins(args, WatchdogName, WatchdogArgument) || begins(args, "zklock", "serve", "--local")
 }
 
 // isHook reports whether a process runs, or waits to run, a hook of zklock.
-func isHook(pid int) bool { return begins(helperArguments(pid), "zklock", HookArgument) }
+func isHook(pid int) bool { return begins(helperArguments(procDir(pid)), "zklock", HookArgument) }
+
+// procDir returns the directory of a process in /proc.
+func procDir(pid int) string { return "/proc/" + strconv.Itoa(pid) }
 
 // begins reports whether a command line, as /proc shows it, begins with a name and arguments.
 // Other programs can have the same arguments, such as "serve --local".
@@ -220,17 +223,15 @@ func begins(line []byte, args ...string) bool {
 	return bytes.HasPrefix(line, []byte(strings.Join(args, "\x00")+"\x00"))
 }
 
-// helperArguments returns the command line of a process that has the name of a helper, and
-// nothing for other processes. The arguments are in the memory of the process, and the read can
-// block: see [readMemory]. Without them, a process cannot be recognized as a helper, and gets
-// KILL, so this read has no time limit.
-func helperArguments(pid int) []byte {
-	dir := "/proc/" + strconv.Itoa(pid)
+// helperArguments returns the command line of a process, given by its directory in /proc, that has
+// the name of a helper, and nothing for other processes. The arguments are in the memory of the
+// process, and the read can block: see [readMemory]. The process then does not count as a helper.
+func helperArguments(dir string) []byte {
 	name, err := os.ReadFile(dir + "/comm")
 	if err != nil || !isHelperName(strings.TrimSpace(string(name))) {
 		return nil
 	}
-	line, _ := os.ReadFile(dir + "/cmdline") // of a process that has ended, it has nothing
+	line, _ := readMemory(dir+"/cmdline", argumentsWait) // of a process that has ended, it has nothing
 	return line
 }
 
@@ -249,43 +250,47 @@ var ownName = sync.OnceValue(func() string {
 })
 
 // memoryWait limits the wait for a part of the memory of a process. A read takes microseconds.
-const memoryWait = 10 * time.Millisecond
+// argumentsWait is longer, because a helper whose arguments are not read in time gets KILL.
+const (
+	memoryWait    = 10 * time.Millisecond
+	argumentsWait = time.Second
+)
 
 // errBlocked means that a part of the memory of a process cannot be read now.
 var errBlocked = errors.New("the memory of a process cannot be read now")
 
-// A memoryRead is a read that readMemory has started. text and err are valid once done is closed.
-type memoryRead struct {
-	done chan struct{}
-	text []byte
-	err  error
-}
-
-// memoryReads has the reads that have not ended, by the names of the files.
-var memoryReads sync.Map
+// blockedReads has a channel for each read that readMemory has given up, by the name of the file.
+// It is closed once the read ends.
+var blockedReads sync.Map
 
 // readMemory is readProc for a file that shows the memory of a process, such as environ. The
 // kernel blocks the read while a thread of the process changes its memory map. If that thread
 // waits for a file system, for example in mmap of a file on a hung NFS server, the read takes as
-// long. The other processes must get KILL in time, so readMemory returns errBlocked after
-// memoryWait. The goroutine of the read ends with it; there is one for each file at a time.
-func readMemory(name string) ([]byte, error) {
-	started := &memoryRead{done: make(chan struct{})}
-	found, running := memoryReads.LoadOrStore(name, started)
-	r := found.(*memoryRead)
-	if !running {
-		go func() {
-			r.text, r.err = readProc(name)
-			memoryReads.Delete(name) // the number can be that of another process from now on
-			close(r.done)
-		}()
+// long. The other processes must get KILL in time, so readMemory returns errBlocked after wait,
+// and from then on at once until that read ends, which ends its goroutine.
+func readMemory(name string, wait time.Duration) ([]byte, error) {
+	if earlier, ok := blockedReads.Load(name); ok {
+		select {
+		case <-earlier.(chan struct{}):
+			blockedReads.Delete(name) // the number can be that of another process by now
+		default:
+			return nil, errBlocked
+		}
 	}
-	timer := time.NewTimer(memoryWait)
+	var text []byte
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		text, err = readProc(name)
+	}()
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case <-r.done:
-		return r.text, r.err
+	case <-done:
+		return text, err
 	case <-timer.C:
+		blockedReads.Store(name, done)
 		return nil, errBlocked
 	}
 }

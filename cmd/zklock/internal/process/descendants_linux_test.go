@@ -188,8 +188,8 @@ func TestBlockedReadEndsInTime(t *testing.T) {
 	if err := unix.Mkfifo(name, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 3 {
-		if text, err := readMemory(name); err != errBlocked {
+	for _, wait := range []time.Duration{memoryWait, time.Hour, time.Hour} { // once is enough
+		if text, err := readMemory(name, wait); err != errBlocked {
 			t.Fatalf("the read returned %q, %v", text, err)
 		}
 	}
@@ -201,13 +201,30 @@ func TestBlockedReadEndsInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "a later read returns the text", func() bool {
-		text, _ := readMemory(name)
+		text, _ := readMemory(name, memoryWait)
 		return string(text) == "A=1\x00"
 	})
 	await(t, "a read of no file finds no process", func() bool {
-		_, err := readMemory(name + "-other")
+		_, err := readMemory(name+"-other", memoryWait)
 		return err == errNone
 	})
+}
+
+// TestBlockedArgumentsAreNoHelpers: the arguments of a process with the name of a helper cannot be
+// read either.
+func TestBlockedArgumentsAreNoHelpers(t *testing.T) {
+	dir := t.TempDir()
+	err := errors.Join(os.WriteFile(filepath.Join(dir, "comm"), []byte("exe\n"), 0o600),
+		unix.Mkfifo(filepath.Join(dir, "cmdline"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan []byte, 1)
+	go func() { ended <- helperArguments(dir) }()
+	await(t, "the read ends", func() bool { return len(ended) > 0 })
+	if line := <-ended; len(line) > 0 {
+		t.Errorf("arguments %q", line)
+	}
 }
 
 // TestOutsideSparesWhatIsOlder: a process that started before the command is none of
