@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,34 @@ func OpenDir(path string) (*os.Root, error) {
 		return nil, err
 	}
 	return root, nil
+}
+
+// MakeDir makes a directory and its missing parents, with the mode perm under any umask. It
+// refuses paths as [OpenDir] does. An existing directory keeps its mode.
+func MakeDir(path string, perm fs.FileMode) error {
+	dir, err := OpenDir(path)
+	if err == nil {
+		return dir.Close()
+	}
+	parent, name := filepath.Dir(path), filepath.Base(path)
+	if !errors.Is(err, fs.ErrNotExist) || parent == path {
+		return err
+	}
+	if err := MakeDir(parent, perm); err != nil {
+		return err
+	}
+	if dir, err = OpenDir(parent); err != nil {
+		return err
+	}
+	defer dir.Close()
+	err = dir.Mkdir(name, perm)
+	switch {
+	case errors.Is(err, fs.ErrExist): // another process has made it
+		return nil
+	case err != nil:
+		return err
+	}
+	return dir.Chmod(name, perm)
 }
 
 // ErrLocked means that another process has locked a directory for too long.

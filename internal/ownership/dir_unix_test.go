@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -94,5 +95,89 @@ func TestOpenedDirectoryIsTheCheckedOne(t *testing.T) {
 	must(t, err, checkOpened(a, info))
 	if err := checkOpened(b, info); err == nil || !strings.Contains(err.Error(), "led to another directory") {
 		t.Errorf("another directory: %v", err)
+	}
+}
+
+// flicker makes and removes a link of another user to a new directory again and again, until the
+// test ends. It returns the path of the link and that of the directory.
+func flicker(t *testing.T) (path, to string) {
+	needsRoot(t)
+	dir, to := t.TempDir(), t.TempDir()
+	path, link := filepath.Join(dir, "path"), filepath.Join(dir, "link")
+	must(t, os.Symlink(to, link), os.Lchown(link, otherUser, -1))
+	stop := make(chan struct{})
+	t.Cleanup(func() { stop <- struct{}{} })
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = os.Rename(link, path), os.Remove(path)
+				_, _ = os.Symlink(to, link), os.Lchown(link, otherUser, -1)
+			}
+		}
+	}()
+	return path, to
+}
+
+// enough reports whether a test that has made so many calls can end: it must have met a link that
+// flickers.
+func enough(calls int, met bool) bool { return calls >= 1_500 && met || calls >= 1_000_000 }
+
+// TestResolveFollowsNoLinkThatAppears checks that Resolve never returns what another user's link
+// leads to, although that user makes and removes the link while Resolve runs.
+func TestResolveFollowsNoLinkThatAppears(t *testing.T) {
+	path, to := flicker(t)
+	mine := filepath.Join(t.TempDir(), "mine")
+	must(t, os.Symlink(path, mine))
+	refused := false
+	for i := 0; !enough(i, refused); i++ {
+		for _, name := range []string{path, mine} {
+			real, _, err := Resolve(name)
+			if real == to {
+				t.Fatalf("after %d calls, %s leads through the link", i, name)
+			}
+			refused = refused || err != nil
+		}
+	}
+	if !refused {
+		t.Error("Resolve never saw the link")
+	}
+}
+
+// TestMakeDirFollowsNoLinkThatAppears checks that MakeDir makes nothing where another user's link
+// leads to, although that user makes and removes the link while MakeDir runs.
+func TestMakeDirFollowsNoLinkThatAppears(t *testing.T) {
+	path, to := flicker(t)
+	refused := false
+	for i := 0; !enough(i, refused); i++ {
+		refused = MakeDir(filepath.Join(path, "dir"), 0o700) != nil || refused
+		if made, err := os.ReadDir(to); err != nil || len(made) > 0 {
+			t.Fatalf("after %d calls, the link leads to %v, %v", i, made, err)
+		}
+		_ = os.RemoveAll(path) // it can be the link
+	}
+	if !refused {
+		t.Error("MakeDir never saw the link")
+	}
+}
+
+// TestMakeDir checks that the umask does not matter, and that existing directories keep their
+// modes.
+func TestMakeDir(t *testing.T) {
+	top := t.TempDir()
+	defer syscall.Umask(syscall.Umask(0o777))
+	must(t, os.Chmod(top, 0o750), MakeDir(filepath.Join(top, "a", "b"), 0o700), MakeDir(top, 0o700))
+	for name, want := range map[string]fs.FileMode{".": 0o750, "a": 0o700, "a/b": 0o700} {
+		info, err := os.Stat(filepath.Join(top, name))
+		must(t, err)
+		if info.Mode().Perm() != want {
+			t.Errorf("%s has the mode %04o, not %04o", name, info.Mode().Perm(), want)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(top, "file"), nil, 0o600))
+	if err := MakeDir(filepath.Join(top, "file", "dir"), 0o700); err == nil {
+		t.Error("a directory was made in a file")
 	}
 }

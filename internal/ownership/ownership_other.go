@@ -5,6 +5,7 @@ package ownership
 import (
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -16,6 +17,17 @@ const NoWait = 0
 
 // CheckLinks refuses nothing here.
 func CheckLinks(string) error { return nil }
+
+// Resolve follows the links of any user here.
+func Resolve(path string) (real string, file fs.FileInfo, err error) {
+	if real, err = filepath.EvalSymlinks(path); err == nil {
+		file, err = os.Stat(real)
+	}
+	if err != nil {
+		return path, nil, nil
+	}
+	return real, file, nil
+}
 
 // CheckParents refuses nothing here.
 func CheckParents(string) error { return nil }

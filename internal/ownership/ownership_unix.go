@@ -25,16 +25,27 @@ const NoWait = syscall.O_NONBLOCK
 // where it leads. It trusts the links of root and of this user. A missing directory, or
 // one that this user cannot read, is no error.
 func CheckLinks(path string) error {
-	path, err := absolute(path)
+	_, _, err := Resolve(path)
+	return err
+}
+
+// Resolve returns a path without symbolic links that leads to the same file, and what describes
+// the file. It refuses links as [CheckLinks] does, also if a link appears while Resolve runs. If
+// there is no file, or if this user cannot reach it, it returns the path itself.
+func Resolve(path string) (real string, file fs.FileInfo, err error) {
+	full, err := absolute(path)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
-	_, err = resolve(path, nil)
+	real, file, err = resolve(full, nil)
 	var refused *linkError
-	if errors.As(err, &refused) {
-		return err
+	switch {
+	case errors.As(err, &refused):
+		return "", nil, err
+	case err != nil:
+		return path, nil, nil
 	}
-	return nil
+	return real, file, nil
 }
 
 // A linkError says that another user could change where a symbolic link leads.
@@ -89,7 +100,7 @@ func CheckParents(path string) error {
 	if err != nil {
 		return err
 	}
-	_, err = resolve(path, checkParent)
+	_, _, err = resolve(path, checkParent)
 	return unlessMissing(err)
 }
 
@@ -103,51 +114,57 @@ func absolute(path string) (string, error) {
 	return wd + "/" + path, err
 }
 
-// resolve follows an absolute path as the kernel does, and returns what it leads to. It
-// refuses links as [CheckLinks] does. It calls check, if not nil, for each directory
-// before it looks for a name there.
-func resolve(path string, check func(dir string, info fs.FileInfo) error) (fs.FileInfo, error) {
+// resolve follows an absolute path as the kernel does, and returns the path and the file that
+// it leads to. It refuses links as [CheckLinks] does. It calls check, if not nil, for each
+// directory before it looks for a name there.
+func resolve(path string, check func(dir string, info fs.FileInfo) error) (string, fs.FileInfo, error) {
 	at, rest := "/", names(path)
 	dir, err := os.Lstat(at)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	for links := 0; len(rest) > 0; {
 		if check != nil {
 			if err := check(at, dir); err != nil {
-				return nil, err
+				return "", nil, err
 			}
 		}
 		next := filepath.Join(at, rest[0])
 		rest = rest[1:]
 		info, err := os.Lstat(next)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		if info.Mode().Type() != fs.ModeSymlink {
 			at, dir = next, info
 			continue
 		}
-		if err := checkLink(next, info, dir); err != nil {
-			return nil, err
-		}
 		if links++; links > maxLinks {
-			return nil, fmt.Errorf("%s: too many symbolic links", path)
+			return "", nil, fmt.Errorf("%s: too many symbolic links", path)
+		}
+		if err := checkLink(next, info, dir); err != nil {
+			return "", nil, err
 		}
 		to, err := os.Readlink(next)
+		if err == nil {
+			info, err = os.Lstat(next) // the owner of the directory can have replaced the link
+		}
+		if err == nil {
+			err = checkLink(next, info, dir)
+		}
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		if filepath.IsAbs(to) {
 			at = "/"
 			if dir, err = os.Lstat(at); err != nil {
-				return nil, err
+				return "", nil, err
 			}
 		}
 		// A ".." is taken after the names before it were followed, as the kernel does.
 		rest = append(names(to), rest...)
 	}
-	return dir, nil
+	return at, dir, nil
 }
 
 // checkOpened refuses an opened directory if its path, without links of other users, does
@@ -158,7 +175,7 @@ func checkOpened(path string, opened fs.FileInfo) error {
 	if err != nil {
 		return err
 	}
-	info, err := resolve(path, nil)
+	_, info, err := resolve(path, nil)
 	if err == nil && !os.SameFile(info, opened) {
 		err = fmt.Errorf("%s led to another directory while it was opened: name a directory below those of this user and root", path)
 	}

@@ -31,22 +31,23 @@ func newDrawing(name string) (*drawing, error) {
 	if name == "" {
 		return nil, nil
 	}
-	d := &drawing{name: name}
-	err := ownership.CheckLinks(name)
+	// A link is kept, and the file that it points to is replaced.
+	real, there, err := ownership.Resolve(name)
 	if err != nil {
 		return nil, fmt.Errorf("--svg: %w", err)
 	}
-	if there, statErr := os.Stat(name); statErr == nil {
-		// A link is kept, and the file that it points to is replaced. /dev/stdout and
-		// similar files can be opened even if they cannot be resolved.
-		d.name, err = filepath.EvalSymlinks(name)
-		if d.direct = err != nil || !there.Mode().IsRegular(); d.direct {
-			d.name = name
-		}
-	}
-	if d.direct {
+	d := &drawing{name: real}
+	switch {
+	case there == nil && isDescriptor(name): // such as a pipe: it has no other path
+		d.direct = true
 		d.file, err = os.OpenFile(name, os.O_WRONLY, 0)
-	} else if d.dir, err = ownership.OpenDir(filepath.Dir(d.name)); err == nil {
+	case there != nil && !there.Mode().IsRegular():
+		d.direct = true
+		d.file, err = openSame(real, there)
+	default:
+		if d.dir, err = ownership.OpenDir(filepath.Dir(real)); err != nil {
+			break
+		}
 		if d.file, d.temp, err = ownership.CreateTemp(d.dir, ".zklock-*.svg"); err != nil {
 			d.dir.Close()
 		}
@@ -55,6 +56,29 @@ func newDrawing(name string) (*drawing, error) {
 		return nil, fmt.Errorf("--svg: %w", err)
 	}
 	return d, nil
+}
+
+// isDescriptor reports whether a name means an open file of this process.
+func isDescriptor(name string) bool {
+	dir := filepath.Dir(name)
+	return name == "/dev/stdout" || name == "/dev/stderr" || dir == "/dev/fd" || dir == "/proc/self/fd"
+}
+
+// openSame opens a device or a pipe for writing. It returns an error if another file is in its
+// place, which another user can have put there.
+func openSame(name string, there os.FileInfo) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_WRONLY|ownership.NoFollow, 0)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := f.Stat()
+	if err == nil && !os.SameFile(opened, there) {
+		err = fmt.Errorf("%s was replaced by another file", name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // write draws the rows and gives the file its name.

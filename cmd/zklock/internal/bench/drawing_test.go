@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -65,6 +66,32 @@ func TestDrawingReplacesNoFileByLinkOfAnotherUser(t *testing.T) {
 	if d, err := newDrawing(link); err == nil || !strings.Contains(err.Error(), "symbolic link of user 12345") {
 		d.discard()
 		t.Errorf("the link was followed: %v", err)
+	}
+}
+
+// TestOpenSameRefusesAnotherFile checks that a file that has taken the place of a device or a pipe
+// is not written.
+func TestOpenSameRefusesAnotherFile(t *testing.T) {
+	null, err := os.Stat(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := openSame(os.DevNull, null)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file, link := filepath.Join(t.TempDir(), "file"), filepath.Join(t.TempDir(), "link")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(os.DevNull, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{file, link} {
+		if f, err := openSame(name, null); err == nil {
+			t.Errorf("%s was opened", name)
+			_ = f.Close()
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ func (a *App) manCommand() *cobra.Command {
 			if err := ownership.CheckLinks(args[0]); err != nil { // before anything is made there
 				return err
 			}
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
+			if err := ownership.MakeDir(args[0], 0o755); err != nil {
 				return err
 			}
 			dir, err := ownership.OpenDir(args[0])

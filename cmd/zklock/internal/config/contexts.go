@@ -230,7 +230,7 @@ func lockContexts(path string, must bool) (*os.File, error) {
 	if _, err := os.Stat(filepath.Dir(path)); must && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := ownership.MakeDir(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
 	dir, err := ownership.OpenDir(filepath.Dir(path))
@@ -244,13 +244,8 @@ func lockContexts(path string, must bool) (*os.File, error) {
 // withoutLinks returns the path of the file to replace: a link to a file that the user keeps
 // elsewhere stays a link. It returns an error for a link of another user.
 func withoutLinks(path string) (string, error) {
-	if err := ownership.CheckLinks(path); err != nil {
-		return "", err
-	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real, nil
-	}
-	return path, nil
+	real, _, err := ownership.Resolve(path)
+	return real, err
 }
 
 // save replaces the file atomically. Its directory exists.

@@ -125,21 +125,17 @@ func processes(files fs.FS, name string) (found []string) {
 // chronySlew returns the slew of a chronyd. Without the option -f, it reads one of two files,
 // which depends on the distribution. If both exist, the larger value counts. With -f, it reads
 // only a file in /etc: every user can start a process with this name, and a file of that user
-// could block doctor or include others without end.
+// could block doctor or include others without end. chronyd reads no file if its arguments have
+// settings; the default then counts.
 func chronySlew(files fs.FS, process string) (slew float64) {
 	names := []string{"etc/chrony/chrony.conf", "etc/chrony.conf"}
 	line, _ := fs.ReadFile(files, path.Join(process, "cmdline")) // unreadable if it has ended
-	args := strings.Split(string(line), "\x00")
-	for i, arg := range args {
-		if file, ok := strings.CutPrefix(arg, "-f"); ok {
-			if file == "" && i+1 < len(args) {
-				file = args[i+1]
-			}
-			names = nil
-			if strings.HasPrefix(file, "/etc/") {
-				names = []string{file[1:]}
-			}
-		}
+	file, set := chronyArguments(strings.Split(string(line), "\x00"))
+	if file != "" || set {
+		names = nil
+	}
+	if strings.HasPrefix(file, "/etc/") && !set {
+		names = []string{file[1:]}
 	}
 	for _, name := range names {
 		set, ok := maxSlewRate(files, name, 0)
@@ -152,6 +148,28 @@ func chronySlew(files fs.FS, process string) (slew float64) {
 		return chronyDefault
 	}
 	return slew
+}
+
+// chronyArguments returns the file that the arguments of a chronyd name, and whether they have
+// settings.
+func chronyArguments(args []string) (file string, set bool) {
+	for i := 1; i < len(args); i++ {
+		flags, isFlag := strings.CutPrefix(args[i], "-")
+		set = set || !isFlag && flags != ""
+		at := strings.IndexAny(flags, "fFlLPtu") // the flags with a value
+		if !isFlag || at < 0 {
+			continue
+		}
+		value := flags[at+1:]
+		if value == "" && i+1 < len(args) {
+			i++
+			value = args[i]
+		}
+		if flags[at] == 'f' {
+			file = value
+		}
+	}
+	return file, set
 }
 
 // timesyncdSlew returns the slew of systemd-timesyncd. It gives an offset and a time constant

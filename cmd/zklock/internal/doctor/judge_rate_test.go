@@ -69,6 +69,9 @@ func TestChronySlew(t *testing.T) {
 		{map[string]string{"etc/chrony/chrony.conf": "pool ntp", "etc/chrony.conf": "maxslewrate 4000"}, 83333.333},
 		{map[string]string{"etc/chrony.conf": "maxslewrate 4000", "proc/717/cmdline": "chronyd\x00-n\x00-f\x00/etc/own.conf", "etc/own.conf": "maxslewrate 9000"}, 9000},
 		{map[string]string{"etc/chrony.conf": "maxslewrate 4000", "proc/717/cmdline": "chronyd\x00-f/etc/own.conf\x00"}, 83333.333},
+		{map[string]string{"etc/chrony.conf": "maxslewrate 4000", "proc/717/cmdline": "chronyd\x00-dnf\x00/etc/own.conf\x00", "etc/own.conf": "maxslewrate 9000"}, 9000},
+		{map[string]string{"etc/chrony.conf": "maxslewrate 4000", "proc/717/cmdline": "chronyd\x00-d\x00maxslewrate 9000\x00"}, 83333.333},
+		{map[string]string{"etc/chrony.conf": "maxslewrate 4000", "proc/717/cmdline": "chronyd\x00-F\x001\x00-u\x00chrony\x00-L0\x00"}, 4000},
 		// Every user can start a process with this name, and could make doctor read a file
 		// without end.
 		{map[string]string{"proc/717/cmdline": "chronyd\x00-f/home/ann/c.conf\x00", "home/ann/c.conf": "maxslewrate 9000"}, 83333.333},

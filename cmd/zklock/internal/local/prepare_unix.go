@@ -3,12 +3,9 @@
 package local
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/user"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -36,28 +33,10 @@ func Prepare(dir string) error {
 	if err := ownership.CheckParents(dir); err != nil { // before anything is created there
 		return &DirError{Reason: err}
 	}
-	if err := makeDir(dir); err != nil {
+	if err := ownership.MakeDir(dir, 0o700); err != nil {
 		return &DirError{Reason: err}
 	}
 	return Private(dir)
-}
-
-// makeDir creates a directory and its missing parents, all with the mode 0700. It ignores
-// the umask, which may mask bits of the owner.
-func makeDir(dir string) error {
-	err := os.Mkdir(dir, 0o700)
-	if parent := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && parent != dir {
-		if err = makeDir(parent); err == nil {
-			err = os.Mkdir(dir, 0o700)
-		}
-	}
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return nil
-	case err != nil:
-		return err
-	}
-	return os.Chmod(dir, 0o700)
 }
 
 // Private checks that dir is a directory of this user that no other user can enter or
