@@ -33,7 +33,8 @@ func TestAddressKey(t *testing.T) {
 	}
 }
 
-// TestUserKey: users share nothing with each other, nor with an address in use.
+// TestUserKey checks that the share of a user differs from the shares of other users and of
+// addresses in use.
 func TestUserKey(t *testing.T) {
 	shares := make(map[tree.Share]string)
 	for _, key := range []netip.Addr{

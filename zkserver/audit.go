@@ -296,8 +296,8 @@ func usersText(users []wire.ClientInfo) string {
 	return strings.Join(all, ",")
 }
 
-// quoteName returns up to limit bytes of a name, quoted if it could look like something
-// else in a list.
+// quoteName returns up to limit bytes of a name. It quotes a name that could look like another
+// entry of a list.
 func quoteName(name string, limit int) string {
 	short := name[:min(len(name), limit)]
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// auditLines are the lines of the audit in a log.
+// auditLines returns the lines of the audit in a log.
 func auditLines(log string) []string {
 	var lines []string
 	for line := range strings.Lines(log) {
@@ -26,9 +26,9 @@ func auditLines(log string) []string {
 }
 
 // audited starts a server with an audit log, and opens a session on it.
-func audited(t *testing.T) (*Server, *memnet.Network, *rawClient, *lines) {
+func audited(t *testing.T) (*Server, *memnet.Network, *rawClient, *logBuffer) {
 	t.Helper()
-	opts, log := quiet(t), &lines{}
+	opts, log := testOptions(t), &logBuffer{}
 	opts.Audit, opts.Logger = true, logTo(log)
 	s, network := onNetwork(t, opts)
 	c, ok := dialMem(t, network, "10.0.0.1:2181")
@@ -38,8 +38,8 @@ func audited(t *testing.T) (*Server, *memnet.Network, *rawClient, *lines) {
 	return s, network, c, log
 }
 
-// TestAuditLogsChangesDenialsAndAuthentications: each change, denial, and authentication
-// has a line with ZooKeeper's fields and without secrets.
+// TestAuditLogsChangesDenialsAndAuthentications checks that each change, denial, and
+// authentication has a line with ZooKeeper's fields and without secrets.
 func TestAuditLogsChangesDenialsAndAuthentications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, network, c, log := audited(t)
@@ -117,11 +117,11 @@ func TestAuditLogsChangesDenialsAndAuthentications(t *testing.T) {
 	})
 }
 
-// TestAuditLogsMissingIdentity: a read that the server refuses for want of an identity has a
-// line.
+// TestAuditLogsMissingIdentity checks that a read has a line if the server refuses it because
+// the client has no identity.
 func TestAuditLogsMissingIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts, log := quiet(t), &lines{}
+		opts, log := testOptions(t), &logBuffer{}
 		opts.Audit, opts.Logger, opts.EnforceAuthSchemes = true, logTo(log), []string{"digest"}
 		s := start(t, opts)
 		login(t, s, time.Hour).do(wire.OpGetData, &wire.GetDataRequest{Path: "/"}, wire.ErrSessionClosedRequireSASL)
@@ -132,8 +132,8 @@ func TestAuditLogsMissingIdentity(t *testing.T) {
 	})
 }
 
-// TestAuditDistinguishesSchemes: a user chooses the name of a digest identity, which must
-// look neither like an identity of another scheme nor like two identities.
+// TestAuditDistinguishesSchemes: a user chooses the name of a digest identity. The line must not
+// show it like an identity of another scheme, or like two identities.
 func TestAuditDistinguishesSchemes(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	for _, test := range []struct {
@@ -158,19 +158,18 @@ func TestAuditDistinguishesSchemes(t *testing.T) {
 	}
 }
 
-// TestAuditOmitsUnsyncedChanges: a change whose sync failed, and that no client saw, has no
-// line.
+// TestAuditOmitsUnsyncedChanges checks that a change whose sync failed has no line.
 func TestAuditOmitsUnsyncedChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 3)
 		opts.Audit = true
-		var log lines
+		var log logBuffer
 		opts.Logger = logTo(&log)
 		s := start(t, opts)
 		c := login(t, s, time.Minute)
 		c.create("/kept", wire.ModePersistent)
 		breakDisk(fs, memfs.OpSync, syscall.EIO)
-		if err := c.attempt("/lost"); !closedError(err) {
+		if err := c.tryCreate("/lost"); !closedError(err) {
 			t.Errorf("a create whose sync failed: %v", err)
 		}
 		s.Close()
@@ -181,8 +180,7 @@ func TestAuditOmitsUnsyncedChanges(t *testing.T) {
 	})
 }
 
-// TestAuditIsRateLimited: a busy client does not fill the disk, and the log says how many
-// lines were omitted.
+// TestAuditIsRateLimited checks that the audit omits lines of a busy client, and counts them.
 func TestAuditIsRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, c, log := audited(t)
@@ -202,15 +200,15 @@ func TestAuditIsRateLimited(t *testing.T) {
 				left += n
 			}
 		}
-		// The first and the last line are the server's own.
+		// The server writes the first and the last line for itself.
 		if len(got) > auditRate+3 || len(got)-2+left != 3001 {
 			t.Errorf("%d lines, and %d left out, of 3001 operations", len(got)-2, left)
 		}
 	})
 }
 
-// TestAuditSeesEveryRequest: neither the xid of events nor a session that takes long to
-// close hides a change from the audit log.
+// TestAuditSeesEveryRequest checks that a client cannot hide a change from the audit log by
+// using the xid of events, or by a session that takes long to close.
 func TestAuditSeesEveryRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, c, log := audited(t)
@@ -222,8 +220,8 @@ func TestAuditSeesEveryRequest(t *testing.T) {
 			}
 		}
 		const many = 6000
-		c.bulk(many, wire.ModeEphemeral, func(i int) string { return fmt.Sprint("/e", i) })
-		for range 8 { // the lines of bulk used up the rate, and the session must live
+		c.createInMultis(many, wire.ModeEphemeral, func(i int) string { return fmt.Sprint("/e", i) })
+		for range 8 { // the creates used up the rate; the reads keep the session
 			time.Sleep(time.Second)
 			c.exists("/")
 		}
@@ -238,9 +236,8 @@ func TestAuditSeesEveryRequest(t *testing.T) {
 	})
 }
 
-// TestAuditNamesNewIdentity: however many identities a client has, the line about an
-// authentication names the new one, and lists of identities and permissions stay short
-// and unambiguous.
+// TestAuditNamesNewIdentity: the client has many identities. The line about an authentication
+// names the new one, and lists of identities and permissions stay short and unambiguous.
 func TestAuditNamesNewIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, c, log := audited(t)

@@ -12,24 +12,24 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// guessed is a server for clients that seem to come from given addresses.
-type guessed struct {
+// guessTest is a server for clients that seem to come from given addresses.
+type guessTest struct {
 	t       *testing.T
 	s       *Server
 	network *memnet.Network
 	remotes chan string
 }
 
-func newGuessed(t *testing.T) *guessed {
-	opts := quiet(t)
+func newGuessTest(t *testing.T) *guessTest {
+	opts := testOptions(t)
 	opts.SASLUsers = map[string]string{"ann": "secret"}
 	opts.MaxClientConns = -1
 	s, network, remotes := onRemotes(t, opts)
-	return &guessed{t, s, network, remotes}
+	return &guessTest{t, s, network, remotes}
 }
 
-// client returns one with a session.
-func (g *guessed) client(addr string) *rawClient {
+// client returns a client with a session.
+func (g *guessTest) client(addr string) *rawClient {
 	g.remotes <- net.JoinHostPort(addr, "1234")
 	c, ok := dialMem(g.t, g.network, "10.0.0.1:2181")
 	if !ok {
@@ -39,7 +39,7 @@ func (g *guessed) client(addr string) *rawClient {
 }
 
 // guess tries n digest passwords, 50 on each connection.
-func (g *guessed) guess(addr, user string, n int) {
+func (g *guessTest) guess(addr, user string, n int) {
 	for i := 0; i < n; {
 		c := g.client(addr)
 		for ; i < n; i++ {
@@ -53,18 +53,18 @@ func (g *guessed) guess(addr, user string, n int) {
 	}
 }
 
-// took is how long f takes.
+// took returns how long f takes.
 func took(f func()) time.Duration {
 	began := time.Now()
 	f()
 	return time.Since(began)
 }
 
-// TestPasswordGuessesAreDelayed: an address that tries many passwords waits for each
-// further attempt. Other addresses, and the other requests of its own clients, do not wait.
+// TestPasswordGuessesAreDelayed checks that an address that tries many passwords waits for each
+// further attempt. Other addresses, and other requests of the same address, do not wait.
 func TestPasswordGuessesAreDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGuessed(t)
+		g := newGuessTest(t)
 		if d := took(func() { g.guess("192.0.2.7", "ann", 200) }); d > time.Second {
 			t.Errorf("200 users of one address took %v", d)
 		}
@@ -93,11 +93,11 @@ func TestPasswordGuessesAreDelayed(t *testing.T) {
 	})
 }
 
-// TestKnownCredentialsAreNotDelayed lets clients of one address reconnect repeatedly with
-// the same credentials.
+// TestKnownCredentialsAreNotDelayed lets clients of one address reconnect with the same
+// credentials.
 func TestKnownCredentialsAreNotDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGuessed(t)
+		g := newGuessTest(t)
 		d := took(func() {
 			for i := range 1000 {
 				c := g.client("192.0.2.7")
@@ -111,11 +111,11 @@ func TestKnownCredentialsAreNotDelayed(t *testing.T) {
 	})
 }
 
-// TestKnownCredentialsAreNotDelayedDuringAttack: credentials that the address showed before
-// wait neither for the guesses of other clients of the address nor after them.
+// TestKnownCredentialsAreNotDelayedDuringAttack: other clients of the address guess passwords.
+// Credentials that the address sent before do not wait, either during the guesses or after them.
 func TestKnownCredentialsAreNotDelayedDuringAttack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGuessed(t)
+		g := newGuessTest(t)
 		proof := &wire.AuthPacket{Scheme: "digest", Auth: []byte("team:secret")}
 		team := g.client("192.0.2.66")
 		team.do(wire.OpAuth, proof)
@@ -137,11 +137,11 @@ func TestKnownCredentialsAreNotDelayedDuringAttack(t *testing.T) {
 	})
 }
 
-// TestFailedSASLAttemptsAreDelayed: each failure is answered as in Java, and delays the
-// next attempt.
+// TestFailedSASLAttemptsAreDelayed checks that the server answers each failure like Java's, and
+// delays the next attempt.
 func TestFailedSASLAttemptsAreDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGuessed(t)
+		g := newGuessTest(t)
 		d := took(func() {
 			for range 500 {
 				c := g.client("192.0.2.66")
@@ -159,20 +159,20 @@ func TestFailedSASLAttemptsAreDelayed(t *testing.T) {
 	})
 }
 
-// TestDelayedClientsKeepTheirSessions has a fleet of one address, each client with
-// credentials of its own, wait for longer than its sessions last.
+// TestDelayedClientsKeepTheirSessions: many clients of one address wait longer than their
+// session timeout, each with its own credentials.
 func TestDelayedClientsKeepTheirSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGuessed(t)
+		g := newGuessTest(t)
 		g.guess("192.0.2.7", "ann", 400)
-		fleet := make([]*rawClient, 300)
-		for i := range fleet {
-			fleet[i] = g.client("192.0.2.7")
-			fleet[i].send(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: fmt.Appendf(nil, "user%d:pw", i)})
+		clients := make([]*rawClient, 300)
+		for i := range clients {
+			clients[i] = g.client("192.0.2.7")
+			clients[i].send(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: fmt.Appendf(nil, "user%d:pw", i)})
 		}
 		var answered sync.WaitGroup
 		d := took(func() {
-			for i, c := range fleet {
+			for i, c := range clients {
 				answered.Go(func() { // ends with the answer, or with the connection
 					if h, _, err := c.next(); err != nil || h.Err != wire.ErrOK {
 						t.Errorf("client %d: %v, %v", i, h.Err, err)
@@ -187,10 +187,9 @@ func TestDelayedClientsKeepTheirSessions(t *testing.T) {
 	})
 }
 
-// TestShutdownDoesNotWaitForDelayedAttempts: attempts that wait do not delay Shutdown.
 func TestShutdownDoesNotWaitForDelayedAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGuessed(t)
+		g := newGuessTest(t)
 		g.guess("192.0.2.66", "ann", 400)
 		for i := range 20 {
 			g.client("192.0.2.66").send(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: fmt.Appendf(nil, "bob:%d", i)})

@@ -15,27 +15,26 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// gated is a server with a writer, and a reader that watches the root's children, on a disk
-// whose syncs wait for gate and return what is sent through it. The loop leaves syncs to
-// the syncer, as with many clients.
-type gated struct {
+// gatedServer is a server with a writer, and a reader that watches the root's children. On its
+// disk, a sync waits for a receive from gate and returns what it receives. The loop leaves syncs
+// to the syncer, as with many clients.
+type gatedServer struct {
 	*Server
 	fs             *memfs.FS
 	gate           chan error
 	writer, reader *rawClient
 }
 
-func behindGate(t *testing.T) *gated {
+func newGatedServer(t *testing.T) *gatedServer {
 	opts, fs := onMemory(t, 61)
-	g := &gated{Server: start(t, opts), fs: fs, gate: make(chan error)}
+	g := &gatedServer{Server: start(t, opts), fs: fs, gate: make(chan error)}
 	g.writer, g.reader = login(t, g.Server, time.Hour), login(t, g.Server, time.Hour)
 	g.reader.do(wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/", Watch: true})
-	g.shut()
+	g.blockSyncs()
 	return g
 }
 
-// shut makes syncs wait from now on.
-func (g *gated) shut() {
+func (g *gatedServer) blockSyncs() {
 	g.runOnLoop(func() { g.loop.busyDuringSync = true })
 	g.fs.SetFault(func(op memfs.Op) memfs.Fault {
 		if op.Kind == memfs.OpSync {
@@ -45,17 +44,17 @@ func (g *gated) shut() {
 	})
 }
 
-// open lets all syncs pass from now on.
-func (g *gated) open() { close(g.gate) }
+// unblockSyncs lets all blocked and later syncs succeed.
+func (g *gatedServer) unblockSyncs() { close(g.gate) }
 
-// wantSilence fails if c gets anything, or is closed.
-func wantSilence(t *testing.T, c *rawClient, who string) {
+// wantSilence fails if c gets data, or if the server closes it.
+func wantSilence(t *testing.T, c *rawClient, client string) {
 	t.Helper()
 	synctest.Wait()
 	c.nc.SetReadDeadline(time.Now().Add(time.Millisecond)) // of the bubble
 	defer c.nc.SetReadDeadline(time.Time{})
 	if _, err := c.frame(); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Fatalf("%s got something before the sync: error %v", who, err)
+		t.Fatalf("%s got something before the sync: error %v", client, err)
 	}
 }
 
@@ -67,12 +66,12 @@ func wantAnswer(t *testing.T, c *rawClient) {
 	}
 }
 
-// TestNoOutputBeforeItsSync blocks a sync. Until it ends, no output leaves: the answer to
-// the write, the event about it, the answer to a read that saw it, and the server's
-// figures. A later write waits for its own sync.
+// TestNoOutputBeforeItsSync blocks a sync. Until it ends, the server sends no output: no answer
+// to the write, no event about it, no answer to a read that saw it, and no figures. A later
+// write waits for its own sync.
 func TestNoOutputBeforeItsSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := behindGate(t)
+		g := newGatedServer(t)
 		g.writer.send(wire.OpCreate, &wire.CreateRequest{Path: "/a", ACL: openACL()})
 		wantSilence(t, g.writer, "the writer")
 		g.reader.send(wire.OpExists, &wire.ExistsRequest{Path: "/a"})
@@ -90,7 +89,7 @@ func TestNoOutputBeforeItsSync(t *testing.T) {
 			t.Errorf("the server tells of transaction %#x before it is durable", st.Zxid)
 		default:
 		}
-		g.open()
+		g.unblockSyncs()
 		wantAnswer(t, g.writer)
 		wantAnswer(t, g.reader)
 		if len(g.reader.events) != 1 || (<-stats).Zxid != g.writer.lastZxid {
@@ -99,29 +98,29 @@ func TestNoOutputBeforeItsSync(t *testing.T) {
 	})
 }
 
-// TestReadsDoNotSyncWhenIdle: while no sync runs, reads cause none.
+// TestReadsDoNotSyncWhenIdle checks that a read causes no sync while none is running.
 func TestReadsDoNotSyncWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := behindGate(t)
+		g := newGatedServer(t)
 		before := g.fs.Syncs()
 		if g.reader.exists("/a") || g.fs.Syncs() != before {
 			t.Errorf("a read took %d syncs", g.fs.Syncs()-before)
 		}
-		g.open() // for the end
+		g.unblockSyncs() // for Close
 	})
 }
 
-// TestFailedSyncDropsTheNextBatch fails the first of two syncs: nothing of either batch
-// leaves, and later reads see neither.
+// TestFailedSyncDropsTheNextBatch fails the first of two syncs. The server sends no output of
+// either batch, and later reads see neither.
 func TestFailedSyncDropsTheNextBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := behindGate(t)
+		g := newGatedServer(t)
 		g.writer.send(wire.OpCreate, &wire.CreateRequest{Path: "/a", ACL: openACL()})
 		synctest.Wait()
 		g.reader.send(wire.OpCreate, &wire.CreateRequest{Path: "/b", ACL: openACL()})
 		wantSilence(t, g.reader, "the second writer")
 		g.gate <- syscall.EIO
-		g.open()
+		g.unblockSyncs()
 		g.writer.wantClosed()
 		g.reader.wantClosed()
 		c := resume(t, g.Server, g.reader)
@@ -131,18 +130,18 @@ func TestFailedSyncDropsTheNextBatch(t *testing.T) {
 	})
 }
 
-// TestConnectionEndsWaitForTheirSync ends a session, and a connection by its client, during
-// a blocked sync: neither closes before its output has left.
+// TestConnectionEndsWaitForTheirSync: during a blocked sync, one client closes its session, and
+// another its sending side. The server closes neither connection before it has sent the output.
 func TestConnectionEndsWaitForTheirSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := behindGate(t)
+		g := newGatedServer(t)
 		g.writer.send(wire.OpCreate, &wire.CreateRequest{Path: "/a", ACL: openACL()})
 		synctest.Wait()
 		g.reader.send(wire.OpCloseSession, nil)
 		g.writer.nc.(interface{ CloseWrite() error }).CloseWrite()
-		wantSilence(t, g.reader, "who closed its session")
-		wantSilence(t, g.writer, "who sends no more")
-		g.open()
+		wantSilence(t, g.reader, "the client that closed its session")
+		wantSilence(t, g.writer, "the client that closed its sending side")
+		g.unblockSyncs()
 		wantAnswer(t, g.writer)
 		wantAnswer(t, g.reader)
 		g.writer.wantClosed()
@@ -150,18 +149,18 @@ func TestConnectionEndsWaitForTheirSync(t *testing.T) {
 	})
 }
 
-// TestSlowDiskThrottlesWriters sends more than a batch may contain during a blocked sync:
-// the server takes no more than that.
+// TestSlowDiskThrottlesWriters: during a blocked sync, clients send more than a batch may
+// contain. The server stops reading at that size.
 func TestSlowDiskThrottlesWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := behindGate(t)
+		g := newGatedServer(t)
 		const each, all = 500_000, 40
 		writers := make([]*rawClient, all)
 		g.fs.SetFault(nil)
 		for i := range writers {
 			writers[i] = login(t, g.Server, time.Hour)
 		}
-		g.shut()
+		g.blockSyncs()
 		for i, c := range writers {
 			go c.send(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), Data: make([]byte, each), ACL: openACL()})
 		}
@@ -170,49 +169,49 @@ func TestSlowDiskThrottlesWriters(t *testing.T) {
 		if held := g.loop.filling.size; held > roundBytes+3*each {
 			t.Errorf("%d bytes wait for a sync, want no more than %d and a request's", held, roundBytes)
 		}
-		g.open()
+		g.unblockSyncs()
 		for _, c := range writers {
 			wantAnswer(t, c)
 		}
 	})
 }
 
-// TestSlowDiskThrottlesSessionEnd ends a session with long paths during a blocked sync: the
-// server removes only a part of the nodes until the disk has caught up.
+// TestSlowDiskThrottlesSessionEnd ends a session with long paths during a blocked sync. The
+// server deletes only some of the nodes until the sync ends.
 func TestSlowDiskThrottlesSessionEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := behindGate(t)
+		g := newGatedServer(t)
 		const each, all = 400_000, 30
 		g.fs.SetFault(nil)
 		owner := login(t, g.Server, time.Hour)
 		for i := range all {
 			owner.create(fmt.Sprint("/", i, strings.Repeat("x", each)), wire.ModeEphemeral)
 		}
-		g.shut()
+		g.blockSyncs()
 		g.writer.send(wire.OpCreate, &wire.CreateRequest{Path: "/a", ACL: openACL()})
 		synctest.Wait()
 		before := g.loop.snapshotBytes
 		owner.send(wire.OpCloseSession, nil)
-		time.Sleep(time.Second) // of the bubble: the parts are due at once
+		time.Sleep(time.Second) // in the bubble: all parts are due
 		synctest.Wait()
 		// The loop waits for the disk: no other goroutine uses its state.
 		if wrote := g.loop.snapshotBytes - before; wrote > roundBytes+3*each {
 			t.Errorf("%d bytes wait for a sync, want no more than %d and a part's", wrote, roundBytes)
 		}
-		g.open()
+		g.unblockSyncs()
 		wantAnswer(t, g.writer)
 		wantAnswer(t, owner)
 	})
 }
 
-// TestObservedChangesSurviveCrashes has clients that write and clients that read at the
-// same time, on a disk that fails at some point and forgets what was not synced. Afterwards
-// everything that was acknowledged or read is there.
+// TestObservedChangesSurviveCrashes: clients write and read at the same time. The disk fails at
+// some operation and loses what was not synced. After a restart, every node that was
+// acknowledged or read still exists.
 func TestObservedChangesSurviveCrashes(t *testing.T) {
 	overlaps, seen := 0, 0
 	for seed := range raceShare(400) {
 		synctest.Test(t, func(t *testing.T) {
-			o, n := seeAndCrash(t, uint64(seed))
+			o, n := runUntilDiskFails(t, uint64(seed))
 			overlaps += o
 			seen += n
 		})
@@ -221,28 +220,28 @@ func TestObservedChangesSurviveCrashes(t *testing.T) {
 		}
 	}
 	t.Logf("%d nodes were seen, %d batches filled during a sync", seen, overlaps)
-	// Whether any are depends on the scheduler: none on one processor, in a bubble. The
+	// The number of batches depends on the scheduler: it is 0 on one processor. The
 	// tests above block a sync and fill a batch meanwhile, on any machine.
 	if seen < raceShare(1000) {
 		t.Error("the test did too little")
 	}
 }
 
-// seeAndCrash runs one such server. It returns how often a batch was filled during a sync,
+// runUntilDiskFails runs one such server. It returns how often a batch was filled during a sync,
 // and how many nodes were acknowledged or read.
-func seeAndCrash(t *testing.T, seed uint64) (overlaps, nodes int) {
+func runUntilDiskFails(t *testing.T, seed uint64) (overlaps, nodes int) {
 	opts, fs := onMemory(t, seed)
-	opts.SnapshotRecords = 1 << 30 // nobody else uses the disk while it sleeps
+	opts.SnapshotRecords = 1 << 30 // only the log uses the disk while it sleeps
 	random := rand.New(rand.NewPCG(seed, 5))
 	s := start(t, opts)
-	const crowd = 6
-	clients := make([]*rawClient, crowd)
+	const clientCount = 6
+	clients := make([]*rawClient, clientCount)
 	for i := range clients {
 		clients[i] = login(t, s, time.Hour)
 	}
-	dies := fs.Ops() + 20 + random.IntN(300)
+	failAt := fs.Ops() + 20 + random.IntN(300)
 	fs.SetFault(func(op memfs.Op) memfs.Fault {
-		if op.N >= dies {
+		if op.N >= failAt {
 			return memfs.Fault{Err: syscall.EIO, Keep: random.IntN(200)}
 		}
 		if op.Kind == memfs.OpSync {
@@ -250,9 +249,9 @@ func seeAndCrash(t *testing.T, seed uint64) (overlaps, nodes int) {
 		}
 		return memfs.Fault{}
 	})
-	found := make(chan []string, crowd)
+	found := make(chan []string, clientCount)
 	for i, c := range clients {
-		go func() { found <- c.writeAndLook(i) }()
+		go func() { found <- c.writeOrList(i) }()
 	}
 	must := make(map[string]bool)
 	for range clients {
@@ -264,17 +263,17 @@ func seeAndCrash(t *testing.T, seed uint64) (overlaps, nodes int) {
 	fs.SetFault(nil)
 	s.Close()
 	fs.Crash()
-	missing(t, login(t, start(t, opts), time.Hour), must, int(seed))
+	wantAcknowledged(t, login(t, start(t, opts), time.Hour), must, int(seed))
 	return overlaps, len(must)
 }
 
-// writeAndLook creates nodes, or lists them, until the connection ends, and
-// returns those it knows to be there.
-func (c *rawClient) writeAndLook(i int) (known []string) {
+// writeOrList creates or lists nodes until the connection ends, and returns the nodes that it
+// knows to exist.
+func (c *rawClient) writeOrList(i int) (known []string) {
 	for n := 0; ; n++ {
 		if i%2 == 0 {
 			path := fmt.Sprintf("/c%d-%d", i, n)
-			if c.attempt(path) != nil {
+			if c.tryCreate(path) != nil {
 				return known
 			}
 			known = append(known, path)
@@ -300,20 +299,20 @@ func (c *rawClient) writeAndLook(i int) (known []string) {
 	}
 }
 
-// TestAbortedSlowReaderIsUnregistered: a client does not read, sends an incomplete frame,
-// and disconnects. The server unregisters it, although the loop waited for the client to
-// read and the connection's reader had already ended.
+// TestAbortedSlowReaderIsUnregistered: a client does not read, sends an incomplete frame, and
+// disconnects. The server unregisters it, although the loop waited for the client to read, and
+// the connection's reader had already ended.
 func TestAbortedSlowReaderIsUnregistered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
+		opts := testOptions(t)
 		opts.Logger = discard()
 		s := start(t, opts)
-		maker := login(t, s, time.Hour)
+		writer := login(t, s, time.Hour)
 		for path, size := range map[string]int{"/some": 200_000, "/much": 900_000} {
-			maker.do(wire.OpCreate, &wire.CreateRequest{Path: path, Data: make([]byte, size), ACL: openACL()})
+			writer.do(wire.OpCreate, &wire.CreateRequest{Path: path, Data: make([]byte, size), ACL: openACL()})
 		}
 		c := login(t, s, time.Hour)
-		// The writer is stuck with little enough for the loop to go on.
+		// The writer blocks with less output than makes the loop wait.
 		c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/some", Watch: true})
 		synctest.Wait()
 		for range 3 {
@@ -321,35 +320,35 @@ func TestAbortedSlowReaderIsUnregistered(t *testing.T) {
 		}
 		c.write([]byte{0xff, 0xff, 0xff, 0xff})
 		synctest.Wait()
-		if parked, conns := s.parkedAndRead(); parked != 1 || conns != 2 {
-			t.Fatalf("the loop waits for %d of %d connections to read what they asked for", parked, conns)
+		if blocked, conns := s.countBlocked(); blocked != 1 || conns != 2 {
+			t.Fatalf("the loop waits for %d of %d connections to read what they asked for", blocked, conns)
 		}
 		c.nc.Close()
 		synctest.Wait()
-		if _, conns := s.parkedAndRead(); conns != 1 || s.Stats().Watches != 0 {
+		if _, conns := s.countBlocked(); conns != 1 || s.Stats().Watches != 0 {
 			t.Errorf("%d connections and %d watches are left", conns, s.Stats().Watches)
 		}
 	})
 }
 
-// parkedAndRead is how many connections the loop has, and how many of them wait
-// for their clients to read and have read all that these sent.
-func (s *Server) parkedAndRead() (parked, conns int) {
+// countBlocked returns the number of connections of the loop, and how many of them are blocked
+// because their clients do not read, after the server has read all that these sent.
+func (s *Server) countBlocked() (blocked, conns int) {
 	s.runOnLoop(func() {
 		for _, c := range s.loop.conns {
 			c.mu.Lock()
 			if c.output == outputBlocked && c.readDone {
-				parked++
+				blocked++
 			}
 			c.mu.Unlock()
 		}
 		conns = len(s.loop.conns)
 	})
-	return parked, conns
+	return blocked, conns
 }
 
-// TestStatsOmitLostBatch: the figures do not contain changes of a batch that could not be
-// written, also the last figures of a server that ends at once.
+// TestStatsOmitLostBatch checks that the figures do not include a batch that could not be
+// written, even if the server ends immediately.
 func TestStatsOmitLostBatch(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -360,8 +359,8 @@ func TestStatsOmitLostBatch(t *testing.T) {
 			c.create("/kept", wire.ModePersistent)
 			before := s.Stats()
 			breakDisk(fs, memfs.OpSync, syscall.EIO)
-			if err := c.attempt("/lost"); !closedError(err) {
-				t.Fatalf("a write to a sick disk: %v", err)
+			if err := c.tryCreate("/lost"); !closedError(err) {
+				t.Fatalf("a write to a failed disk: %v", err)
 			}
 			synctest.Wait()
 			after := s.Stats()

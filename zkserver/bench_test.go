@@ -7,8 +7,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// BenchmarkCreateDelete measures the lower bound of a lock's latency on an idle server: a
-// create and a delete, each awaited. With a directory each needs a sync.
+// BenchmarkCreateDelete measures the lower bound of a lock's latency on an idle server: a create
+// and a delete, one after the other. With a directory, each needs a sync.
 func BenchmarkCreateDelete(b *testing.B) {
 	for _, kind := range []string{"memory", "disk"} {
 		b.Run(kind, func(b *testing.B) {
@@ -22,7 +22,8 @@ func BenchmarkCreateDelete(b *testing.B) {
 	}
 }
 
-// BenchmarkPipelined measures one of many requests in flight, over loopback TCP.
+// BenchmarkPipelined measures the time per request with many requests in flight, over loopback
+// TCP.
 func BenchmarkPipelined(b *testing.B) {
 	for _, kind := range []string{"memory", "disk"} {
 		b.Run(kind, func(b *testing.B) {
@@ -53,9 +54,9 @@ func BenchmarkPipelined(b *testing.B) {
 	}
 }
 
-// benchClient is a client over loopback TCP of a server of its own.
+// benchClient returns a client of a new server, over loopback TCP.
 func benchClient(b *testing.B, durable bool) *rawClient {
-	opts := quiet(b)
+	opts := testOptions(b)
 	opts.Logger = discard()
 	if durable {
 		opts.DataDir = b.TempDir()

@@ -12,8 +12,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestPiecesKeepOrder: the output leaves in the order in which it was added, long frames are
-// not copied, and a frame that connections share is not written to.
+// TestPiecesKeepOrder checks that output leaves in the order in which it was added. The pieces
+// do not copy long frames, and do not write to a frame that connections share.
 func TestPiecesKeepOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	shared := bytes.Repeat([]byte("s"), 2*keepBuffer)
@@ -31,7 +31,7 @@ func TestPiecesKeepOrder(t *testing.T) {
 				continue
 			}
 			b = p.next()
-			n := r.IntN(len(b) + 1) // what a socket takes
+			n := r.IntN(len(b) + 1) // how much a socket accepts
 			got = append(got, b[:n]...)
 			p.wrote(n)
 			if r.IntN(8) == 0 {
@@ -67,11 +67,11 @@ func TestPiecesKeepOrder(t *testing.T) {
 	}
 }
 
-// TestLongAnswersComeInOrder: connections that request many long answers between other
-// requests get all of them, in order, although others request some and do not read, or end.
+// TestLongAnswersComeInOrder: connections request many long answers between other requests. Each
+// gets all of them in order, although other connections do not read theirs, or end.
 func TestLongAnswersComeInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, quiet(t))
+		s := start(t, testOptions(t))
 		writer := login(t, s, time.Hour)
 		const size, n = longAnswer + 1, 20
 		create := &wire.CreateRequest{Path: "/long", Data: make([]byte, size), ACL: openACL()}
@@ -91,16 +91,16 @@ func TestLongAnswersComeInOrder(t *testing.T) {
 			}()
 		}
 		for range 3 {
-			deaf := login(t, s, time.Hour)
+			nonReader := login(t, s, time.Hour)
 			go func() { // ends with the connection
 				for range n {
-					deaf.send(wire.OpGetData, &wire.GetDataRequest{Path: "/long"})
+					nonReader.send(wire.OpGetData, &wire.GetDataRequest{Path: "/long"})
 				}
 			}()
 		}
-		gone := login(t, s, time.Hour)
-		gone.send(wire.OpGetData, &wire.GetDataRequest{Path: "/long"})
-		gone.nc.Close()
+		closed := login(t, s, time.Hour)
+		closed.send(wire.OpGetData, &wire.GetDataRequest{Path: "/long"})
+		closed.nc.Close()
 		writer.create("/other", wire.ModePersistent)
 		for i, c := range clients {
 			for k := range 2 * n {
@@ -121,8 +121,8 @@ func TestLongAnswersComeInOrder(t *testing.T) {
 	})
 }
 
-// TestLongAnswersOfChargedConnectionsComeLast: a client that requests one long answer does not
-// wait for all the connections that had some just before.
+// TestLongAnswersOfChargedConnectionsComeLast: a connection that requests one long answer does
+// not wait for all connections that recently had long answers.
 func TestLongAnswersOfChargedConnectionsComeLast(t *testing.T) {
 	s := &Server{}
 	s.loop.charges = make(map[account]time.Duration)
@@ -145,14 +145,14 @@ func TestLongAnswersOfChargedConnectionsComeLast(t *testing.T) {
 	}
 }
 
-// TestConnectionWithBufferComesFirst: while a connection has a buffer that it has not used, the
-// others wait for one.
+// TestConnectionWithBufferComesFirst: while a connection has an unused buffer, the other
+// connections wait for theirs.
 func TestConnectionWithBufferComesFirst(t *testing.T) {
 	for _, runnable := range []bool{false, true} {
 		s := &Server{allocated: make(chan []byte, 1)}
 		c := &conn{exchange: new(exchange)}
 		s.requeue(new(conn), new(conn))
-		if runnable { // by input that has arrived
+		if runnable { // because of its input
 			s.requeue(c)
 		}
 		s.awaitBuffer(c, 1)

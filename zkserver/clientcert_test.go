@@ -25,7 +25,7 @@ import (
 // chainTest makes chains of certificates.
 type chainTest struct {
 	t   *testing.T
-	key *ecdsa.PrivateKey // signs everything
+	key *ecdsa.PrivateKey // signs all certificates
 }
 
 func newChainTest(t *testing.T) *chainTest {
@@ -37,7 +37,7 @@ func newChainTest(t *testing.T) *chainTest {
 	return &chainTest{t, key}
 }
 
-// cert returns the DER form of a certificate of subject for the public key, which issuer signs.
+// cert returns a certificate of subject for the public key, signed by issuer, in DER form.
 func (h *chainTest) cert(subject, issuer string, ca bool, public any) []byte {
 	h.t.Helper()
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: subject}, IsCA: ca, BasicConstraintsValid: true,
@@ -52,7 +52,6 @@ func (h *chainTest) cert(subject, issuer string, ca bool, public any) []byte {
 	return der
 }
 
-// parse parses certificates.
 func (h *chainTest) parse(ders ...[]byte) (certs []*x509.Certificate) {
 	h.t.Helper()
 	for _, der := range ders {
@@ -65,8 +64,8 @@ func (h *chainTest) parse(ders ...[]byte) (certs []*x509.Certificate) {
 	return certs
 }
 
-// largeKey returns an RSA key that nobody can use to sign. A check of a signature by it
-// takes long.
+// largeKey returns an RSA public key without a private key. Verifying a signature with it takes
+// long.
 func largeKey(bits, exponent int) *rsa.PublicKey {
 	n := make([]byte, bits/8)
 	rand.Read(n)
@@ -75,9 +74,9 @@ func largeKey(bits, exponent int) *rsa.PublicKey {
 	return &rsa.PublicKey{N: new(big.Int).SetBytes(n), E: exponent}
 }
 
-// TestClientChainAboveBoundsIsRefusedUnverified gives a client a valid certificate with
-// others that are not needed. Above each bound it is refused before any signature is
-// checked: the authority is never asked for a constraint.
+// TestClientChainAboveBoundsIsRefusedUnverified: a client sends a valid certificate and others
+// that are not needed. Above each bound, the server refuses the chain before it verifies any
+// signature: it never checks the constraint of the authority.
 func TestClientChainAboveBoundsIsRefusedUnverified(t *testing.T) {
 	h := newChainTest(t)
 	leaf, root := h.cert("ann", "root", false, h.key.Public()), h.cert("root", "root", true, h.key.Public())
@@ -117,8 +116,8 @@ func TestClientChainAboveBoundsIsRefusedUnverified(t *testing.T) {
 	}
 }
 
-// hostileChain returns a client's certificate, with n authorities that may have signed it.
-// None has, and it takes long to find that out.
+// hostileChain returns a client's certificate, with n authorities that could have signed it.
+// None has, and it takes long to verify that.
 func hostileChain(t *testing.T, n int) *tls.Certificate {
 	t.Helper()
 	h := newChainTest(t)
@@ -157,8 +156,8 @@ func hostileChain(t *testing.T, n int) *tls.Certificate {
 	return c
 }
 
-// TestHostileClientChainCostsLittle: a chain that crypto/tls takes hundreds of times as
-// long to verify as that of another client costs about as much as that of another client.
+// TestHostileClientChainCostsLittle: crypto/tls needs hundreds of times as long to verify a
+// hostile chain as a good one. The server refuses it in about the time of a good one.
 func TestHostileClientChainCostsLittle(t *testing.T) {
 	b := newTLSFixture(t, tls.RequireAndVerifyClientCert)
 	for name, wrap := range wrappers() {
@@ -189,7 +188,7 @@ func TestHostileClientChainCostsLittle(t *testing.T) {
 func eachTLSListener(t *testing.T, test func(t *testing.T, name string, b *tlsFixture)) {
 	for name, wrap := range wrappers() {
 		if name == "tls.NewListener" {
-			continue // its connections hide the network
+			continue // its handshakes are not bounded
 		}
 		synctest.Test(t, func(t *testing.T) {
 			b := newTLSFixture(t, tls.RequireAndVerifyClientCert)
@@ -199,8 +198,9 @@ func eachTLSListener(t *testing.T, test func(t *testing.T, name string, b *tlsFi
 	}
 }
 
-// TestHandshakesComputeInTurns: no more handshakes than slots compute at once, those that
-// wait for the network take no slot, and one whose connection ends does not wait for a slot.
+// TestHandshakesComputeInTurns checks that no more handshakes than slots compute at once. A
+// handshake that waits for the network takes no slot, and one whose connection ends stops
+// waiting for a slot.
 func TestHandshakesComputeInTurns(t *testing.T) {
 	eachTLSListener(t, func(t *testing.T, name string, b *tlsFixture) {
 		for range 20 { // these wait for the rest of the hello
@@ -210,17 +210,17 @@ func TestHandshakesComputeInTurns(t *testing.T) {
 		if n := len(b.srv.handshakes); n > 0 {
 			t.Fatalf("%s: silent clients take %d slots", name, n)
 		}
-		for range cap(b.srv.handshakes) { // as by handshakes that compute
+		for range cap(b.srv.handshakes) { // as if handshakes computed
 			b.srv.handshakes <- struct{}{}
 		}
 		ann := b.ca.Client("ann")
-		waiting, gone := b.over(b.dial("2281"), ann), b.over(b.dial("2281"), ann)
+		waiting, aborted := b.tlsClient(b.dial("2281"), ann), b.tlsClient(b.dial("2281"), ann)
 		var served atomic.Bool
 		go func() { // ends with the answer to the connect request
 			_, err := b.login(waiting)
 			served.Store(err == nil)
 		}()
-		go gone.Handshake() // ends with the connection
+		go aborted.Handshake() // ends with the connection
 		synctest.Wait()
 		if served.Load() {
 			t.Errorf("%s: a handshake needed no slot", name)
@@ -245,7 +245,7 @@ func TestHandshakesComputeInTurns(t *testing.T) {
 	})
 }
 
-// TestLongHandshakeIsRefused: a client sends its certificates without end.
+// TestLongHandshakeIsRefused: a client sends a hundred certificates in its handshake.
 func TestLongHandshakeIsRefused(t *testing.T) {
 	eachTLSListener(t, func(t *testing.T, name string, b *tlsFixture) {
 		ann := b.ca.Client("ann")

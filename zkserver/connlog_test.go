@@ -16,7 +16,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestClosedConnectionsAreCounted ends connections in each way and checks counters and log.
+// TestClosedConnectionsAreCounted checks counters and log for each way in which a connection
+// ends.
 func TestClosedConnectionsAreCounted(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -34,7 +35,7 @@ func TestClosedConnectionsAreCounted(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
-			opts := quiet(t)
+			opts := testOptions(t)
 			opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			s := start(t, opts)
 			log.Reset()
@@ -50,7 +51,7 @@ func TestClosedConnectionsAreCounted(t *testing.T) {
 	}
 }
 
-// TestRefusedConnectionsAreCounted: refusals are counted by limit.
+// TestRefusedConnectionsAreCounted checks that the server counts refusals by limit.
 func TestRefusedConnectionsAreCounted(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -58,7 +59,7 @@ func TestRefusedConnectionsAreCounted(t *testing.T) {
 		want ConnectionsRefused
 	}{
 		{"per address", Options{MaxClientConns: 2}, ConnectionsRefused{TooManyPerAddress: 3}},
-		{"of all", Options{MaxConns: 2}, ConnectionsRefused{TooManyConns: 3}},
+		{"in total", Options{MaxConns: 2}, ConnectionsRefused{TooManyConns: 3}},
 		{"option", Options{Accept: func(net.Conn) error { return errors.New("no") }}, ConnectionsRefused{ByAccept: 5}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -75,7 +76,6 @@ func TestRefusedConnectionsAreCounted(t *testing.T) {
 	}
 }
 
-// TestRefusalLogIsRateLimited: refused connections do not fill the disk with log lines.
 func TestRefusalLogIsRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -12,7 +12,7 @@ import (
 
 func TestPauseBlocksRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
+		opts := testOptions(t)
 		opts.setup.Controls = new(servertest.Controls)
 		s := start(t, opts)
 		c := login(t, s, time.Second)
@@ -24,7 +24,7 @@ func TestPauseBlocksRequests(t *testing.T) {
 		if _, _, err := c.next(); err != nil || time.Since(began) != 3*time.Second {
 			t.Errorf("answered after %v: %v", time.Since(began), err)
 		}
-		resume() // a second time does nothing
+		resume() // has no effect
 		if !login(t, s, time.Minute).exists("/e") {
 			t.Error("the session whose ping waited was expired")
 		}
@@ -33,13 +33,13 @@ func TestPauseBlocksRequests(t *testing.T) {
 
 func TestPausedServerCanBeClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
+		opts := testOptions(t)
 		opts.setup.Controls = new(servertest.Controls)
 		s := start(t, opts)
 		resume := opts.setup.Controls.Pause()
 		s.Close()
 		resume()
-		opts.setup.Controls.Pause()() // nobody is there to be held up
+		opts.setup.Controls.Pause()() // must not block on a closed server
 		if err := opts.setup.Controls.JumpSequence("/", 5); !errors.Is(err, ErrServerClosed) {
 			t.Errorf("a closed server's sequence: %v", err)
 		}
@@ -54,7 +54,7 @@ func TestJumpSequenceIsDurable(t *testing.T) {
 		login(t, s, time.Hour).create("/q", wire.ModePersistent)
 		must(t, opts.setup.Controls.JumpSequence("/q", 1<<31-2))
 		if err := opts.setup.Controls.JumpSequence("/none", 5); !errors.Is(err, wire.ErrNoNode) {
-			t.Errorf("a node that is missing: %v", err)
+			t.Errorf("a missing node: %v", err)
 		}
 		if err := opts.setup.Controls.JumpSequence("/q", 5); !errors.Is(err, wire.ErrBadArguments) {
 			t.Errorf("back to a lower number: %v", err)

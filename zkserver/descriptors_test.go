@@ -13,8 +13,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// opens reports whether an operation of the disk needs a descriptor.
-func opens(op memfs.Op) bool {
+// needsDescriptor reports whether a disk operation opens a descriptor.
+func needsDescriptor(op memfs.Op) bool {
 	switch op.Kind {
 	case memfs.OpCreate, memfs.OpOpen, memfs.OpOpenWrite, memfs.OpOpenDir, memfs.OpLock:
 		return true
@@ -22,16 +22,17 @@ func opens(op memfs.Op) bool {
 	return false
 }
 
-// withoutDescriptors fails what needs a descriptor.
-func withoutDescriptors(op memfs.Op) memfs.Fault {
-	if !opens(op) {
+// failOpens fails the operations that open a descriptor.
+func failOpens(op memfs.Op) memfs.Fault {
+	if !needsDescriptor(op) {
 		return memfs.Fault{}
 	}
 	return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, syscall.EMFILE)}
 }
 
-// TestWritesContinueWithoutFreeDescriptors: a server without a free descriptor still
-// acknowledges writes, starts no segment or snapshot, and catches up later.
+// TestWritesContinueWithoutFreeDescriptors: without a free descriptor, the server still
+// acknowledges writes, and starts neither a segment nor a snapshot. It does so when descriptors
+// are free again.
 func TestWritesContinueWithoutFreeDescriptors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 16)
@@ -40,19 +41,19 @@ func TestWritesContinueWithoutFreeDescriptors(t *testing.T) {
 		opts.SnapshotRecords, opts.segmentBytes = 100, 4000
 		s := start(t, opts)
 		c := login(t, s, time.Hour)
-		fs.SetFault(withoutDescriptors)
-		c.fill("/a", 500)
+		fs.SetFault(failOpens)
+		c.createWithData("/a", 500)
 		synctest.Wait()
 		st := s.loop.log.Stats()
 		if st.Segments != 1 || st.SnapshotIndex != 0 || s.Stats().ReadOnly {
 			t.Errorf("without descriptors: %+v, %+v", st, s.Stats())
 		}
 		if failed := s.Stats().SnapshotsFailed; failed != 1 {
-			t.Errorf("%d snapshots were tried in no time", failed)
+			t.Errorf("%d snapshots failed, want 1 until the retry", failed)
 		}
 		fs.SetFault(nil)
 		time.Sleep(snapshotRetry)
-		c.fill("/b", 100)
+		c.createWithData("/b", 100)
 		synctest.Wait()
 		if st := s.loop.log.Stats(); st.Segments < 2 || st.SnapshotIndex < 500 {
 			t.Errorf("with descriptors: %+v", st)
@@ -64,8 +65,8 @@ func TestWritesContinueWithoutFreeDescriptors(t *testing.T) {
 	})
 }
 
-// TestFailedOpenAtEveryOperation lets each single opening of a file fail, once or for good:
-// it costs no server that runs anything, and no start more than the start.
+// TestFailedOpenAtEveryOperation fails each opening of a file, once or from then on. A running
+// server is not affected; a starting one fails to start and loses nothing.
 func TestFailedOpenAtEveryOperation(t *testing.T) {
 	for _, lasts := range []bool{false, true} {
 		sum := make(map[string]int)
@@ -73,7 +74,7 @@ func TestFailedOpenAtEveryOperation(t *testing.T) {
 			hit = false
 			seen := 0
 			fault := func(op memfs.Op) memfs.Fault {
-				if !opens(op) {
+				if !needsDescriptor(op) {
 					return memfs.Fault{}
 				}
 				if seen++; seen-1 < k || seen-1 > k && !lasts {
@@ -95,27 +96,27 @@ func TestFailedOpenAtEveryOperation(t *testing.T) {
 	}
 }
 
-// TestStartWithoutDescriptorsSaysWhatToDo: whichever file cannot be opened, the error says
-// what to do and does not call the directory damaged.
+// TestStartWithoutDescriptorsSaysWhatToDo fails each opening of a file at the start. The error
+// says what to do, and does not call the directory damaged.
 func TestStartWithoutDescriptorsSaysWhatToDo(t *testing.T) {
 	opts, fs := onMemory(t, 18)
 	opts.SnapshotRecords, opts.segmentBytes = 1000, 2000
 	s := start(t, opts)
-	login(t, s, time.Minute).fill("/n", 30)
+	login(t, s, time.Minute).createWithData("/n", 30)
 	must(t, s.Shutdown(t.Context()))
 	refused := 0
 	for hit := true; hit; refused++ {
 		hit = false
 		seen := 0
 		fs.SetFault(func(op memfs.Op) memfs.Fault {
-			if !opens(op) {
+			if !needsDescriptor(op) {
 				return memfs.Fault{}
 			}
 			if seen++; seen-1 < refused {
 				return memfs.Fault{}
 			}
 			hit = true
-			return withoutDescriptors(op)
+			return failOpens(op)
 		})
 		s, err := New(&opts)
 		if err == nil {
@@ -135,8 +136,8 @@ func TestStartWithoutDescriptorsSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestReadOnlyWaitsForDescriptors: a server whose disk fails while there is no
-// descriptor reads its files when there is one.
+// TestReadOnlyWaitsForDescriptors: the disk fails while no descriptor is free. The server reads
+// its files when one is free.
 func TestReadOnlyWaitsForDescriptors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 17)
@@ -147,16 +148,16 @@ func TestReadOnlyWaitsForDescriptors(t *testing.T) {
 			if op.Kind == memfs.OpSync {
 				return memfs.Fault{Err: syscall.EIO}
 			}
-			return withoutDescriptors(op)
+			return failOpens(op)
 		})
 		time.AfterFunc(3*time.Second, func() { breakDisk(fs, memfs.OpSync, syscall.EIO) })
-		if err := c.attempt("/lost"); !closedError(err) {
-			t.Fatalf("a write to a sick disk: %v", err)
+		if err := c.tryCreate("/lost"); !closedError(err) {
+			t.Fatalf("a write to a failed disk: %v", err)
 		}
 		if c = resume(t, s, c); !c.session.ReadOnly || !c.exists("/x") {
 			t.Error("the server does not show what was acknowledged, read-only")
 		}
-		if err := c.attempt("/lost"); !errors.Is(err, wire.ErrNotReadOnly) {
+		if err := c.tryCreate("/lost"); !errors.Is(err, wire.ErrNotReadOnly) {
 			t.Errorf("a write to a read-only server: %v", err)
 		}
 	})

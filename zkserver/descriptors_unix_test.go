@@ -19,21 +19,21 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// fewEnv names the data directory in the process that has few descriptors.
-const fewEnv = "ZKLOCK_TEST_FEW_DESCRIPTORS_DIR"
+// limitedEnv names the data directory of the child process that has few descriptors.
+const limitedEnv = "ZKLOCK_TEST_FEW_DESCRIPTORS_DIR"
 
-// fewDescriptors is how many that process may have.
-const fewDescriptors = 128
+// descriptorLimit is the limit of open files of the child process.
+const descriptorLimit = 128
 
-// TestServeWithFewDescriptors is that process: it says where it listens, and takes all
-// descriptors there are or gives them back as it is told, until nobody tells it more.
-// Without the variable it is no test.
+// TestServeWithFewDescriptors is the child process. It prints its address. On commands it takes
+// all free descriptors or releases them, until its standard input ends. Without the variable,
+// the test is skipped.
 func TestServeWithFewDescriptors(t *testing.T) {
-	dir := os.Getenv(fewEnv)
+	dir := os.Getenv(limitedEnv)
 	if dir == "" {
 		t.Skip("runs as the child of the tests below")
 	}
-	limit := syscall.Rlimit{Cur: fewDescriptors, Max: fewDescriptors}
+	limit := syscall.Rlimit{Cur: descriptorLimit, Max: descriptorLimit}
 	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
 	s, err := New(&Options{
 		DataDir: dir, MaxClientConns: -1, SnapshotRecords: 100, segmentBytes: 4000,
@@ -44,13 +44,13 @@ func TestServeWithFewDescriptors(t *testing.T) {
 	}
 	fmt.Println(listenTCP(t, s))
 	var taken []*os.File
-	for orders := bufio.NewScanner(os.Stdin); orders.Scan(); {
-		switch orders.Text() {
+	for commands := bufio.NewScanner(os.Stdin); commands.Scan(); {
+		switch commands.Text() {
 		case "take":
 			for f, err := os.Open(os.DevNull); err == nil; f, err = os.Open(os.DevNull) {
 				taken = append(taken, f)
 			}
-		case "give":
+		case "release":
 			for _, f := range taken {
 				f.Close()
 			}
@@ -62,91 +62,91 @@ func TestServeWithFewDescriptors(t *testing.T) {
 	}
 }
 
-// fewServer is a server in a process with few descriptors.
-type fewServer struct {
+// limitedServer is a server in a process with few descriptors.
+type limitedServer struct {
 	t      *testing.T
 	dir    string
 	addr   string
-	orders io.Writer
-	words  *bufio.Scanner
-	log    strings.Builder // to be read when the process has ended
-	end    func()
+	stdin  io.Writer
+	stdout *bufio.Scanner
+	log    strings.Builder // read it after the process has ended
+	stop   func()
 }
 
-// startFew starts one, which ends with the test or before.
-func startFew(t *testing.T) *fewServer {
+// startLimited starts a limitedServer, which ends with the test at the latest.
+func startLimited(t *testing.T) *limitedServer {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Skip(err)
 	}
-	f := &fewServer{t: t, dir: t.TempDir()}
+	f := &limitedServer{t: t, dir: t.TempDir()}
 	cmd := exec.Command(exe, "-test.run=^TestServeWithFewDescriptors$")
-	cmd.Env = append(os.Environ(), fewEnv+"="+f.dir)
+	cmd.Env = append(os.Environ(), limitedEnv+"="+f.dir)
 	cmd.Stderr = &f.log
-	orders, err := cmd.StdinPipe()
+	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
+	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	must(t, cmd.Start())
 	ended := false
-	f.end = func() {
+	f.stop = func() {
 		if ended {
 			return
 		}
 		ended = true
-		orders.Close() // which ends it
-		for f.words.Scan() {
+		stdin.Close() // ends the process
+		for f.stdout.Scan() {
 		}
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("the server: %v\n%s", err, f.log.String())
 		}
 	}
-	f.orders, f.words = orders, bufio.NewScanner(out)
-	t.Cleanup(f.end)
-	f.addr = f.word()
+	f.stdin, f.stdout = stdin, bufio.NewScanner(stdout)
+	t.Cleanup(f.stop)
+	f.addr = f.readLine()
 	return f
 }
 
-// word reads the next line of the process's output.
-func (f *fewServer) word() string {
+// readLine reads the next line of the process's output.
+func (f *limitedServer) readLine() string {
 	f.t.Helper()
-	if !f.words.Scan() {
+	if !f.stdout.Scan() {
 		f.t.Fatal("the server ended")
 	}
-	return f.words.Text()
+	return f.stdout.Text()
 }
 
-// tell sends a command to the process.
-func (f *fewServer) tell(order string) {
+// command sends a command to the process, and waits until it is done.
+func (f *limitedServer) command(order string) {
 	f.t.Helper()
-	fmt.Fprintln(f.orders, order)
-	if got := f.word(); got != "done" {
+	fmt.Fprintln(f.stdin, order)
+	if got := f.readLine(); got != "done" {
 		f.t.Fatalf("the server says %q", got)
 	}
 }
 
-// dial connects from the nth address of the loopback.
-func (f *fewServer) dial(n int) *rawClient {
+// dial connects from the nth loopback address.
+func (f *limitedServer) dial(n int) *rawClient {
 	f.t.Helper()
 	var d net.Dialer
-	if runtime.GOOS == "linux" { // which has all of them
+	if runtime.GOOS == "linux" { // all loopback addresses exist there
 		d.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+n%20))}
 	}
 	nc, err := d.DialContext(f.t.Context(), "tcp", f.addr)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	_ = nc.SetDeadline(time.Now().Add(3 * time.Minute)) // a socket has deadlines
-	return over(f.t, nc)
+	_ = nc.SetDeadline(time.Now().Add(3 * time.Minute)) // cannot fail on a socket
+	return newRawClient(f.t, nc)
 }
 
-// files counts the files of the data directory whose names begin with prefix.
-func (f *fewServer) files(prefix string) int {
+// files returns the number of files of the data directory whose names begin with prefix.
+func (f *limitedServer) files(prefix string) int {
 	f.t.Helper()
 	names, err := filepath.Glob(filepath.Join(f.dir, prefix+"*"))
 	if err != nil {
@@ -155,15 +155,15 @@ func (f *fewServer) files(prefix string) int {
 	return len(names)
 }
 
-// TestConnectionsLeaveDescriptorsForTheLog: sessions that do nothing take no more
-// descriptors than the log can spare for its segments and snapshots.
+// TestConnectionsLeaveDescriptorsForTheLog checks that idle sessions leave the descriptors that
+// the log needs for its segments and snapshots.
 func TestConnectionsLeaveDescriptorsForTheLog(t *testing.T) {
-	f := startFew(t)
+	f := startLimited(t)
 	writer := f.dial(0)
 	writer.handshake(wire.ConnectRequest{Timeout: 3_600_000})
 	var idle []*rawClient
 	refused := 0
-	for i := range 2 * fewDescriptors {
+	for i := range 2 * descriptorLimit {
 		c := f.dial(i)
 		switch ok := c.tryHandshake(wire.ConnectRequest{Timeout: 3_600_000}); {
 		case ok:
@@ -171,15 +171,15 @@ func TestConnectionsLeaveDescriptorsForTheLog(t *testing.T) {
 		default:
 			refused++
 			if _, err := c.nc.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
-				f.end()
+				f.stop()
 				t.Fatalf("connection %d was neither served nor refused: %v\n%s", i, err, f.log.String())
 			}
 		}
 	}
-	if len(idle) < fewDescriptors/2 || refused < fewDescriptors {
+	if len(idle) < descriptorLimit/2 || refused < descriptorLimit {
 		t.Errorf("%d sessions, %d connections refused", len(idle), refused)
 	}
-	writer.fill("/n", 300)
+	writer.createWithData("/n", 300)
 	if n := f.files("log-"); n < 3 {
 		t.Errorf("%d segments", n)
 	}
@@ -195,7 +195,7 @@ func TestConnectionsLeaveDescriptorsForTheLog(t *testing.T) {
 			t.Fatal("no session when all others have ended")
 		}
 	}
-	f.end()
+	f.stop()
 	if f.files("snapshot-") == 0 {
 		t.Error("no snapshot")
 	}
@@ -204,14 +204,13 @@ func TestConnectionsLeaveDescriptorsForTheLog(t *testing.T) {
 	}
 }
 
-// TestHalfOpenConnectionsLeaveDescriptorsForTheLog: connections without a handshake take
-// no reserved descriptor either, although new ones replace them, and a client that tries
-// again gets a session.
+// TestHalfOpenConnectionsLeaveDescriptorsForTheLog checks the same for connections without a
+// handshake. A client that tries again gets a session.
 func TestHalfOpenConnectionsLeaveDescriptorsForTheLog(t *testing.T) {
-	f := startFew(t)
+	f := startLimited(t)
 	writer := f.dial(0)
 	writer.handshake(wire.ConnectRequest{Timeout: 3_600_000})
-	for i := range 3 * fewDescriptors {
+	for i := range 3 * descriptorLimit {
 		f.dial(i)
 	}
 	for try := 0; !f.dial(try).tryHandshake(wire.ConnectRequest{Timeout: 3_600_000}); try++ {
@@ -220,11 +219,11 @@ func TestHalfOpenConnectionsLeaveDescriptorsForTheLog(t *testing.T) {
 			break
 		}
 	}
-	writer.fill("/n", 300)
+	writer.createWithData("/n", 300)
 	if n := f.files("log-"); n < 3 {
 		t.Errorf("%d segments", n)
 	}
-	f.end()
+	f.stop()
 	if f.files("snapshot-") == 0 {
 		t.Error("no snapshot")
 	}
@@ -235,30 +234,30 @@ func TestHalfOpenConnectionsLeaveDescriptorsForTheLog(t *testing.T) {
 	}
 }
 
-// TestAcceptResumesWhenDescriptorsAreFree: a server in a program that has used up its descriptors
-// serves the connections that it has, and accepts again when there are some.
+// TestAcceptResumesWhenDescriptorsAreFree: a process has used all its descriptors. Its server
+// continues to serve its connections, and accepts others when descriptors are free.
 func TestAcceptResumesWhenDescriptorsAreFree(t *testing.T) {
-	f := startFew(t)
+	f := startLimited(t)
 	writer := f.dial(0)
 	writer.handshake(wire.ConnectRequest{Timeout: 3_600_000})
-	f.tell("take")
-	waiting := f.dial(0) // by the kernel's leave
-	writer.fill("/a", 300)
+	f.command("take")
+	waiting := f.dial(0) // the kernel accepts it
+	writer.createWithData("/a", 300)
 	if n := f.files("log-"); n != 1 {
 		t.Errorf("%d segments without a descriptor for them", n)
 	}
-	f.tell("give")
+	f.command("release")
 	if !waiting.tryHandshake(wire.ConnectRequest{Timeout: 3_600_000}) {
 		t.Error("a connection that had to wait was not served")
 	}
-	writer.fill("/b", 300)
+	writer.createWithData("/b", 300)
 	if n := f.files("log-"); n < 2 {
 		t.Errorf("%d segments", n)
 	}
-	f.end()
+	f.stop()
 	log := f.log.String()
 	if n := strings.Count(log, "cannot accept"); n < 1 || n > 50 {
-		t.Errorf("%d words on it in the log: %s", n, log)
+		t.Errorf("%d lines in the log, want 1 to 50: %s", n, log)
 	}
 	if strings.Contains(log, "cannot be written") {
 		t.Errorf("the log says %s", log)

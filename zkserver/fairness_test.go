@@ -13,8 +13,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestExpensiveConnectionsAreServedLast: the loop serves uncharged connections first, then
-// those of a charged address, then charged ones, for as long as their turns took.
+// TestExpensiveConnectionsAreServedLast: the loop first serves uncharged connections, then those
+// of a charged address, then charged ones. A charge grows with the time of the turns.
 func TestExpensiveConnectionsAreServedLast(t *testing.T) {
 	s := &Server{}
 	s.loop.charges = make(map[account]time.Duration)
@@ -60,8 +60,8 @@ func TestExpensiveConnectionsAreServedLast(t *testing.T) {
 	}
 }
 
-// TestManyConnectionsAreOrderedQuickly: one client that is charged delays a round of many
-// others by less than a turn may take.
+// TestManyConnectionsAreOrderedQuickly checks that the loop orders 50,000 connections, some of
+// them charged, within the time of a turn.
 func TestManyConnectionsAreOrderedQuickly(t *testing.T) {
 	s := &Server{}
 	s.loop.charges = make(map[account]time.Duration)
@@ -94,9 +94,8 @@ func TestManyConnectionsAreOrderedQuickly(t *testing.T) {
 	}
 }
 
-// TestInterruptedTurnIsNotCharged: a turn that takes long because the loop did not run
-// meanwhile is not charged. Otherwise its client would be served after all others, up to a
-// second later.
+// TestInterruptedTurnIsNotCharged: a turn takes long because the loop was interrupted. If the
+// turn were charged, the server would serve its client last, for up to a second.
 func TestInterruptedTurnIsNotCharged(t *testing.T) {
 	s, c := &Server{}, new(conn)
 	s.loop.charges = make(map[account]time.Duration)
@@ -110,10 +109,9 @@ func TestInterruptedTurnIsNotCharged(t *testing.T) {
 	}
 }
 
-// TestCheapRequestWaitsForTwoExpensiveTurns: twenty clients send requests that take long or have
-// long answers, again and again. A client that sends a cheap one, whenever it does, waits for
-// the turn that is under way and for one more. None of the twenty waits for much longer than
-// its share.
+// TestCheapRequestWaitsForTwoExpensiveTurns: twenty clients repeatedly send requests that take
+// long or have long answers. A cheap request of another client waits for the current turn and
+// one more. None of the twenty waits much longer than its share.
 func TestCheapRequestWaitsForTwoExpensiveTurns(t *testing.T) {
 	const long, short = 15 * time.Millisecond, 2 * time.Millisecond
 	for at := range 60 {
@@ -125,7 +123,7 @@ func TestCheapRequestWaitsForTwoExpensiveTurns(t *testing.T) {
 }
 
 // TestCheapRequestOvertakesNewConnections: each client sends its expensive request over a new
-// connection, from an address of its own or from that of the client with the cheap request.
+// connection, from its own address or from that of the client with the cheap request.
 func TestCheapRequestOvertakesNewConnections(t *testing.T) {
 	const long = 15 * time.Millisecond
 	for at := range 60 {
@@ -136,8 +134,8 @@ func TestCheapRequestOvertakesNewConnections(t *testing.T) {
 	}
 }
 
-// TestCheapRequestOvertakesManyShortTurns: many clients send requests that each take less
-// than the time for which a turn counts as long.
+// TestCheapRequestOvertakesManyShortTurns: many clients send requests that each take slightly
+// less than a long turn.
 func TestCheapRequestOvertakesManyShortTurns(t *testing.T) {
 	const clients, within = 80, 2*roundTime + 2*turnTime
 	for at := range clients {
@@ -146,13 +144,13 @@ func TestCheapRequestOvertakesManyShortTurns(t *testing.T) {
 	}
 }
 
-// cheapRequest is a cheap request that is sent in a turn of another client.
+// cheapRequest is a cheap request that a client sends during the turn of another client.
 type cheapRequest struct {
-	clients, at int           // the other clients, and in which of their turns
-	took        time.Duration // by each of these turns
-	size        int           // bytes of it
-	fresh       bool          // each of these turns is that of a new connection
-	peer        peer          // of all clients
+	clients, at int           // number of other clients, and the turn of theirs
+	took        time.Duration // time of each turn
+	size        int           // bytes of output of each turn
+	fresh       bool          // each turn is that of a new connection
+	peer        peer          // address of all clients
 	within      time.Duration // the longest wait
 }
 
@@ -211,12 +209,12 @@ func testCheapRequest(t *testing.T, q cheapRequest) {
 	})
 }
 
-// TestLargeWritesDelayOthersByAFewBatches: clients keep a disk of 100 MB/s busy, each of them
-// always with requests that wait. Another client's small write waits for a few batches, and
-// not for the writes of all of them.
+// TestLargeWritesDelayOthersByAFewBatches: clients keep a disk of 100 MB/s busy with pipelined
+// writes. Another client's small write waits for a few batches, not for the writes of all
+// clients.
 func TestLargeWritesDelayOthersByAFewBatches(t *testing.T) {
 	const attackers = "192.0.2.1:1"
-	for name, crowd := range map[string]struct {
+	for name, load := range map[string]struct {
 		clients, size, pipeline int
 		from                    string // the address of the other client
 	}{
@@ -236,11 +234,11 @@ func TestLargeWritesDelayOthersByAFewBatches(t *testing.T) {
 					client, server := memnet.Pipe()
 					remote := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr))
 					must(t, s.startHandler(&remoteConn{server, remote}, true))
-					c := over(t, client)
+					c := newRawClient(t, client)
 					c.handshake(wire.ConnectRequest{Timeout: int32(time.Hour.Milliseconds())})
 					return c
 				}
-				small := from(crowd.from)
+				small := from(load.from)
 				small.create("/small", wire.ModePersistent)
 				small.create("/large", wire.ModePersistent)
 				unsynced := 0
@@ -255,10 +253,10 @@ func TestLargeWritesDelayOthersByAFewBatches(t *testing.T) {
 					return memfs.Fault{}
 				})
 				var large []byte
-				for range crowd.pipeline {
-					large = wire.AppendRequest(large, 1, wire.OpSetData, &wire.SetDataRequest{Path: "/large", Data: make([]byte, crowd.size), Version: -1})
+				for range load.pipeline {
+					large = wire.AppendRequest(large, 1, wire.OpSetData, &wire.SetDataRequest{Path: "/large", Data: make([]byte, load.size), Version: -1})
 				}
-				for range crowd.clients {
+				for range load.clients {
 					c := from(attackers)
 					go func() { // ends with the connection
 						for {
@@ -267,7 +265,7 @@ func TestLargeWritesDelayOthersByAFewBatches(t *testing.T) {
 							}
 						}
 					}()
-					go c.drain() // likewise
+					go c.drain() // ends with the connection
 				}
 				for range raceShare(10) {
 					time.Sleep(7 * time.Millisecond)

@@ -15,15 +15,15 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// startWithWords starts a server that answers every four-letter word.
+// startWithWords starts a server that allows all four-letter words.
 func startWithWords(t testing.TB) *Server {
 	t.Helper()
-	opts := quiet(t)
+	opts := testOptions(t)
 	opts.FourLetterWords = []string{"*"}
 	return start(t, opts)
 }
 
-// word sends a four-letter word on a new connection.
+// word sends a four-letter word on a new connection, and returns the answer.
 func word(t testing.TB, s *Server, name string) string {
 	t.Helper()
 	c := open(t, s)
@@ -35,7 +35,7 @@ func word(t testing.TB, s *Server, name string) string {
 	return string(answer)
 }
 
-// TestVersionMatchesBehavior: clients read the version to know what a server does.
+// TestVersionMatchesBehavior checks the version, from which clients derive what a server does.
 func TestVersionMatchesBehavior(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithWords(t)
@@ -56,8 +56,8 @@ func TestVersionMatchesBehavior(t *testing.T) {
 	})
 }
 
-// TestFourLetterWordFormats checks every answer against ZooKeeper's format, which
-// monitoring parses.
+// TestFourLetterWordFormats checks every answer against ZooKeeper's format, because monitoring
+// systems parse it.
 func TestFourLetterWordFormats(t *testing.T) {
 	forms := map[string]string{
 		"ruok": `^imok$`,
@@ -95,7 +95,7 @@ func TestFourLetterWordFormats(t *testing.T) {
 	}
 }
 
-func TestDisallowedFourLetterWords(t *testing.T) {
+func TestDisallowedFourLetterWordsAreRefused(t *testing.T) {
 	for _, test := range []struct {
 		allowed []string
 		name    string
@@ -105,12 +105,12 @@ func TestDisallowedFourLetterWords(t *testing.T) {
 		{nil, "mntr", false},
 		{[]string{}, "srvr", false},
 		{[]string{"ruok", "mntr"}, "mntr", true},
-		{[]string{"ruok"}, "srvr", true}, // as ZooKeeper, whose scripts ask it
+		{[]string{"ruok"}, "srvr", true}, // ZooKeeper's scripts use it
 		{[]string{"srvr"}, "isro", false},
 		{[]string{"*"}, "wchp", true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			opts := quiet(t)
+			opts := testOptions(t)
 			opts.FourLetterWords = test.allowed
 			answer := word(t, start(t, opts), test.name)
 			refused := answer == test.name+" is not executed because it is not in the whitelist.\n"
@@ -121,11 +121,11 @@ func TestDisallowedFourLetterWords(t *testing.T) {
 	}
 }
 
-// TestFourLetterWordAfterFrameEndsConnection: only the first four bytes of a connection can
-// be a four-letter word. Later the same bytes are a frame length, which is too large.
+// TestFourLetterWordAfterFrameEndsConnection: only the first four bytes of a connection can be a
+// four-letter word. Later, the same bytes are a frame length, which is too large.
 func TestFourLetterWordAfterFrameEndsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := login(t, start(t, quiet(t)), time.Minute)
+		c := login(t, start(t, testOptions(t)), time.Minute)
 		c.write([]byte("srvr"))
 		if rest, _ := io.ReadAll(c.br); len(rest) != 0 {
 			t.Errorf("answered %q", rest)
@@ -155,8 +155,8 @@ func TestSrstResetsCounters(t *testing.T) {
 	})
 }
 
-// watching logs a client in that has a data watch on each of n nodes.
-func watching(t *testing.T, s *Server, n int) *rawClient {
+// loginWithWatches opens a session that watches n missing nodes.
+func loginWithWatches(t *testing.T, s *Server, n int) *rawClient {
 	c := login(t, s, time.Hour)
 	const chunk = 5000
 	for i := 0; i < n; i += chunk {
@@ -169,12 +169,13 @@ func watching(t *testing.T, s *Server, n int) *rawClient {
 	return c
 }
 
-// TestLongWatchListsAreComplete: every watch is there once, in many pieces, and grouped.
+// TestLongWatchListsAreComplete: the server sends a long list in many pieces. It has every watch
+// once, and groups them.
 func TestLongWatchListsAreComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithWords(t)
 		const n = 3*chunkItems + 17
-		a, b := watching(t, s, n), watching(t, s, n)
+		a, b := loginWithWatches(t, s, n), loginWithWatches(t, s, n)
 		want := fmt.Sprintf("2 connections watching %d paths\nTotal watches:%d\n", 2*n, 2*n)
 		if got := word(t, s, "wchs"); got != want {
 			t.Errorf("wchs %q, want %q", got, want)
@@ -195,22 +196,22 @@ func TestLongWatchListsAreComplete(t *testing.T) {
 	})
 }
 
-// TestLongAnswerDoesNotDelayOtherClients: a client stops reading a long answer. Other
-// clients are served, and the server closes that connection.
+// TestLongAnswerDoesNotDelayOtherClients: a client stops reading a long answer. The server
+// serves other clients, and closes that connection.
 func TestLongAnswerDoesNotDelayOtherClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithWords(t)
-		c := watching(t, s, 5_000)
+		c := loginWithWatches(t, s, 5_000)
 		stuck := open(t, s)
 		stuck.write([]byte("wchp"))
 		synctest.Wait()
 		began := time.Now()
 		c.create("/still", wire.ModePersistent)
 		if took := time.Since(began); took != 0 {
-			t.Errorf("a create took %v next to a word that nobody reads", took)
+			t.Errorf("a create took %v during an unread answer", took)
 		}
 		if n := s.Stats().Connections; n != 2 {
-			t.Fatalf("%d connections, want the one that is stuck among 2", n)
+			t.Fatalf("%d connections, want 2", n)
 		}
 		time.Sleep(s.opts.HandshakeTimeout + time.Second)
 		if st := s.Stats(); st.Connections != 1 || st.ConnectionsCut.SlowReaders != 1 {
@@ -223,16 +224,16 @@ func TestLongAnswerDoesNotDelayOtherClients(t *testing.T) {
 	})
 }
 
-// TestListWordsAnswerOneAtATime: words that keep a list wait for each other, for a bounded
-// time.
+// TestListWordsAnswerOneAtATime: words whose answers need a list in memory wait for each other,
+// for a bounded time.
 func TestListWordsAnswerOneAtATime(t *testing.T) {
 	for _, name := range []string{"wchc", "dump"} {
 		synctest.Test(t, func(t *testing.T) {
 			s := startWithWords(t)
-			watching(t, s, 10)
+			loginWithWatches(t, s, 10)
 			s.listSlot <- struct{}{}
 			if got := word(t, s, name); !strings.Contains(got, "try again") {
-				t.Errorf("%s next to another: %q", name, got)
+				t.Errorf("%s during another: %q", name, got)
 			}
 			<-s.listSlot
 			if got := word(t, s, name); !strings.Contains(got, "0x") {
@@ -242,27 +243,27 @@ func TestListWordsAnswerOneAtATime(t *testing.T) {
 	}
 }
 
-// TestFourLetterWordsComputeInTurns: no more answers than slots compute at once. A client
-// that does not read its answer takes no slot, and an answer whose connection ends does not
-// wait for one.
+// TestFourLetterWordsComputeInTurns checks that no more answers than slots compute at once. A
+// client that does not read takes no slot, and an answer whose connection ends stops waiting for
+// a slot.
 func TestFourLetterWordsComputeInTurns(t *testing.T) {
 	for name := range fourLetterWords {
 		synctest.Test(t, func(t *testing.T) {
 			s := startWithWords(t)
-			watching(t, s, 50_000)
+			loginWithWatches(t, s, 50_000)
 			stuck := open(t, s)
 			stuck.write([]byte("wchp"))
 			synctest.Wait()
 			if n := len(s.words); n > 0 {
 				t.Fatalf("a client that does not read takes %d slots", n)
 			}
-			for range cap(s.words) { // as by answers that compute
+			for range cap(s.words) { // as if answers computed
 				s.words <- struct{}{}
 			}
-			waiting, gone := open(t, s), open(t, s)
+			waiting, aborted := open(t, s), open(t, s)
 			waiting.write([]byte(name))
 			synctest.Wait()
-			gone.write([]byte(name))
+			aborted.write([]byte(name))
 			synctest.Wait()
 			conns := s.openConns()
 			conns[len(conns)-1].abort(errEvicted)
@@ -285,11 +286,11 @@ func TestFourLetterWordsComputeInTurns(t *testing.T) {
 	}
 }
 
-// TestAnswerWaitsForItsTurnForABoundedTime: without a free slot, the server closes the
+// TestAnswerWaitsForItsTurnForABoundedTime: if no slot becomes free, the server closes the
 // connection.
 func TestAnswerWaitsForItsTurnForABoundedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, quiet(t))
+		s := start(t, testOptions(t))
 		for range cap(s.words) {
 			s.words <- struct{}{}
 		}
@@ -303,12 +304,12 @@ func TestAnswerWaitsForItsTurnForABoundedTime(t *testing.T) {
 	})
 }
 
-// TestFourLetterWordsDuringShutdown: a running answer is cut off, and nothing blocks.
-func TestFourLetterWordsDuringShutdown(t *testing.T) {
+// TestCloseEndsFourLetterWords checks that Close cuts off a running answer and does not block.
+func TestCloseEndsFourLetterWords(t *testing.T) {
 	for name := range fourLetterWords {
 		synctest.Test(t, func(t *testing.T) {
 			s := startWithWords(t)
-			watching(t, s, 30_000)
+			loginWithWatches(t, s, 30_000)
 			c := open(t, s)
 			c.write([]byte(name))
 			s.Close()
@@ -319,10 +320,9 @@ func TestFourLetterWordsDuringShutdown(t *testing.T) {
 	}
 }
 
-// TestAnswerStopsAfterWriteError: an answer writes nothing after an error.
 func TestAnswerStopsAfterWriteError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, quiet(t))
+		s := start(t, testOptions(t))
 		c := open(t, s)
 		c.nc.Close()
 		a := &answer{nc: c.nc, timeout: time.Second, slots: s.words, aborted: make(chan struct{})}
@@ -345,9 +345,9 @@ func TestAnswerStopsAfterWriteError(t *testing.T) {
 	})
 }
 
-// TestDirSize uses a real directory.
-func TestDirSize(t *testing.T) {
-	opts := quiet(t)
+// TestDataDirSizeIsReported uses a directory on disk.
+func TestDataDirSizeIsReported(t *testing.T) {
+	opts := testOptions(t)
 	opts.FourLetterWords, opts.DataDir = []string{"*"}, t.TempDir()
 	s := start(t, opts)
 	login(t, s, time.Minute).create("/x", wire.ModePersistent)
@@ -359,11 +359,10 @@ func TestDirSize(t *testing.T) {
 		t.Errorf("dirs %q", dirs)
 	}
 	if mntr := word(t, s, "mntr"); !strings.Contains(mntr, "zk_cnt_fsynctime\t2\n") {
-		t.Errorf("two changes were synced, and mntr says\n%s", mntr)
+		t.Errorf("the server synced two changes, but mntr says\n%s", mntr)
 	}
 }
 
-// TestFourLetterWordsShowNoSecrets: neither configuration nor environment shows one.
 func TestFourLetterWordsShowNoSecrets(t *testing.T) {
 	t.Setenv("ZKLOCK_TEST_SECRET", "hunter2")
 	synctest.Test(t, func(t *testing.T) {
@@ -391,7 +390,7 @@ func TestJavaMillis(t *testing.T) {
 	}
 }
 
-// TestOpNames: each has a name that ZooKeeper would show.
+// TestOpNames checks that each operation has a name like those that ZooKeeper shows.
 func TestOpNames(t *testing.T) {
 	seen := map[string]bool{}
 	for op := wire.OpCode(-20); op < 200; op++ {
@@ -405,6 +404,6 @@ func TestOpNames(t *testing.T) {
 		t.Errorf("%d names", len(seen))
 	}
 	if opName(0) != "NA" || opName(wire.OpCreateSession) != "SESS" {
-		t.Error("names of no operation and of a handshake")
+		t.Error("wrong name of no operation or of a handshake")
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // FuzzStream sends arbitrary bytes, with and without a session. The server must end the
-// connection by itself and still serve another client.
+// connection and still serve another client.
 func FuzzStream(f *testing.F) {
 	for _, frame := range hostileFrames() {
 		f.Add(true, frame)
@@ -28,19 +28,19 @@ func FuzzStream(f *testing.F) {
 	b = wire.AppendRequest(b, 2, wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{{Op: wire.OpCreate, Req: create}}})
 	b = wire.AppendRequest(b, 3, wire.OpSetWatches, &wire.SetWatches{DataWatches: []string{"/a"}})
 	f.Add(true, wire.AppendRequest(b, 4, wire.OpGetChildren2, &wire.GetChildren2Request{Path: "/", Watch: true}))
-	f.Fuzz(func(t *testing.T, greeted bool, stream []byte) {
-		synctest.Test(t, func(t *testing.T) { fuzzStream(t, greeted, stream) })
+	f.Fuzz(func(t *testing.T, withSession bool, stream []byte) {
+		synctest.Test(t, func(t *testing.T) { fuzzStream(t, withSession, stream) })
 	})
 }
 
-func fuzzStream(t *testing.T, greeted bool, stream []byte) {
-	opts := quiet(t)
+func fuzzStream(t *testing.T, withSession bool, stream []byte) {
+	opts := testOptions(t)
 	opts.Logger = discard()
 	opts.FourLetterWords = []string{"*"}
 	s := start(t, opts)
 	good := login(t, s, time.Hour)
 	var bad *rawClient
-	if greeted {
+	if withSession {
 		bad = login(t, s, time.Second)
 	} else {
 		bad = open(t, s)
@@ -54,10 +54,10 @@ func fuzzStream(t *testing.T, greeted bool, stream []byte) {
 			stream = stream[n:]
 		}
 	}()
-	// Sessions end after an hour at most, and so does everything else.
+	// Sessions end after an hour at most, and connections with them.
 	bad.nc.SetReadDeadline(time.Now().Add(2 * time.Hour))
 	if _, err := io.Copy(io.Discard, bad.br); err != nil && !closedError(err) {
-		t.Errorf("the connection stayed: %v", err)
+		t.Errorf("the connection is still open: %v", err)
 	}
 	if again := login(t, s, time.Minute); !again.exists("/zookeeper") {
 		t.Error("the tree is broken")
@@ -65,12 +65,11 @@ func fuzzStream(t *testing.T, greeted bool, stream []byte) {
 	good.nc.Close()
 }
 
-// FuzzSessions runs a script made of the fuzzer's bytes against a server with
-// its log on a disk in memory: three connections with sessions, interleaved,
-// whose frames are valid, damaged or cut anywhere, which end in every way and
-// come back. One of them never reads. Afterwards another session must be
-// served as before, the memory used be bounded, and a server that recovers
-// from the log have the same state, byte for byte.
+// FuzzSessions runs a script made of the fuzzer's bytes against a server with a log in memory.
+// Three connections with sessions send valid, damaged, or truncated frames. They end in every
+// way and resume. One of them never reads. Afterwards the server must serve another session and
+// have used bounded memory. A server that recovers from the log must have the same state, byte
+// for byte.
 func FuzzSessions(f *testing.F) {
 	for _, script := range seedScripts() {
 		f.Add(script)
@@ -80,16 +79,16 @@ func FuzzSessions(f *testing.F) {
 	})
 }
 
-// The steps of a script. The two low bits of a step's byte are its connection; the
-// top bit of the first byte brings the server's limits near.
+// The steps of a script. The two low bits of a step's byte select the connection. The top bit
+// of a script's first byte selects low limits.
 const (
 	stepRaw     = iota << 2 // length, bytes: written as they are
-	stepFrame               // operation, length, bytes: a frame with a damaged body
-	stepRequest             // operation, path, variant: a whole request
-	stepPart                // the same and a length: what is cut off comes with the next write
-	stepReset               // the connection is reset
-	stepResume              // a new connection with the old session
-	stepHalf                // the client will send nothing more, but reads
+	stepFrame               // operation, length, bytes: a frame with any body
+	stepRequest             // operation, path, variant: a complete request
+	stepPart                // the same and a length: the next write sends the rest
+	stepReset               // resets the connection
+	stepResume              // resumes the session on a new connection
+	stepHalf                // closes the client's sending side
 	stepSleep               // units of 20 ms
 	stepKinds   = 8
 )
@@ -99,7 +98,7 @@ const (
 	scriptConns = 3   // the last one never reads
 )
 
-// scriptOps are what a script can ask for, by index.
+// scriptOps returns the operations of scripts, by index.
 func scriptOps() []wire.OpCode {
 	return []wire.OpCode{
 		wire.OpCreate, wire.OpDelete, wire.OpExists, wire.OpGetData, wire.OpSetData, wire.OpGetACL, wire.OpSetACL,
@@ -111,7 +110,7 @@ func scriptOps() []wire.OpCode {
 	}
 }
 
-// seedScripts are short stories from which the fuzzer starts.
+// seedScripts returns the scripts from which the fuzzer starts.
 func seedScripts() [][]byte {
 	op := func(want wire.OpCode) byte {
 		for i, o := range scriptOps() {
@@ -134,23 +133,22 @@ func seedScripts() [][]byte {
 	}
 	scripts = append(scripts, all)
 	for _, script := range scripts {
-		near := bytes.Clone(script)
-		near[0] |= 0x80
-		scripts = append(scripts, near)
+		limited := bytes.Clone(script)
+		limited[0] |= 0x80
+		scripts = append(scripts, limited)
 	}
 	return scripts
 }
 
-// actor runs a script.
-type actor struct {
+type scriptRunner struct {
 	t      *testing.T
 	s      *Server
 	script []byte
 	conns  [scriptConns]*rawClient
-	rest   [scriptConns][]byte // of a frame of which a part was written
+	unsent [scriptConns][]byte // rest of a frame that was written in part
 }
 
-func (a *actor) byte() byte {
+func (a *scriptRunner) byte() byte {
 	if len(a.script) == 0 {
 		return 0
 	}
@@ -159,7 +157,7 @@ func (a *actor) byte() byte {
 	return b
 }
 
-func (a *actor) bytes() []byte {
+func (a *scriptRunner) bytes() []byte {
 	n := min(int(a.byte()), len(a.script))
 	b := a.script[:n]
 	a.script = a.script[n:]
@@ -172,11 +170,11 @@ func runScript(t *testing.T, script []byte) {
 	opts, _ := onMemory(t, 2)
 	opts.MaxOutstanding = 20
 	if len(script) > 0 && script[0]&0x80 != 0 {
-		// Close to every bound.
+		// The script can reach every limit.
 		opts.MaxOutstandingTotal, opts.MaxOutstandingBytes, opts.MaxUnreadTotal = 15, 8<<10, 64<<10
 		opts.MaxNodes, opts.MaxData, opts.MaxWatches, opts.MaxWatchesPerConn, opts.MaxReply = 12, 4000, 6, 4, 600
 	}
-	a := &actor{t: t, s: start(t, opts), script: script}
+	a := &scriptRunner{t: t, s: start(t, opts), script: script}
 	good := login(t, a.s, time.Hour)
 	for i := range a.conns {
 		a.connect(i, nil)
@@ -191,15 +189,15 @@ func runScript(t *testing.T, script []byte) {
 		t.Error("the tree is broken")
 	}
 	runtime.ReadMemStats(&after)
-	// A server, four connections and their buffers are some megabytes.
+	// A server, four connections, and their buffers use some megabytes.
 	if used := after.TotalAlloc - before.TotalAlloc; used > 32<<20+1000*uint64(len(script)) {
 		t.Errorf("a script of %d bytes made the server allocate %d", len(script), used)
 	}
 	a.recover(opts)
 }
 
-// recover compares the state with what is recovered from the log.
-func (a *actor) recover(opts Options) {
+// recover compares the state with that of a server that recovers it from the log.
+func (a *scriptRunner) recover(opts Options) {
 	var want, got []byte
 	a.s.runOnLoop(func() { want = a.s.loop.tree.AppendSnapshot(nil) })
 	a.s.Close()
@@ -207,12 +205,12 @@ func (a *actor) recover(opts Options) {
 	again.runOnLoop(func() { got = again.loop.tree.AppendSnapshot(nil) })
 	again.Close()
 	if !bytes.Equal(got, want) {
-		a.t.Errorf("recovered a state of %d bytes, want the one of %d bytes that was", len(got), len(want))
+		a.t.Errorf("recovered a state of %d bytes, want the previous state of %d bytes", len(got), len(want))
 	}
 }
 
-// connect gives connection i a session: old's if there still is one.
-func (a *actor) connect(i int, old *rawClient) {
+// connect gives connection i the session of old, or a new session if that has ended.
+func (a *scriptRunner) connect(i int, old *rawClient) {
 	c := open(a.t, a.s)
 	if old != nil {
 		if c.handshake(old.resumption()); c.session.SessionID == 0 {
@@ -223,14 +221,13 @@ func (a *actor) connect(i int, old *rawClient) {
 	if old == nil {
 		c.handshake(wire.ConnectRequest{Timeout: 2000})
 	}
-	a.conns[i], a.rest[i] = c, nil
+	a.conns[i], a.unsent[i] = c, nil
 	if i < scriptConns-1 {
 		go io.Copy(io.Discard, c.br) // ends with the connection
 	}
 }
 
-// step runs one step.
-func (a *actor) step() {
+func (a *scriptRunner) step() {
 	b := a.byte()
 	i := int(b&3) % scriptConns
 	switch b & (stepKinds*4 - 1) &^ 3 {
@@ -245,7 +242,7 @@ func (a *actor) step() {
 		frame := a.request()
 		n := int(a.byte()) % (len(frame) + 1)
 		a.write(i, frame[:n])
-		a.rest[i] = frame[n:]
+		a.unsent[i] = frame[n:]
 	case stepReset:
 		a.conns[i].nc.(interface{ CloseAbrupt() }).CloseAbrupt()
 	case stepResume:
@@ -259,29 +256,29 @@ func (a *actor) step() {
 	}
 }
 
-// write writes what is left of a frame, and b. The server may have closed the
-// connection, or have stopped to read from it: neither is this script's affair.
-func (a *actor) write(i int, b []byte) {
+// write writes the rest of the last frame, and b. It ignores errors: the server may have closed
+// the connection, or stopped reading from it.
+func (a *scriptRunner) write(i int, b []byte) {
 	nc := a.conns[i].nc
 	nc.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-	_, _ = nc.Write(append(a.rest[i], b...))
-	a.rest[i] = nil
+	_, _ = nc.Write(append(a.unsent[i], b...))
+	a.unsent[i] = nil
 }
 
-func (a *actor) op() wire.OpCode {
+func (a *scriptRunner) op() wire.OpCode {
 	ops := scriptOps()
 	return ops[int(a.byte())%len(ops)]
 }
 
-// request makes a well-formed request.
-func (a *actor) request() []byte {
+// request returns a well-formed request.
+func (a *scriptRunner) request() []byte {
 	op, where, variant := a.op(), a.byte(), a.byte()
 	paths := []string{"/", "/a", "/a/b", "/c", "/c/d-", "/zookeeper/config", "a//", ""}
 	rec := record(op, paths[int(where)%len(paths)], variant)
 	return wire.AppendRequest(nil, int32(variant), op, rec)
 }
 
-// record makes the body of a request, nil if it has none.
+// record returns the body of a request, nil if it has none.
 func record(op wire.OpCode, path string, variant byte) wire.Record {
 	watch, version := variant&1 != 0, int32(variant%4)-1
 	create := wire.CreateRequest{Path: path, Data: make([]byte, int(variant)*8), ACL: openACL(), Flags: wire.CreateMode(variant % 8)}
@@ -293,7 +290,7 @@ func record(op wire.OpCode, path string, variant byte) wire.Record {
 	case wire.OpDelete:
 		return &wire.DeleteRequest{Path: path, Version: version}
 	case wire.OpExists, wire.OpGetData, wire.OpGetChildren, wire.OpGetChildren2:
-		// These four have one layout.
+		// These four requests have the same layout.
 		return &wire.ExistsRequest{Path: path, Watch: watch}
 	case wire.OpSetData:
 		return &wire.SetDataRequest{Path: path, Data: create.Data, Version: version}
@@ -319,10 +316,10 @@ func record(op wire.OpCode, path string, variant byte) wire.Record {
 	return rawBody(jute.AppendInt32(jute.AppendString(nil, path), int32(variant)))
 }
 
-// rawBody is a record of bytes.
+// rawBody is a record of arbitrary bytes.
 type rawBody []byte
 
-// Decode is for the interface; nobody reads one.
+// Decode implements wire.Record.
 func (rawBody) Decode(r *jute.Reader) { r.Failf("not to be read") }
 
 // Append appends the bytes.

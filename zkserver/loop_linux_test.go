@@ -9,9 +9,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// partial is a server in the middle of a round: the test's function acts as the loop, with
-// one client's request applied and nothing synced.
-type partial struct {
+// pausedRound is a server in the middle of a round. The test's function acts as the loop. The
+// first client's request is applied, and nothing is synced.
+type pausedRound struct {
 	*Server
 	fs            *memfs.FS
 	first, second *rawClient
@@ -21,14 +21,14 @@ type partial struct {
 	syncs         int // before the round
 }
 
-// inTheMiddle applies the first client's request in a round without a time limit.
-func inTheMiddle(t *testing.T, op wire.OpCode, rec wire.Record) *partial {
+// newPausedRound applies the first client's request in a round without a time limit.
+func newPausedRound(t *testing.T, op wire.OpCode, rec wire.Record) *pausedRound {
 	mem, fs := onMemory(t, 64)
 	s, addr := serveTCP(t, func(o *Options) { o.DataDir, o.setup.FS = mem.DataDir, mem.setup.FS })
-	p := &partial{Server: s, fs: fs, steps: make(chan func()), ended: make(chan struct{})}
+	p := &pausedRound{Server: s, fs: fs, steps: make(chan func()), ended: make(chan struct{})}
 	p.first, p.second = dialTCP(t, addr), dialTCP(t, addr)
 	p.first.create("/there", wire.ModePersistent)
-	p.second.exists("/there") // the loop polls both from here on
+	p.second.exists("/there") // from now on, the loop polls both
 	go func() {               // ends when steps is closed
 		defer close(p.ended)
 		s.runOnLoop(func() {
@@ -37,7 +37,7 @@ func inTheMiddle(t *testing.T, op wire.OpCode, rec wire.Record) *partial {
 			}
 		})
 	}()
-	p.do(func() { p.syncs = fs.Syncs() }) // from here on the loop does only what it is told
+	p.do(func() { p.syncs = fs.Syncs() }) // from now on, the loop only runs steps
 	p.first.send(op, rec)
 	p.do(func() {
 		p.round.began = p.elapsed() + time.Hour
@@ -52,14 +52,14 @@ func inTheMiddle(t *testing.T, op wire.OpCode, rec wire.Record) *partial {
 }
 
 // do runs f on the loop's goroutine.
-func (p *partial) do(f func()) {
+func (p *pausedRound) do(f func()) {
 	done := make(chan struct{})
 	p.steps <- func() { f(); close(done) }
 	<-done
 }
 
 // finish ends the round and resumes the loop.
-func (p *partial) finish() {
+func (p *pausedRound) finish() {
 	p.do(func() {
 		p.loop.filling.size += p.round.size
 		p.commit(true)
@@ -69,15 +69,15 @@ func (p *partial) finish() {
 	<-p.ended
 }
 
-func newNode(path string) *wire.CreateRequest {
+func createRequest(path string) *wire.CreateRequest {
 	return &wire.CreateRequest{Path: path, ACL: openACL()}
 }
 
-// TestRoundTakesLateRequests: a second client's request arrives after the first one's was
-// applied, and both leave with one sync.
+// TestRoundTakesLateRequests: a second client's request arrives after the loop has applied the
+// first one. One sync serves both.
 func TestRoundTakesLateRequests(t *testing.T) {
-	p := inTheMiddle(t, wire.OpCreate, newNode("/a"))
-	p.second.send(wire.OpCreate, newNode("/b"))
+	p := newPausedRound(t, wire.OpCreate, createRequest("/a"))
+	p.second.send(wire.OpCreate, createRequest("/b"))
 	p.do(func() { p.extendRound(&p.round) })
 	if n := len(p.round.conns); n != 2 {
 		t.Errorf("%d connections had a turn, want 2", n)
@@ -90,30 +90,30 @@ func TestRoundTakesLateRequests(t *testing.T) {
 	}
 }
 
-// TestRoundLeavesLateRequestsToTheNext: for each reason not to take the second client's
-// request, the next round takes and answers it.
+// TestRoundLeavesLateRequestsToTheNext: for each reason not to take the second client's request,
+// the next round answers it.
 func TestRoundLeavesLateRequestsToTheNext(t *testing.T) {
-	for name, of := range map[string]struct {
+	for name, test := range map[string]struct {
 		op    wire.OpCode
 		rec   wire.Record
-		early func(*partial)
+		early func(*pausedRound)
 	}{
-		"nothing to sync": {wire.OpExists, &wire.ExistsRequest{Path: "/there"}, func(*partial) {}},
-		"old": {wire.OpCreate, newNode("/a"), func(p *partial) {
+		"nothing to sync": {wire.OpExists, &wire.ExistsRequest{Path: "/there"}, func(*pausedRound) {}},
+		"old": {wire.OpCreate, createRequest("/a"), func(p *pausedRound) {
 			p.round.began = p.elapsed() - extendTime
 		}},
-		"large": {wire.OpCreate, newNode("/a"), func(p *partial) { p.round.size += roundBytes }},
-		"a sync is under way": {wire.OpCreate, newNode("/a"), func(p *partial) {
+		"large": {wire.OpCreate, createRequest("/a"), func(p *pausedRound) { p.round.size += roundBytes }},
+		"a sync is under way": {wire.OpCreate, createRequest("/a"), func(p *pausedRound) {
 			p.appendRecords()
 			p.swapBatches()
 			p.startSync()
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := inTheMiddle(t, of.op, of.rec)
-			p.second.send(wire.OpCreate, newNode("/b"))
+			p := newPausedRound(t, test.op, test.rec)
+			p.second.send(wire.OpCreate, createRequest("/b"))
 			p.do(func() {
-				of.early(p)
+				test.early(p)
 				p.extendRound(&p.round)
 			})
 			if n := len(p.round.conns); n != 1 {
@@ -126,11 +126,11 @@ func TestRoundLeavesLateRequestsToTheNext(t *testing.T) {
 	}
 }
 
-// TestFunctionEndsExtendedRound: a function to call and a request arrive together. The
-// round takes both and nothing after them.
+// TestFunctionEndsExtendedRound: a function to call and a request arrive together. The round
+// takes both and nothing after them.
 func TestFunctionEndsExtendedRound(t *testing.T) {
-	p := inTheMiddle(t, wire.OpCreate, newNode("/a"))
-	p.second.send(wire.OpCreate, newNode("/b"))
+	p := newPausedRound(t, wire.OpCreate, createRequest("/a"))
+	p.second.send(wire.OpCreate, createRequest("/b"))
 	ran := make(chan struct{})
 	p.postToLoop(func() { close(ran) })
 	var calls []func()
@@ -145,11 +145,11 @@ func TestFunctionEndsExtendedRound(t *testing.T) {
 	<-ran
 }
 
-// TestLateRequestWaitsForItsSync fails the sync of an extended round: neither client gets
-// an answer to its write.
+// TestLateRequestWaitsForItsSync fails the sync of an extended round. Neither client gets an
+// answer to its write.
 func TestLateRequestWaitsForItsSync(t *testing.T) {
-	p := inTheMiddle(t, wire.OpCreate, newNode("/a"))
-	p.second.send(wire.OpCreate, newNode("/b"))
+	p := newPausedRound(t, wire.OpCreate, createRequest("/a"))
+	p.second.send(wire.OpCreate, createRequest("/b"))
 	p.do(func() { p.extendRound(&p.round) })
 	breakDisk(p.fs, memfs.OpSync, syscall.EIO)
 	p.finish()

@@ -11,13 +11,13 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestPausedServerReadsPingsBeforeExpiring blocks the loop for longer than a session
-// timeout. A ping right afterwards, as from the socket's buffer, saves the session; silence
-// does not.
+// TestPausedServerReadsPingsBeforeExpiring blocks the loop for longer than a session timeout. If
+// a ping follows immediately, as from the socket's buffer, the session stays. Otherwise it
+// expires.
 func TestPausedServerReadsPingsBeforeExpiring(t *testing.T) {
 	for _, ping := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			s := start(t, quiet(t))
+			s := start(t, testOptions(t))
 			c := login(t, s, time.Second)
 			c.create("/e", wire.ModeEphemeral)
 			s.runOnLoop(func() { time.Sleep(3 * time.Second) })
@@ -27,25 +27,25 @@ func TestPausedServerReadsPingsBeforeExpiring(t *testing.T) {
 			}
 			time.Sleep(pauseGrace)
 			if got := login(t, s, time.Minute).exists("/e"); got != ping {
-				t.Errorf("after a pause, pinged %v: the node is there %v", ping, got)
+				t.Errorf("ping after a pause %v: the node exists %v", ping, got)
 			}
 		})
 	}
 }
 
-// TestQueuedRequestsKeepSessions: on a slow disk, clients write so much that a ping waits
-// for its turn beyond the session timeout. It arrived in time, so the session stays until
+// TestQueuedRequestsKeepSessions: clients write so much to a slow disk that a ping waits in the
+// queue beyond the session timeout. Because the ping arrived in time, the session stays until
 // its client is silent.
 func TestQueuedRequestsKeepSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 43)
 		opts.SnapshotBytes = 1 << 40
 		s := start(t, opts)
-		maker := login(t, s, time.Hour)
-		maker.create("/data", wire.ModePersistent)
-		crowd := make([]*rawClient, 40)
-		for i := range crowd {
-			crowd[i] = login(t, s, time.Hour)
+		writer := login(t, s, time.Hour)
+		writer.create("/data", wire.ModePersistent)
+		writers := make([]*rawClient, 40)
+		for i := range writers {
+			writers[i] = login(t, s, time.Hour)
 		}
 		c := login(t, s, 3*time.Second)
 		c.create("/e", wire.ModeEphemeral)
@@ -55,12 +55,12 @@ func TestQueuedRequestsKeepSessions(t *testing.T) {
 			}
 			return memfs.Fault{}
 		})
-		var heavy []byte
+		var writes []byte
 		for i := range 2 {
-			heavy = wire.AppendRequest(heavy, int32(i), wire.OpSetData, &wire.SetDataRequest{Path: "/data", Data: make([]byte, 1_000_000), Version: -1})
+			writes = wire.AppendRequest(writes, int32(i), wire.OpSetData, &wire.SetDataRequest{Path: "/data", Data: make([]byte, 1_000_000), Version: -1})
 		}
-		for _, w := range crowd {
-			go w.nc.Write(heavy) // ends with the connection
+		for _, w := range writers {
+			go w.nc.Write(writes) // ends with the connection
 			go w.drain()
 		}
 		for range 8 {
@@ -68,27 +68,25 @@ func TestQueuedRequestsKeepSessions(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		if c.answers(8) != 8 || !c.exists("/e") {
-			t.Error("the session ended although its client was heard")
+			t.Error("the session ended although its client sent pings")
 		}
 		time.Sleep(time.Minute)
-		if maker.exists("/e") {
+		if writer.exists("/e") {
 			t.Error("the session of a silent client did not end")
 		}
 	})
 }
 
-// countRounds returns how many rounds the loop has run.
 func (s *Server) countRounds() (n int64) {
 	s.runOnLoop(func() { n = s.loop.rounds })
 	return n
 }
 
-// TestIdleServerSleeps lets a server with a silent session and a container run
-// for half an hour of the bubble's clock. It has a reason to wake once a
-// minute, and no other.
-func TestIdleServerSleeps(t *testing.T) {
+// TestIdleServerWakesOncePerMinute runs a server with a silent session and a container for half
+// an hour of the bubble's clock.
+func TestIdleServerWakesOncePerMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, quiet(t))
+		s := start(t, testOptions(t))
 		c := login(t, s, time.Hour)
 		c.do(wire.OpCreateContainer, &wire.CreateRequest{Path: "/c", ACL: openACL(), Flags: wire.ModeContainer})
 		before := s.countRounds()
@@ -99,17 +97,16 @@ func TestIdleServerSleeps(t *testing.T) {
 	})
 }
 
-// TestSlowLinkKeepsSession: a client with a slow link takes longer than its session timeout
-// to read an answer, and sends pings meanwhile. They are queued in the socket until then.
-// The session stays, as with ZooKeeper, which counts a ping when it is read. When the pings
-// end, so does the session.
+// TestSlowLinkKeepsSession: a client with a slow link takes longer than its session timeout to
+// read an answer. Its pings wait in the socket. The session stays until the pings end, as with
+// ZooKeeper, which counts a ping when it reads it.
 func TestSlowLinkKeepsSession(t *testing.T) {
 	for _, pings := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			s := start(t, quiet(t))
-			maker := login(t, s, time.Hour)
-			maker.create("/data", wire.ModePersistent)
-			maker.do(wire.OpSetData, &wire.SetDataRequest{Path: "/data", Data: make([]byte, 1_000_000), Version: -1})
+			s := start(t, testOptions(t))
+			writer := login(t, s, time.Hour)
+			writer.create("/data", wire.ModePersistent)
+			writer.do(wire.OpSetData, &wire.SetDataRequest{Path: "/data", Data: make([]byte, 1_000_000), Version: -1})
 			c := login(t, s, 3*time.Second)
 			c.create("/e", wire.ModeEphemeral)
 			for range 3 {
@@ -125,26 +122,26 @@ func TestSlowLinkKeepsSession(t *testing.T) {
 				}
 				time.Sleep(5 * time.Millisecond)
 			}
-			if maker.exists("/e") != pings {
-				t.Errorf("pings %v: the session is there %v", pings, !pings)
+			if writer.exists("/e") != pings {
+				t.Errorf("pings %v: the session exists %v", pings, !pings)
 			}
 			time.Sleep(time.Minute)
-			if maker.exists("/e") {
+			if writer.exists("/e") {
 				t.Error("the session of a silent client did not end")
 			}
 		})
 	}
 }
 
-// A server without sessions only waits for clients. In a bubble, a timer of the server
-// would advance the clock and hide a deadlock.
+// TestServerWithoutSessionsNeverWakes checks that a server without sessions sets no timer. In a
+// bubble, a timer would advance the clock and hide a deadlock.
 func TestServerWithoutSessionsNeverWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, quiet(t))
+		s := start(t, testOptions(t))
 		synctest.Wait()
 		before := s.countRounds()
 		time.Sleep(1000 * time.Hour) // in the bubble
-		// The question itself is one.
+		// The second count is a round itself.
 		if n := s.countRounds() - before; n != 1 {
 			t.Errorf("%d rounds in 1000 hours without a session", n)
 		}
@@ -155,7 +152,7 @@ func TestServerWithoutSessionsNeverWakes(t *testing.T) {
 // client's requests are answered.
 func TestPipelineDoesNotDelayOtherClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
+		opts := testOptions(t)
 		opts.MaxOutstanding = 100_000
 		s := start(t, opts)
 		flood, other := login(t, s, time.Hour), login(t, s, time.Hour)
@@ -175,16 +172,16 @@ func TestPipelineDoesNotDelayOtherClients(t *testing.T) {
 	})
 }
 
-// TestEndsOfConnectionsAreSpreadOverRounds: a round that has no time left does not end a
-// connection, a later one does, and the time counts as a turn.
+// TestEndsOfConnectionsAreSpreadOverRounds checks that a round without time left does not end a
+// connection. A later round does, and its time counts as a turn.
 func TestEndsOfConnectionsAreSpreadOverRounds(t *testing.T) {
-	s := start(t, quiet(t))
+	s := start(t, testOptions(t))
 	login(t, s, time.Hour).create("/x", wire.ModePersistent)
 	s.runOnLoop(func() {
 		s.loop.longestTurn = 0
 		for _, c := range s.loop.conns {
 			c.mu.Lock()
-			c.readDone = true // as after the end of its input
+			c.readDone = true // as if its input had ended
 			c.mu.Unlock()
 			if s.reschedule(c, false) || c.phase == connDisconnected || !c.runnable {
 				t.Errorf("without time: phase %d, runnable %v", c.phase, c.runnable)
@@ -195,6 +192,6 @@ func TestEndsOfConnectionsAreSpreadOverRounds(t *testing.T) {
 		runtime.Gosched()
 	}
 	if s.Stats().LongestTurn == 0 {
-		t.Error("no turn has the time of a connection's end")
+		t.Error("the end of the connection does not count as a turn")
 	}
 }

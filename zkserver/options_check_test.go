@@ -12,8 +12,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// prove runs the SASL exchange and returns the error of the last answer.
-func prove(t *testing.T, c *rawClient, user, password string) wire.ErrCode {
+// authenticate runs the SASL exchange and returns the error of the last answer.
+func authenticate(t *testing.T, c *rawClient, user, password string) wire.ErrCode {
 	t.Helper()
 	m := sasl.NewClient(user, password)
 	token := []byte{}
@@ -35,22 +35,23 @@ func prove(t *testing.T, c *rawClient, user, password string) wire.ErrCode {
 	}
 }
 
-// All options about identities reach the tree, and refusals are counted.
-func TestAuthOptions(t *testing.T) {
+// TestAuthOptionsTakeEffect checks that all options about identities reach the tree, and that
+// the server counts refusals.
+func TestAuthOptionsTakeEffect(t *testing.T) {
 	users := map[string]string{"ann": "1", "root": "2"}
 	s := start(t, Options{SASLUsers: users, SuperUsers: []string{"root"}, RequireSASL: true})
-	users["ann"] = "changed later" // the server has its own copy
+	users["ann"] = "changed later" // must not affect the server
 	ann, root := login(t, s, 10*time.Second), login(t, s, 10*time.Second)
-	if err := prove(t, ann, "ann", "1"); err != wire.ErrOK {
+	if err := authenticate(t, ann, "ann", "1"); err != wire.ErrOK {
 		t.Fatalf("sasl: %v", err)
 	}
-	if err := prove(t, root, "root", "2"); err != wire.ErrOK {
+	if err := authenticate(t, root, "root", "2"); err != wire.ErrOK {
 		t.Fatalf("sasl: %v", err)
 	}
 	list := []wire.ACL{{Perms: wire.PermAll, Scheme: "sasl", ID: "ann"}}
 	ann.do(wire.OpCreate, &wire.CreateRequest{Path: "/n", ACL: list})
 	root.do(wire.OpDelete, &wire.DeleteRequest{Path: "/n", Version: -1})
-	if err := prove(t, login(t, s, 10*time.Second), "ann", "2"); err != wire.ErrSessionClosedRequireSASL {
+	if err := authenticate(t, login(t, s, 10*time.Second), "ann", "2"); err != wire.ErrSessionClosedRequireSASL {
 		t.Errorf("wrong password: %v", err)
 	}
 	if _, err := login(t, s, 10*time.Second).try(wire.OpExists, &wire.ExistsRequest{Path: "/"}); err != wire.ErrSessionClosedRequireSASL {
@@ -63,20 +64,19 @@ func TestAuthOptions(t *testing.T) {
 	open := start(t, Options{SkipACL: true, AuthProviders: []string{"x509"}, X509SuperUser: "CN=root", EnforceAuthSchemes: []string{"digest"}})
 	c := login(t, open, 10*time.Second)
 	c.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: []byte("a:b")})
-	list = []wire.ACL{{Perms: wire.PermAll, Scheme: "x509", ID: "CN=somebody"}}
+	list = []wire.ACL{{Perms: wire.PermAll, Scheme: "x509", ID: "CN=ann"}}
 	c.do(wire.OpCreate, &wire.CreateRequest{Path: "/n", ACL: list})
 	c.do(wire.OpDelete, &wire.DeleteRequest{Path: "/n", Version: -1}) // access control is off
 }
 
-// Neither the log nor a four-letter word contains credentials.
-func TestSecretsStayHidden(t *testing.T) {
-	var log lines
+func TestLogAndFourLetterWordsOmitCredentials(t *testing.T) {
+	var log logBuffer
 	s := start(t, Options{
 		SASLUsers: map[string]string{"ann": "hunter2"}, FourLetterWords: []string{"*"},
 		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	for _, password := range []string{"hunter2", "hunter2 is wrong"} {
-		prove(t, login(t, s, 10*time.Second), "ann", password)
+		authenticate(t, login(t, s, 10*time.Second), "ann", password)
 	}
 	c := login(t, s, 10*time.Second)
 	c.try(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: []byte("eve:hunter2")})
@@ -91,8 +91,8 @@ func TestSecretsStayHidden(t *testing.T) {
 	}
 }
 
-// Printed options show the users, and no password.
-func TestOptionsHideSecrets(t *testing.T) {
+// TestPrintedOptionsOmitSecrets checks that printed options show the users, and no password.
+func TestPrintedOptionsOmitSecrets(t *testing.T) {
 	o := Options{SASLUsers: map[string]string{"ann": "SeCrEt"}, SuperDigest: "super:SeCrEt", MaxConns: 77}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%d"} {
 		for _, v := range []any{o, &o, []Options{o}} {
@@ -107,7 +107,7 @@ func TestOptionsHideSecrets(t *testing.T) {
 	}
 }
 
-func TestInvalidOptions(t *testing.T) {
+func TestNewRefusesInvalidOptions(t *testing.T) {
 	users := map[string]string{"ann": "1"}
 	for words, opts := range map[string]Options{
 		"TickTime":               {TickTime: -time.Second},

@@ -10,8 +10,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestMaxOutstandingTotalThrottles: clients together send more requests than the limit.
-// They wait, and all are answered.
+// TestMaxOutstandingTotalThrottles: clients together send more requests than the limit. The
+// requests wait, and the server answers all of them.
 func TestMaxOutstandingTotalThrottles(t *testing.T) {
 	for name, limit := range map[string]func(*Options){
 		"requests": func(o *Options) { o.MaxOutstandingTotal = 10 },
@@ -19,7 +19,7 @@ func TestMaxOutstandingTotalThrottles(t *testing.T) {
 		"neither":  func(*Options) {},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			opts := quiet(t)
+			opts := testOptions(t)
 			limit(&opts)
 			s := start(t, opts)
 			const clients, each = 20, 200
@@ -27,12 +27,12 @@ func TestMaxOutstandingTotalThrottles(t *testing.T) {
 			for i := range each {
 				burst = wire.AppendRequest(burst, int32(i), wire.OpExists, &wire.ExistsRequest{Path: "/zookeeper"})
 			}
-			var crowd sync.WaitGroup
+			var wg sync.WaitGroup
 			release := make(chan struct{})
-			go s.runOnLoop(func() { <-release }) // the loop stands while they send
+			go s.runOnLoop(func() { <-release }) // blocks the loop while they send
 			for range clients {
 				// Each ends when all its requests are answered.
-				crowd.Go(func() {
+				wg.Go(func() {
 					c := login(t, s, time.Hour)
 					go c.nc.Write(burst)
 					for i := range each {
@@ -44,23 +44,23 @@ func TestMaxOutstandingTotalThrottles(t *testing.T) {
 				})
 			}
 			close(release)
-			crowd.Wait()
+			wg.Wait()
 			st := s.Stats()
 			if throttled := st.RequestsThrottled > 0; throttled != (name != "neither") {
 				t.Errorf("%s: throttled %d times", name, st.RequestsThrottled)
 			}
 			if n, b := s.requestLimit.requests.Load(), s.requestLimit.bytes.Load(); n != 0 || b != 0 {
-				t.Errorf("%s: %d requests of %d bytes are outstanding for ever", name, n, b)
+				t.Errorf("%s: %d requests of %d bytes are still outstanding", name, n, b)
 			}
 		})
 	}
 }
 
-// TestNonReadingClientsThrottleOnlyThemselves has clients that reach the limits and read
-// nothing: the server still serves other clients.
+// TestNonReadingClientsThrottleOnlyThemselves: clients reach the limits and read nothing. The
+// server still serves other clients.
 func TestNonReadingClientsThrottleOnlyThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
+		opts := testOptions(t)
 		opts.MaxOutstandingTotal = 100
 		s := start(t, opts)
 		good := login(t, s, time.Hour)
@@ -70,21 +70,21 @@ func TestNonReadingClientsThrottleOnlyThemselves(t *testing.T) {
 			burst = wire.AppendRequest(burst, int32(i), wire.OpGetData, &wire.GetDataRequest{Path: "/big"})
 		}
 		for range 5 {
-			deaf := login(t, s, time.Minute)
-			go deaf.nc.Write(burst) // ends with the connection
+			nonReader := login(t, s, time.Minute)
+			go nonReader.nc.Write(burst) // ends with the connection
 		}
 		synctest.Wait()
 		if n := s.requestLimit.requests.Load(); n < 100 {
-			t.Errorf("%d requests are outstanding, want the bound reached", n)
+			t.Errorf("%d requests are outstanding, want 100 or more", n)
 		}
 		for i := range 50 {
 			good.create(fmt.Sprint("/n", i), wire.ModePersistent)
 		}
-		// Their sessions are not extended either: none of their requests is applied.
+		// Their sessions expire: the server applies none of their requests.
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if st := s.Stats(); st.Connections != 1 || s.requestLimit.requests.Load() != 0 {
-			t.Errorf("%d connections, %d requests after all sessions but one were over", st.Connections, s.requestLimit.requests.Load())
+			t.Errorf("%d connections, %d requests after all other sessions expired, want 1 and 0", st.Connections, s.requestLimit.requests.Load())
 		}
 	})
 }

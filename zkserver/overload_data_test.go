@@ -10,9 +10,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestManyWatches sets watches from one connection and from a hundred, fires
-// some, and asks for more than there may be.
-func TestManyWatches(t *testing.T) {
+// TestMaxWatchesIsEnforced sets the maximum number of watches from one connection and from a
+// hundred, and fires some. The server refuses one more.
+func TestMaxWatchesIsEnforced(t *testing.T) {
 	for _, conns := range []int{1, 100} {
 		t.Run(fmt.Sprint(conns), func(t *testing.T) {
 			n := scale(50_000, 1_000_000)
@@ -37,27 +37,27 @@ func TestManyWatches(t *testing.T) {
 			}
 			g.finish(uint64(n) * 600)
 			g.closeAttackers(clients)
-			for g.s.Stats().Watches > 0 { // they go a part at a time
+			for g.s.Stats().Watches > 0 { // the server removes them in parts
 				runtime.Gosched()
 			}
 		})
 	}
 }
 
-// setWatchesOn sets watches on n nodes that are missing.
+// setWatchesOn sets watches on n missing nodes.
 func setWatchesOn(c *rawClient, n int) {
 	var b []byte
 	for i := range n {
 		b = wire.AppendRequest(b, int32(i), wire.OpExists, &wire.ExistsRequest{Path: fmt.Sprint("/w", i), Watch: true})
 	}
-	go c.nc.Write(b) // ends when all is read
+	go c.nc.Write(b) // ends when the server has read all
 	if got := c.answers(n); got != n {
 		c.t.Errorf("%d of %d watches were set", got, n)
 	}
 }
 
-// TestManyLargeNodes fills the server with nodes of a megabyte.
-func TestManyLargeNodes(t *testing.T) {
+// TestMaxDataBoundsLargeNodes fills the server with nodes of a megabyte.
+func TestMaxDataBoundsLargeNodes(t *testing.T) {
 	n, most := scale(60, 3000), scale(20, 1000)
 	const size = 1_000_000
 	g := startOverload(t, func(o *Options) { o.MaxData = int64(most) * (size + 1000) })
@@ -91,9 +91,9 @@ func TestManyLargeNodes(t *testing.T) {
 	}
 }
 
-// TestManySetWatches restores a megabyte of watches at a time: on nodes that
-// are missing, each is an event; on others it stays.
-func TestManySetWatches(t *testing.T) {
+// TestSetWatchesFiresOrRestores sends a megabyte of watches at a time on missing nodes. Data
+// watches fire, and exist watches stay.
+func TestSetWatchesFiresOrRestores(t *testing.T) {
 	n := scale(6, 500)
 	g := startOverload(t, func(*Options) {})
 	c := login(t, g.s, time.Hour)
@@ -118,8 +118,9 @@ func TestManySetWatches(t *testing.T) {
 	g.closeAttackers([]*rawClient{c})
 }
 
-// TestLargeMultis sends transactions with the maximum number of operations.
-func TestLargeMultis(t *testing.T) {
+// TestMultiOperationsAreLimited sends multis with the maximum number of operations. The server
+// refuses one operation more.
+func TestMultiOperationsAreLimited(t *testing.T) {
 	const most = 5_000
 	n := scale(20_000, 100_000)
 	g := startOverload(t, func(o *Options) { o.MaxFrame = 64 << 20 })
@@ -142,15 +143,15 @@ func TestLargeMultis(t *testing.T) {
 		}
 	}
 	if _, err := c.try(wire.OpMulti, &wire.MultiRequest{Ops: append(multis[0].Ops, multis[1].Ops[0])}); err != wire.ErrBadArguments {
-		t.Errorf("a multi of one operation more: %v", err)
+		t.Errorf("a multi with one more operation: %v", err)
 	}
 	g.finish(64<<20 + most*1500)
 	g.closeAttackers([]*rawClient{c})
 }
 
-// TestDeepPaths creates a path of the maximum depth, with a watch over all of it, and
-// deletes it.
-func TestDeepPaths(t *testing.T) {
+// TestPathDepthIsLimited creates a path of the maximum depth, with a recursive watch, and
+// deletes it. The server refuses a deeper path.
+func TestPathDepthIsLimited(t *testing.T) {
 	const n = 512
 	g := startOverload(t, func(*Options) {})
 	c := login(t, g.s, time.Hour)
@@ -166,7 +167,7 @@ func TestDeepPaths(t *testing.T) {
 	}
 	got := c.do(wire.OpGetAllChildrenNumber, &wire.GetAllChildrenNumberRequest{Path: "/d"}).(*wire.GetAllChildrenNumberResponse)
 	if got.TotalNumber != int32(n-1) {
-		t.Errorf("%d below the first, want %d", got.TotalNumber, n-1)
+		t.Errorf("%d nodes below the first, want %d", got.TotalNumber, n-1)
 	}
 	for i := n; i > 0; i-- {
 		c.do(wire.OpDelete, &wire.DeleteRequest{Path: strings.Repeat("/d", i), Version: -1})
@@ -179,8 +180,8 @@ func TestDeepPaths(t *testing.T) {
 	g.closeAttackers([]*rawClient{c})
 }
 
-// TestEventAmplificationIsLimited asks in a short request for an answer of gigabytes.
-func TestEventAmplificationIsLimited(t *testing.T) {
+// TestMultiReadAnswerIsLimited sends short requests whose answers would have gigabytes.
+func TestMultiReadAnswerIsLimited(t *testing.T) {
 	n, ops, children := scale(2, 100), scale(2000, 10_000), scale(500, 5000)
 	g := startOverload(t, func(o *Options) { o.MaxReply = scale(4<<20, 64<<20) })
 	c := login(t, g.s, time.Hour)
@@ -204,8 +205,8 @@ func TestEventAmplificationIsLimited(t *testing.T) {
 	g.closeAttackers([]*rawClient{c})
 }
 
-// TestLongLists uses access control lists that take long to check.
-func TestLongLists(t *testing.T) {
+// TestLongACLIsRefused sends access control lists that take long to check.
+func TestLongACLIsRefused(t *testing.T) {
 	n := scale(10, 300)
 	g := startOverload(t, func(*Options) {})
 	c := login(t, g.s, time.Hour)

@@ -15,22 +15,21 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// maxTurn is how long one request may keep the server from all others. A busy machine may
-// extend that: at the short size the limit allows for it.
+// maxTurn bounds how long one request may delay all others. On a busy machine a turn may take
+// longer: at the short size, the test allows for that.
 const maxTurn = 50 * time.Millisecond
 
 // expensiveRequest is an operation at its most expensive. Cheap requests prepare it.
 type expensiveRequest struct {
 	name    string
 	options func(*Options)
-	// prepare returns the attack, which returns when the server has done all of it.
+	// prepare returns the attack. The attack returns when the server has finished all of it.
 	prepare func(g *overload, c *rawClient, n int) (attack func())
 }
 
-// TestExpensiveRequestsDoNotDelayOtherClients sends each operation at its worst next to a client that
-// creates, deletes, and reads. No turn of the server is longer than turnBound. A
-// machine that is busy with something else may stretch a turn, but hardly the shortest
-// of ten.
+// TestExpensiveRequestsDoNotDelayOtherClients sends each operation at its worst while another
+// client creates, deletes, and reads. No turn of the server may be longer than maxTurn. Other
+// work of the machine can extend a turn, but rarely the shortest of ten.
 func TestExpensiveRequestsDoNotDelayOtherClients(t *testing.T) {
 	n := scale(200_000, 1_000_000)
 	bound := time.Duration(scale(4, 1)) * maxTurn
@@ -54,8 +53,8 @@ func TestExpensiveRequestsDoNotDelayOtherClients(t *testing.T) {
 	}
 }
 
-// raceShare returns a fifth of n with the race detector, which makes tests many times slower,
-// and n without.
+// raceShare returns n, or a fifth of it with the race detector, which makes tests many times
+// slower.
 func raceShare(n int) int {
 	if raceDetector() {
 		return n / 5
@@ -69,8 +68,8 @@ func raceDetector() bool {
 	return info != nil && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "-race" && s.Value == "true" })
 }
 
-// run returns the longest turn of an attack, and the longest that a client next to it
-// waited for an answer.
+// run returns the longest turn of an attack, and the longest that another client waited for an
+// answer.
 func (d *expensiveRequest) run(t *testing.T, n int) (turn, stall time.Duration) {
 	g := startOverload(t, func(o *Options) {
 		if d.options != nil {
@@ -90,8 +89,8 @@ func (d *expensiveRequest) run(t *testing.T, n int) (turn, stall time.Duration) 
 	return turn, stall
 }
 
-// bulk creates nodes with short multis.
-func (c *rawClient) bulk(n int, mode wire.CreateMode, path func(i int) string) {
+// createInMultis creates n nodes with short multis.
+func (c *rawClient) createInMultis(n int, mode wire.CreateMode, path func(i int) string) {
 	c.t.Helper()
 	most := 200_000 / (len(path(0)) + 100)
 	for i := 0; i < n; i += most {
@@ -107,8 +106,8 @@ func (c *rawClient) bulk(n int, mode wire.CreateMode, path func(i int) string) {
 	}
 }
 
-// fill appends operations as long as they fit into a frame.
-func fill(op func(i int) wire.MultiOp) *wire.MultiRequest {
+// fillMulti returns a multi with as many operations as fit into a frame.
+func fillMulti(op func(i int) wire.MultiOp) *wire.MultiRequest {
 	m := new(wire.MultiRequest)
 	for size := 0; ; {
 		o := op(len(m.Ops))
@@ -119,8 +118,8 @@ func fill(op func(i int) wire.MultiOp) *wire.MultiRequest {
 	}
 }
 
-// deep returns a path of so many names, each one byte long.
-func deep(names int) string { return strings.Repeat("/d", names) }
+// deepPath returns a path of the given number of names, each one byte long.
+func deepPath(names int) string { return strings.Repeat("/d", names) }
 
 // mkdirs creates a node and all its ancestors.
 func (c *rawClient) mkdirs(path string) {
@@ -131,8 +130,8 @@ func (c *rawClient) mkdirs(path string) {
 	}
 }
 
-// listenEverywhere sets recursive watches on a path and all its ancestors.
-func (c *rawClient) listenEverywhere(path string) {
+// watchAncestors sets recursive watches on a path and all its ancestors.
+func (c *rawClient) watchAncestors(path string) {
 	for i := 1; i <= len(path); i++ {
 		if i == len(path) || path[i] == '/' {
 			c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: path[:i], Mode: wire.AddWatchPersistentRecursive})
@@ -140,7 +139,7 @@ func (c *rawClient) listenEverywhere(path string) {
 	}
 }
 
-// eachAttacker runs each for n clients that read everything they are sent.
+// eachAttacker calls each for n new clients, which then read everything.
 func (g *overload) eachAttacker(n int, each func(c *rawClient)) {
 	for range n {
 		c := login(g.t, g.s, time.Hour)
@@ -154,28 +153,28 @@ func expensiveRequests() []expensiveRequest {
 }
 
 func expensiveReads() []expensiveRequest {
-	family := func(c *rawClient, n int) { // of n children that have short names
+	createChildren := func(c *rawClient, n int) { // with short names
 		c.create("/many", wire.ModePersistent)
-		c.bulk(n, wire.ModePersistent, func(i int) string { return fmt.Sprint("/many/", i) })
+		c.createInMultis(n, wire.ModePersistent, func(i int) string { return fmt.Sprint("/many/", i) })
 	}
-	ask := func(c *rawClient, op wire.OpCode, req wire.Record) func() {
+	doLater := func(c *rawClient, op wire.OpCode, req wire.Record) func() {
 		return func() { c.do(op, req, wire.ErrQuotaExceeded) }
 	}
 	return []expensiveRequest{
 		{"getAllChildrenNumber", nil, func(g *overload, c *rawClient, n int) func() {
-			family(c, n)
-			return ask(c, wire.OpGetAllChildrenNumber, &wire.GetAllChildrenNumberRequest{Path: "/many"})
+			createChildren(c, n)
+			return doLater(c, wire.OpGetAllChildrenNumber, &wire.GetAllChildrenNumberRequest{Path: "/many"})
 		}},
 		{"getChildren", nil, func(g *overload, c *rawClient, n int) func() {
-			family(c, n)
-			return ask(c, wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/many"})
+			createChildren(c, n)
+			return doLater(c, wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/many"})
 		}},
 		{"getChildren of many clients of an address", nil, func(g *overload, c *rawClient, n int) func() {
-			family(c, n/10)
+			createChildren(c, n/10)
 			addr, all := listenTCP(g.t, g.s), make(chan int)
 			return func() {
 				for range 20 {
-					go func() { all <- listThrice(g, addr, "/many") }()
+					go func() { all <- listThreeTimes(g, addr, "/many") }()
 				}
 				for range 20 {
 					if got := <-all; got != 3 {
@@ -185,7 +184,7 @@ func expensiveReads() []expensiveRequest {
 			}
 		}},
 		{"getChildren of many clients without an address", nil, func(g *overload, c *rawClient, n int) func() {
-			family(c, n/10)
+			createChildren(c, n/10)
 			var all []*rawClient
 			for range 20 {
 				all = append(all, login(g.t, g.s, time.Hour))
@@ -203,38 +202,38 @@ func expensiveReads() []expensiveRequest {
 			}
 		}},
 		{"multiRead of children", nil, func(g *overload, c *rawClient, n int) func() {
-			family(c, n)
-			return ask(c, wire.OpMultiRead, (*wire.MultiReadRequest)(fill(func(int) wire.MultiOp {
+			createChildren(c, n)
+			return doLater(c, wire.OpMultiRead, (*wire.MultiReadRequest)(fillMulti(func(int) wire.MultiOp {
 				return wire.MultiOp{Op: wire.OpGetChildren, Req: &wire.GetChildrenRequest{Path: "/many"}}
 			})))
 		}},
 		{"multiRead of data", nil, func(g *overload, c *rawClient, n int) func() {
-			family(c, n)
-			return ask(c, wire.OpMultiRead, (*wire.MultiReadRequest)(fill(func(i int) wire.MultiOp {
+			createChildren(c, n)
+			return doLater(c, wire.OpMultiRead, (*wire.MultiReadRequest)(fillMulti(func(i int) wire.MultiOp {
 				return wire.MultiOp{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: fmt.Sprint("/many/", i%n)}}
 			})))
 		}},
 		{"multiRead of large data", nil, func(g *overload, c *rawClient, n int) func() {
 			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/large", Data: make([]byte, 1_000_000), ACL: openACL()})
-			return ask(c, wire.OpMultiRead, (*wire.MultiReadRequest)(fill(func(int) wire.MultiOp {
+			return doLater(c, wire.OpMultiRead, (*wire.MultiReadRequest)(fillMulti(func(int) wire.MultiOp {
 				return wire.MultiOp{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/large"}}
 			})))
 		}},
 		{"getEphemerals", nil, func(g *overload, c *rawClient, n int) func() {
-			c.bulk(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint("/e", i) })
-			return ask(c, wire.OpGetEphemerals, &wire.GetEphemeralsRequest{PrefixPath: "/e"})
+			c.createInMultis(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint("/e", i) })
+			return doLater(c, wire.OpGetEphemerals, &wire.GetEphemeralsRequest{PrefixPath: "/e"})
 		}},
 		{"getEphemerals of long paths", nil, func(g *overload, c *rawClient, n int) func() {
 			long, order := "/"+strings.Repeat("x", 4000), rand.Perm(45_000)
-			c.bulk(len(order), wire.ModeEphemeral, func(i int) string { return fmt.Sprint(long, order[i]) })
-			return ask(c, wire.OpGetEphemerals, &wire.GetEphemeralsRequest{PrefixPath: "/"})
+			c.createInMultis(len(order), wire.ModeEphemeral, func(i int) string { return fmt.Sprint(long, order[i]) })
+			return doLater(c, wire.OpGetEphemerals, &wire.GetEphemeralsRequest{PrefixPath: "/"})
 		}},
 		{"getACL", nil, func(g *overload, c *rawClient, n int) func() {
 			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/list", ACL: append(foreignACL(9999, 0), openACL()...)})
-			return ask(c, wire.OpGetACL, &wire.GetACLRequest{Path: "/list"})
+			return doLater(c, wire.OpGetACL, &wire.GetACLRequest{Path: "/list"})
 		}},
 		{"words", func(o *Options) { o.FourLetterWords = []string{"*"} }, func(g *overload, c *rawClient, n int) func() {
-			c.bulk(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint("/e", i) })
+			c.createInMultis(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint("/e", i) })
 			setWatchesOn(c, n/2)
 			return func() {
 				for _, w := range []string{"mntr", "srvr", "stat", "cons", "dump", "wchs", "wchp", "wchc"} {
@@ -257,7 +256,7 @@ func expensiveReads() []expensiveRequest {
 	}
 }
 
-// foreignACL returns an access control list for n users that no client is. Lists with
+// foreignACL returns an access control list for n users, none of them a client. Lists with
 // different numbers are different.
 func foreignACL(n, number int) (list []wire.ACL) {
 	for i := range n {
@@ -278,20 +277,20 @@ func (c *rawClient) manyIdentities() []wire.ACL {
 	return list[len(list)-1:]
 }
 
-// listThrice lists children three times at once from a new connection, and returns how
-// many answers came.
-func listThrice(g *overload, addr, path string) (answers int) {
+// listThreeTimes sends three requests for children on a new connection, and returns the number
+// of answers.
+func listThreeTimes(g *overload, addr, path string) (answers int) {
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {
 		return 0
 	}
-	c := over(g.t, nc)
+	c := newRawClient(g.t, nc)
 	b := wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 60_000})
 	for xid := range int32(3) {
 		b = wire.AppendRequest(b, xid, wire.OpGetChildren, &wire.GetChildrenRequest{Path: path})
 	}
 	nc.Write(b)
-	for range 4 { // with that to the handshake
+	for range 4 { // with the handshake's answer
 		if _, err := c.frame(); err == nil {
 			answers++
 		}
@@ -301,19 +300,20 @@ func listThrice(g *overload, addr, path string) (answers int) {
 }
 
 func expensiveEnds() []expensiveRequest {
-	// children of a deep node that are of the session, with recursive watches above.
+	// deepEphemerals creates n ephemeral nodes of c below a deep node, with recursive watches on
+	// its ancestors.
 	deepEphemerals := func(g *overload, c *rawClient, n int) {
 		top := login(g.t, g.s, time.Hour)
-		top.mkdirs(deep(500))
-		c.bulk(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint(deep(500), "/", i) })
-		g.eachAttacker(3, func(c *rawClient) { c.listenEverywhere(deep(500)) })
+		top.mkdirs(deepPath(500))
+		c.createInMultis(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint(deepPath(500), "/", i) })
+		g.eachAttacker(3, func(c *rawClient) { c.watchAncestors(deepPath(500)) })
 	}
-	gone := func(g *overload, nodes int) {
+	awaitNodes := func(g *overload, nodes int) {
 		g.await("the end of the nodes", func() bool { return g.s.Stats().Nodes <= nodes })
 	}
 	return []expensiveRequest{
 		{"closeSession", nil, func(g *overload, c *rawClient, n int) func() {
-			c.bulk(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint("/e", i) })
+			c.createInMultis(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint("/e", i) })
 			return func() { c.do(wire.OpCloseSession, nil) }
 		}},
 		{"closeSession with deep nodes", nil, func(g *overload, c *rawClient, n int) func() {
@@ -331,14 +331,14 @@ func expensiveEnds() []expensiveRequest {
 		}},
 		{"closeSession with few nodes whose paths are deep and long", nil, func(g *overload, _ *rawClient, _ int) func() {
 			top, path := login(g.t, g.s, time.Hour), ""
-			for range 500 { // or as many as the server takes
+			for range 500 { // or as many as the server accepts
 				next := path + "/" + strings.Repeat("d", 1990)
 				if _, err := top.try(wire.OpCreate, &wire.CreateRequest{Path: next, ACL: openACL()}); err != nil {
 					break
 				}
 				path = next
 			}
-			top.listenEverywhere(path)
+			top.watchAncestors(path)
 			go top.drain() // ends with the connection
 			c := login(g.t, g.s, time.Hour)
 			for i := range 16 {
@@ -351,7 +351,7 @@ func expensiveEnds() []expensiveRequest {
 			deepEphemerals(g, c, min(n, 12_000))
 			return func() {
 				c.nc.Close()
-				gone(g, 600)
+				awaitNodes(g, 600)
 			}
 		}},
 		{"expiry of many sessions", nil, func(g *overload, _ *rawClient, n int) func() {
@@ -361,7 +361,7 @@ func expensiveEnds() []expensiveRequest {
 				c.create(fmt.Sprint("/e", i), wire.ModeEphemeral)
 				c.nc.Close()
 			}
-			return func() { gone(g, 10) }
+			return func() { awaitNodes(g, 10) }
 		}},
 		{"disconnection with watches", nil, func(g *overload, c *rawClient, n int) func() {
 			setWatchesOn(c, n/2)
@@ -381,14 +381,14 @@ func expensiveEnds() []expensiveRequest {
 				for i := range n / 50 {
 					c.do(wire.OpDelete, &wire.DeleteRequest{Path: fmt.Sprint("/c/", i, "/x"), Version: -1})
 				}
-				gone(g, 10)
+				awaitNodes(g, 10)
 			}
 		}},
 	}
 }
 
 func expensiveWatches() []expensiveRequest {
-	// As many paths as fit into a frame.
+	// short returns as many paths as fit into a frame.
 	short := func() (paths []string) {
 		for size := 0; size < 1_000_000; size += 4 + len(paths[len(paths)-1]) {
 			paths = append(paths, fmt.Sprintf("/%x", len(paths)))
@@ -416,7 +416,7 @@ func expensiveWatches() []expensiveRequest {
 				all[k].do(wire.OpSetWatches, req)
 			}
 			return func() {
-				g.s.runOnLoop(func() { // so that all ends come in one round
+				g.s.runOnLoop(func() { // one round must see all ends
 					for _, c := range all {
 						c.nc.Close()
 					}
@@ -436,7 +436,7 @@ func expensiveWatches() []expensiveRequest {
 			g.eachAttacker(60, func(c *rawClient) {
 				c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/w", Mode: wire.AddWatchPersistent})
 			})
-			m := fill(func(int) wire.MultiOp {
+			m := fillMulti(func(int) wire.MultiOp {
 				return wire.MultiOp{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/w", Version: -1}}
 			})
 			return func() {
@@ -446,7 +446,7 @@ func expensiveWatches() []expensiveRequest {
 				}
 			}
 		}},
-		{"multi of changes below many lists of permissions", nil, func(g *overload, c *rawClient, n int) func() {
+		{"multi of changes below many ACLs", nil, func(g *overload, c *rawClient, n int) func() {
 			own, path := c.manyIdentities(), ""
 			for i := range 500 {
 				path += "/d"
@@ -469,7 +469,7 @@ func expensiveWatches() []expensiveRequest {
 				c.manyIdentities()
 				c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/w", Mode: wire.AddWatchPersistent})
 			})
-			m := fill(func(int) wire.MultiOp {
+			m := fillMulti(func(int) wire.MultiOp {
 				return wire.MultiOp{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/w", Version: -1}}
 			})
 			return func() {
@@ -479,23 +479,23 @@ func expensiveWatches() []expensiveRequest {
 			}
 		}},
 		{"deep multi after recursive watches were removed", nil, func(g *overload, c *rawClient, n int) func() {
-			c.mkdirs(deep(500))
-			c.bulk(800, wire.ModePersistent, func(i int) string { return fmt.Sprint(deep(500), "/", i) })
+			c.mkdirs(deepPath(500))
+			c.createInMultis(800, wire.ModePersistent, func(i int) string { return fmt.Sprint(deepPath(500), "/", i) })
 			watcher := login(g.t, g.s, time.Hour)
-			watcher.listenEverywhere(deep(500))
+			watcher.watchAncestors(deepPath(500))
 			watcher.do(wire.OpCloseSession, nil)
 			c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/elsewhere", Mode: wire.AddWatchPersistentRecursive})
 			m := new(wire.MultiRequest)
 			for i := range 800 {
-				m.Ops = append(m.Ops, wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: fmt.Sprint(deep(500), "/", i, "/x"), ACL: openACL()}})
+				m.Ops = append(m.Ops, wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: fmt.Sprint(deepPath(500), "/", i, "/x"), ACL: openACL()}})
 			}
 			return func() { c.do(wire.OpMulti, m) }
 		}},
 		{"deep multi with recursive watches", nil, func(g *overload, c *rawClient, n int) func() {
-			c.mkdirs(deep(500))
-			g.eachAttacker(1, func(c *rawClient) { c.listenEverywhere(deep(500)) })
-			m := fill(func(i int) wire.MultiOp {
-				return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: fmt.Sprint(deep(500), "/", i), ACL: openACL()}}
+			c.mkdirs(deepPath(500))
+			g.eachAttacker(1, func(c *rawClient) { c.watchAncestors(deepPath(500)) })
+			m := fillMulti(func(i int) wire.MultiOp {
+				return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: fmt.Sprint(deepPath(500), "/", i), ACL: openACL()}}
 			})
 			return func() { c.do(wire.OpMulti, m) }
 		}},
@@ -506,14 +506,14 @@ func expensiveMultis() []expensiveRequest {
 	multi := func(op func(i int) wire.MultiOp) func(*overload, *rawClient, int) func() {
 		return func(g *overload, c *rawClient, n int) func() {
 			c.create("/m", wire.ModePersistent)
-			m := fill(op)
+			m := fillMulti(op)
 			return func() { c.do(wire.OpMulti, m) }
 		}
 	}
 	return []expensiveRequest{
 		{"quotas of a large subtree", nil, func(g *overload, c *rawClient, n int) func() {
 			c.create("/many", wire.ModePersistent)
-			c.bulk(n, wire.ModePersistent, func(i int) string { return fmt.Sprint("/many/", i) })
+			c.createInMultis(n, wire.ModePersistent, func(i int) string { return fmt.Sprint("/many/", i) })
 			c.create("/zookeeper/quota/many", wire.ModePersistent)
 			stats := "/zookeeper/quota/many/zookeeper_stats"
 			m := new(wire.MultiRequest)
@@ -531,14 +531,14 @@ func expensiveMultis() []expensiveRequest {
 				path := "/zookeeper/quota/q/" + name
 				c.do(wire.OpCreate, &wire.CreateRequest{Path: path, Data: []byte("count=1"), ACL: openACL()})
 				text := "count=1"
-				for i := range 40 { // as many numbers as the server takes
+				for i := range 40 { // as many numbers as the server accepts
 					text += fmt.Sprintf(",%c=1", 'A'+i)
 					if _, err := c.try(wire.OpSetData, &wire.SetDataRequest{Path: path, Data: []byte(text), Version: -1}); err != nil {
 						break
 					}
 				}
 			}
-			m := fill(func(int) wire.MultiOp {
+			m := fillMulti(func(int) wire.MultiOp {
 				return wire.MultiOp{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/q", Version: -1}}
 			})
 			return func() { c.do(wire.OpMulti, m) }
@@ -546,7 +546,7 @@ func expensiveMultis() []expensiveRequest {
 		{"multi of creates", nil, multi(func(i int) wire.MultiOp {
 			return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: fmt.Sprintf("/%x", i), ACL: openACL()}}
 		})},
-		{"multi of creates with a list of permissions each", nil, multi(func(i int) wire.MultiOp {
+		{"multi of creates with an ACL each", nil, multi(func(i int) wire.MultiOp {
 			acl := append(openACL(), wire.ACL{Perms: wire.PermRead, Scheme: "digest", ID: fmt.Sprintf("%x:x", i)})
 			return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: fmt.Sprintf("/%x", i), ACL: acl}}
 		})},
@@ -559,15 +559,15 @@ func expensiveMultis() []expensiveRequest {
 		{"multi of changes", nil, multi(func(int) wire.MultiOp {
 			return wire.MultiOp{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/m", Version: -1}}
 		})},
-		{"audited multi of paths that cannot be read", func(o *Options) { o.Audit = true }, multi(func(i int) wire.MultiOp {
+		{"audited multi of paths with invisible characters", func(o *Options) { o.Audit = true }, multi(func(i int) wire.MultiOp {
 			return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: fmt.Sprintf("/%s%d", strings.Repeat("\u200b", 200), i), ACL: openACL()}}
 		})},
 		{"multi of nodes without ancestors", func(o *Options) { o.EnforceQuota = true }, func(g *overload, c *rawClient, n int) func() {
 			c.create("/zookeeper/quota/q", wire.ModePersistent)
 			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/zookeeper/quota/q/zookeeper_limits", Data: []byte("count=1,bytes=1"), ACL: openACL()})
 			c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/w", Mode: wire.AddWatchPersistentRecursive})
-			m := fill(func(i int) wire.MultiOp {
-				path := deep(min(i+1, 500))
+			m := fillMulti(func(i int) wire.MultiOp {
+				path := deepPath(min(i+1, 500))
 				if i >= 500 {
 					path += fmt.Sprint("/", i)
 				}
@@ -575,7 +575,7 @@ func expensiveMultis() []expensiveRequest {
 			})
 			return func() { c.do(wire.OpMulti, m) }
 		}},
-		{"multi that asks for long lists of permissions", nil, func(g *overload, c *rawClient, n int) func() {
+		{"multi that checks long ACLs", nil, func(g *overload, c *rawClient, n int) func() {
 			m := new(wire.MultiRequest)
 			for i := range 100 {
 				path := fmt.Sprint("/p", i)
@@ -584,7 +584,7 @@ func expensiveMultis() []expensiveRequest {
 			}
 			return func() { c.do(wire.OpMulti, m) }
 		}},
-		{"multi that asks for permissions", nil, func(g *overload, c *rawClient, n int) func() {
+		{"multi that checks permissions", nil, func(g *overload, c *rawClient, n int) func() {
 			for i := range 63 {
 				c.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: fmt.Appendf(nil, "u%02d:x", i)})
 			}
@@ -595,7 +595,7 @@ func expensiveMultis() []expensiveRequest {
 				}
 				c.do(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprint("/p", i), ACL: append(list, openACL()...)})
 			}
-			m := fill(func(i int) wire.MultiOp {
+			m := fillMulti(func(i int) wire.MultiOp {
 				return wire.MultiOp{Op: wire.OpCheck, Req: &wire.CheckVersionRequest{Path: fmt.Sprint("/p", i%1000), Version: -1}}
 			})
 			return func() { c.do(wire.OpMulti, m) }

@@ -16,7 +16,7 @@ import (
 // fullOverload runs the overload tests at full size, which takes minutes and gigabytes.
 var fullOverload = flag.Bool("overload", false, "run the overload tests at full size")
 
-// scale returns the short size, or the full one with -overload.
+// scale returns short, or full with -overload.
 func scale(short, full int) int {
 	if *fullOverload {
 		return full
@@ -29,7 +29,7 @@ type overload struct {
 	t    *testing.T
 	s    *Server
 	good *rawClient
-	base uint64 // heap before
+	base uint64 // heap before the attack
 	stop chan struct{}
 	done sync.WaitGroup
 
@@ -39,7 +39,7 @@ type overload struct {
 }
 
 // takeSlowest returns the duration of the slowest round since its last call, including the
-// running one.
+// current round.
 func (g *overload) takeSlowest() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -53,32 +53,32 @@ func (g *overload) takeSlowest() time.Duration {
 	return d
 }
 
-// await waits, on the real clock, until the server has done something.
+// await waits, by the real clock, until done returns true.
 func (g *overload) await(what string, done func() bool) {
 	for limit := time.Now().Add(5 * time.Minute); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(limit) {
-			g.t.Errorf("%s did not come within 5 minutes", what)
+			g.t.Errorf("%s did not happen within 5 minutes", what)
 			return
 		}
 	}
 }
 
-// startOverload starts a server. Until finish is called a session writes and reads on it,
-// again and again: each of its requests must succeed.
+// startOverload starts a server and a client that writes and reads until finish is called. Each
+// of its requests must succeed.
 func startOverload(t *testing.T, change func(*Options)) *overload {
 	t.Helper()
-	opts := quiet(t)
+	opts := testOptions(t)
 	opts.Logger = discard()
 	change(&opts)
 	g := &overload{t: t, s: start(t, opts), stop: make(chan struct{})}
 	g.base = heap()
 	g.good = login(t, g.s, time.Hour)
-	g.done.Go(g.probe) // ends by finish
+	g.done.Go(g.probe) // ends with finish
 	return g
 }
 
 // heap returns the memory in use after garbage collections. Pools free their memory at the
-// second collection. What other goroutines allocate during a collection counts as used
+// second collection. Memory that other goroutines allocate during a collection counts as used
 // until the next one.
 func heap() uint64 {
 	var m runtime.MemStats
@@ -89,7 +89,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// probe is the loop of the well-behaved client.
+// probe sends the requests of the well-behaved client.
 func (g *overload) probe() {
 	for {
 		began := time.Now()
@@ -108,8 +108,8 @@ func (g *overload) probe() {
 	}
 }
 
-// finish ends the attack. The well-behaved client was served throughout, and the memory in
-// use now, including the attackers' side, is within the limit.
+// finish ends the attack. It fails unless the well-behaved client was served, and the memory in
+// use, including the attackers' side, is at most bound.
 func (g *overload) finish(bound uint64) {
 	g.t.Helper()
 	grown := int64(heap()) - int64(g.base)
@@ -162,8 +162,8 @@ func (c *rawClient) answers(n int) (good int) {
 	return good
 }
 
-// TestManyIdleConnections opens connections with sessions that send nothing.
-func TestManyIdleConnections(t *testing.T) {
+// TestIdleConnectionMemoryIsBounded opens connections with sessions that send nothing.
+func TestIdleConnectionMemoryIsBounded(t *testing.T) {
 	n := scale(1000, 10_000)
 	g := startOverload(t, func(*Options) {})
 	idle := make([]*rawClient, n)
@@ -177,8 +177,8 @@ func TestManyIdleConnections(t *testing.T) {
 	g.closeAttackers(idle)
 }
 
-// TestConnectionFlood opens connections that each create a session and leave.
-func TestConnectionFlood(t *testing.T) {
+// TestMaxSessionsLimitsConnectionFlood opens connections that each create a session and close.
+func TestMaxSessionsLimitsConnectionFlood(t *testing.T) {
 	n, most := scale(3000, 100_000), scale(1000, 30_000)
 	g := startOverload(t, func(o *Options) { o.MaxSessions = most })
 	served := 0
@@ -196,8 +196,8 @@ func TestConnectionFlood(t *testing.T) {
 	g.finish(uint64(most)*4<<10 + uint64(n)*2<<10)
 }
 
-// TestConnectionsOfOneAddressAreLimited uses a TCP listener. Each connection has sent its
-// connect request: a new connection would replace a half-open one.
+// TestConnectionsOfOneAddressAreLimited uses a TCP listener. Each connection sends its connect
+// request, because a new connection would replace a half-open one.
 func TestConnectionsOfOneAddressAreLimited(t *testing.T) {
 	n := scale(300, 5000)
 	g := startOverload(t, func(o *Options) { o.MaxClientConns = 100 })
@@ -210,9 +210,9 @@ func TestConnectionsOfOneAddressAreLimited(t *testing.T) {
 		}
 		t.Cleanup(func() { nc.Close() })
 		nc.Write(wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 3_600_000}))
-		over(t, nc).frame() // the answer, or the end
+		newRawClient(t, nc).frame() // the answer, or the end
 		if refused = g.s.Stats().ConnectionsRefused.TooManyPerAddress; refused > 0 {
-			nc.Close() // or this process runs out of files
+			nc.Close() // otherwise this process runs out of files
 		}
 	}
 	for {
@@ -225,26 +225,25 @@ func TestConnectionsOfOneAddressAreLimited(t *testing.T) {
 	g.finish(8 << 20)
 }
 
-// TestManySlowSenders opens connections that send a byte now and then, half of them in
-// their handshakes, half in requests. It runs in a bubble, since it takes the sessions'
-// time.
-func TestManySlowSenders(t *testing.T) {
+// TestSlowSendersTimeOut opens connections that send one byte at a time, half of them in their
+// handshakes, half in requests. It runs in a bubble, because it waits for session timeouts.
+func TestSlowSendersTimeOut(t *testing.T) {
 	n := scale(200, 3000)
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
+		opts := testOptions(t)
 		opts.Logger = discard()
 		s := start(t, opts)
 		good := login(t, s, time.Hour)
 		before := heap()
-		var loris sync.WaitGroup
+		var slow sync.WaitGroup
 		for i := range n {
 			c := open(t, s)
 			bytes := wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 1000})
 			if i%2 == 0 {
 				c.handshake(wire.ConnectRequest{Timeout: 5000})
-				bytes = append(length(1_000_000), make([]byte, 1000)...)
+				bytes = append(frameLength(1_000_000), make([]byte, 1000)...)
 			}
-			loris.Go(func() { trickle(c, bytes, 700*time.Millisecond) }) // ends with the connection
+			slow.Go(func() { trickle(c, bytes, 700*time.Millisecond) }) // ends with the connection
 		}
 		for range 100 {
 			good.create("/n", wire.ModeEphemeral)
@@ -252,7 +251,7 @@ func TestManySlowSenders(t *testing.T) {
 			time.Sleep(40 * time.Millisecond)
 		}
 		if grown := int64(heap()) - int64(before); grown > int64(n)*64<<10 {
-			t.Errorf("%d bytes are in use for %d clients that trickle", grown, n)
+			t.Errorf("%d bytes are in use for %d slow senders", grown, n)
 		} else {
 			t.Logf("%d KiB a connection", grown>>10/int64(n))
 		}
@@ -262,13 +261,13 @@ func TestManySlowSenders(t *testing.T) {
 		if st.Connections != 1 || st.ConnectionsCut.HandshakeTimeouts != int64(n/2) || st.SessionsExpired != int64(n-n/2) {
 			t.Errorf("%d connections are left, %d handshakes and %d sessions timed out", st.Connections, st.ConnectionsCut.HandshakeTimeouts, st.SessionsExpired)
 		}
-		loris.Wait()
+		slow.Wait()
 	})
 }
 
-// TestManyHalfClosedConnections opens connections whose clients close their sending side
-// and still read, or end without a message, over TCP and in memory.
-func TestManyHalfClosedConnections(t *testing.T) {
+// TestHalfClosedConnectionsGetAnswers opens connections over TCP and in memory. Their clients
+// close the sending side, some of them within a request, and still read.
+func TestHalfClosedConnectionsGetAnswers(t *testing.T) {
 	n := scale(100, 2000)
 	g := startOverload(t, func(o *Options) { o.MaxClientConns = -1 })
 	addr := listenTCP(t, g.s)
@@ -288,14 +287,14 @@ func TestManyHalfClosedConnections(t *testing.T) {
 			b = wire.AppendRequest(b, xid, wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/h%d-%d", i, xid), ACL: openACL()})
 		}
 		if i%4 >= 2 {
-			b = b[:len(b)-7] // the last request is not whole
+			b = b[:len(b)-7] // the last request is incomplete
 		}
 		if _, err := nc.Write(b); err != nil {
 			t.Fatal(err)
 		}
 		nc.(interface{ CloseWrite() error }).CloseWrite()
-		c := over(t, nc)
-		want := 21 // with the handshake's
+		c := newRawClient(t, nc)
+		want := 21 // with the handshake's answer
 		if i%4 >= 2 {
 			want--
 		}
@@ -308,22 +307,22 @@ func TestManyHalfClosedConnections(t *testing.T) {
 	g.closeAttackers(nil)
 }
 
-// TestManyNonReadingClients has clients that request large answers and never read.
-func TestManyNonReadingClients(t *testing.T) {
+// TestNonReadingClientsAreDisconnected has clients that request large answers and never read.
+func TestNonReadingClientsAreDisconnected(t *testing.T) {
 	n := scale(240, 1000)
 	const most = 8 << 20
 	g := startOverload(t, func(o *Options) { o.MaxUnreadTotal = most })
-	big := login(t, g.s, time.Hour)
-	big.do(wire.OpCreate, &wire.CreateRequest{Path: "/big", Data: make([]byte, 900_000), ACL: openACL()})
-	deaf := make([]*rawClient, n)
-	for i := range deaf {
-		deaf[i] = login(t, g.s, time.Hour)
+	writer := login(t, g.s, time.Hour)
+	writer.do(wire.OpCreate, &wire.CreateRequest{Path: "/big", Data: make([]byte, 900_000), ACL: openACL()})
+	nonReaders := make([]*rawClient, n)
+	for i := range nonReaders {
+		nonReaders[i] = login(t, g.s, time.Hour)
 		for range 10 {
-			deaf[i].send(wire.OpGetData, &wire.GetDataRequest{Path: "/big"})
+			nonReaders[i].send(wire.OpGetData, &wire.GetDataRequest{Path: "/big"})
 		}
 	}
-	// Each has requested more than the limit for all of them.
-	big.do(wire.OpPing, nil)
+	// Each client has requested more than the limit of all clients together.
+	writer.do(wire.OpPing, nil)
 	for {
 		// Aborted connections use memory until their goroutines have ended.
 		st := g.s.Stats()
@@ -332,7 +331,7 @@ func TestManyNonReadingClients(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
-	// Without a limit each would use more than a megabyte.
+	// Without a limit, each would use more than a megabyte.
 	g.finish(12*most + uint64(n)*200<<10)
-	g.closeAttackers(append(deaf, big))
+	g.closeAttackers(append(nonReaders, writer))
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// serveTCP makes a server with a port.
+// serveTCP starts a server that listens on a port.
 func serveTCP(t *testing.T, change func(*Options)) (*Server, string) {
 	t.Helper()
-	opts := quiet(t)
+	opts := testOptions(t)
 	opts.Logger = discard()
 	if change != nil {
 		change(&opts)
@@ -29,39 +29,39 @@ func serveTCP(t *testing.T, change func(*Options)) (*Server, string) {
 	return s, listenTCP(t, s)
 }
 
-// TestPolledSessionsNeedNoGoroutine opens many sessions: the loop reads all of them.
+// TestPolledSessionsNeedNoGoroutine opens many sessions. The loop reads all of them.
 func TestPolledSessionsNeedNoGoroutine(t *testing.T) {
 	s, addr := serveTCP(t, func(o *Options) { o.MaxClientConns = -1 })
 	first := dialTCP(t, addr)
-	before, crowd := runtime.NumGoroutine(), make([]*rawClient, 100)
-	for i := range crowd {
-		crowd[i] = dialTCP(t, addr)
+	before, clients := runtime.NumGoroutine(), make([]*rawClient, 100)
+	for i := range clients {
+		clients[i] = dialTCP(t, addr)
 	}
-	for _, c := range crowd {
+	for _, c := range clients {
 		c.do(wire.OpPing, nil)
 	}
-	if n := runtime.NumGoroutine() - before; n > len(crowd)/4 {
-		t.Errorf("%d goroutines for %d more sessions", n, len(crowd))
+	if n := runtime.NumGoroutine() - before; n > len(clients)/4 {
+		t.Errorf("%d goroutines for %d more sessions", n, len(clients))
 	}
 	polls := 0
 	s.runOnLoop(func() { polls = s.loop.polls })
-	if polls != len(crowd)+1 {
-		t.Errorf("%d connections are polled, want %d", polls, len(crowd)+1)
+	if polls != len(clients)+1 {
+		t.Errorf("%d connections are polled, want %d", polls, len(clients)+1)
 	}
-	for _, c := range crowd {
+	for _, c := range clients {
 		c.do(wire.OpCloseSession, nil)
 		c.wantClosed()
 	}
 	first.create("/x", wire.ModePersistent)
 	s.runOnLoop(func() { polls = len(s.loop.slots) - len(s.loop.free) })
 	if polls != 1 || s.Stats().Connections != 1 {
-		t.Errorf("%d slots and %d connections are left, want one", polls, s.Stats().Connections)
+		t.Errorf("%d slots and %d connections are left, want 1 of each", polls, s.Stats().Connections)
 	}
 }
 
-// TestPolledRequestsInPieces sends requests byte by byte, in one piece with others, and
-// one that is larger than what a read takes.
-func TestPolledRequestsInPieces(t *testing.T) {
+// TestPolledRequestsInPiecesAreAnswered sends a request byte by byte, one together with part of
+// the next, and one that is larger than the read buffer.
+func TestPolledRequestsInPiecesAreAnswered(t *testing.T) {
 	_, addr := serveTCP(t, nil)
 	c := dialTCP(t, addr)
 	create := func(path string, size int) []byte {
@@ -72,22 +72,22 @@ func TestPolledRequestsInPieces(t *testing.T) {
 		c.write([]byte{b})
 	}
 	wantAnswer(t, c)
-	c.write(append(create("/large", 3*pollBuffer), create("/behind", 5)[:7]...))
+	c.write(append(create("/large", 3*pollBuffer), create("/second", 5)[:7]...))
 	wantAnswer(t, c)
 	c.xid--
-	c.write(create("/behind", 5)[7:])
+	c.write(create("/second", 5)[7:])
 	wantAnswer(t, c)
 	got := c.do(wire.OpGetData, &wire.GetDataRequest{Path: "/large"}).(*wire.GetDataResponse)
-	if len(got.Data) != 3*pollBuffer || !c.exists("/slow") || !c.exists("/behind") {
+	if len(got.Data) != 3*pollBuffer || !c.exists("/slow") || !c.exists("/second") {
 		t.Errorf("a node is missing, or has %d bytes", len(got.Data))
 	}
 }
 
-// TestFlushesAreSpreadOverRounds: when many slow clients begin to read, the loop writes to
-// some of them and then serves others.
+// TestFlushesAreSpreadOverRounds: many slow clients begin to read at once. The loop writes to
+// one of them and then serves other clients.
 func TestFlushesAreSpreadOverRounds(t *testing.T) {
 	s, addr := serveTCP(t, nil)
-	const size, gets = 1_000_000, 30 // more than the sockets take
+	const size, gets = 1_000_000, 30 // more than the sockets accept
 	var slow []*rawClient
 	for range 3 {
 		c := dialTCP(t, addr)
@@ -134,16 +134,16 @@ func TestFlushesAreSpreadOverRounds(t *testing.T) {
 	}
 }
 
-// TestEventsOfManyClientsAreSpreadOverRounds: a change has an event for many clients. The loop
-// writes some of them and the answers, and the other events in the next rounds. A client that
-// gets an answer gets the event before it.
+// TestEventsOfManyClientsAreSpreadOverRounds: a change causes an event for many clients. The
+// loop writes some of them and the answers, and the other events in the next rounds. A client
+// that gets an answer gets the event before it.
 func TestEventsOfManyClientsAreSpreadOverRounds(t *testing.T) {
 	s, addr := serveTCP(t, nil)
 	all := []*rawClient{dialTCP(t, addr), dialTCP(t, addr), login(t, s, time.Hour)}
 	event := wire.AppendEvent(nil, 1, &wire.WatcherEvent{Type: wire.EventNodeDataChanged, Path: "/"})
 	answer := wire.AppendReply(nil, wire.ReplyHeader{Xid: 77}, nil)
 	s.runOnLoop(func() {
-		stage := func(c *conn, frame []byte, answered int) {
+		addOutput := func(c *conn, frame []byte, answered int) {
 			s.beginExchange(c)
 			c.inFlight = output{frames: pieces{first: frame}, answered: answered, listed: true}
 			s.loop.inFlight.conns = append(s.loop.inFlight.conns, c)
@@ -151,14 +151,14 @@ func TestEventsOfManyClientsAreSpreadOverRounds(t *testing.T) {
 		var conns []*conn
 		for _, c := range s.loop.conns {
 			conns = append(conns, c)
-			stage(c, event, 0)
+			addOutput(c, event, 0)
 		}
 		s.deliver(0)
 		if n, ms := len(s.loop.writable), s.waitMillis(); n != len(all) || ms != 0 {
 			t.Errorf("%d clients of %d wait for an event, and the loop sleeps %d ms", n, len(all), ms)
 		}
 		for _, c := range conns {
-			stage(c, answer, 1)
+			addOutput(c, answer, 1)
 		}
 		s.deliver(0)
 		s.flushWritable(0)
@@ -176,9 +176,9 @@ func TestEventsOfManyClientsAreSpreadOverRounds(t *testing.T) {
 	}
 }
 
-// TestPipelineBeyondMaxOutstanding writes many more requests than may be unanswered: all
-// are answered in their order, also those that stand in the socket at its end.
-func TestPipelineBeyondMaxOutstanding(t *testing.T) {
+// TestPipelineBeyondMaxOutstandingIsAnswered writes many more requests than may be unanswered,
+// and closes the sending side. The server answers all in order.
+func TestPipelineBeyondMaxOutstandingIsAnswered(t *testing.T) {
 	s, addr := serveTCP(t, func(o *Options) { o.MaxOutstanding = 7 })
 	c := dialTCP(t, addr)
 	const n = 20_000
@@ -201,8 +201,8 @@ func TestPipelineBeyondMaxOutstanding(t *testing.T) {
 	}
 }
 
-// TestSlowReaderCatchesUp reads nothing until the server has stopped to answer:
-// then everything comes.
+// TestSlowReaderCatchesUp: a client reads nothing until the server stops answering. Then it
+// reads everything.
 func TestSlowReaderCatchesUp(t *testing.T) {
 	s, addr := serveTCP(t, nil)
 	c := dialTCP(t, addr)
@@ -212,7 +212,7 @@ func TestSlowReaderCatchesUp(t *testing.T) {
 	for range n {
 		c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
 	}
-	parked := func() (yes bool) {
+	blocked := func() (yes bool) {
 		s.runOnLoop(func() {
 			for _, k := range s.loop.conns {
 				yes = yes || isBlocked(k)
@@ -220,10 +220,10 @@ func TestSlowReaderCatchesUp(t *testing.T) {
 		})
 		return yes
 	}
-	for !parked() {
+	for !blocked() {
 		runtime.Gosched()
 	}
-	// The others are served meanwhile.
+	// The server still serves other clients.
 	if other := dialTCP(t, addr); !other.exists("/data") {
 		t.Error("no node")
 	}
@@ -234,12 +234,12 @@ func TestSlowReaderCatchesUp(t *testing.T) {
 	}
 }
 
-// TestBadLengthEndsPolledConnection sends what is no request, after a good one.
+// TestBadLengthEndsPolledConnection sends an impossible length after a valid request.
 func TestBadLengthEndsPolledConnection(t *testing.T) {
 	s, addr := serveTCP(t, nil)
-	for _, length := range []uint32{1 << 31, 1<<31 - 1, uint32(s.opts.MaxFrame) + 1} {
+	for _, n := range []uint32{1 << 31, 1<<31 - 1, uint32(s.opts.MaxFrame) + 1} {
 		c := dialTCP(t, addr)
-		c.write(binary.BigEndian.AppendUint32(wire.AppendRequest(nil, 1, wire.OpExists, &wire.ExistsRequest{Path: "/"}), length))
+		c.write(binary.BigEndian.AppendUint32(wire.AppendRequest(nil, 1, wire.OpExists, &wire.ExistsRequest{Path: "/"}), n))
 		wantAnswer(t, c)
 		c.wantClosed()
 	}
@@ -248,8 +248,8 @@ func TestBadLengthEndsPolledConnection(t *testing.T) {
 	}
 }
 
-// TestShutdownEndsPolledConnections ends servers in either way, with clients that
-// have nothing under way and one that does not read, or only now.
+// TestShutdownEndsPolledConnections ends a server by Shutdown or Close. One client is idle.
+// Another does not read, or begins only at the end.
 func TestShutdownEndsPolledConnections(t *testing.T) {
 	for name, end := range map[string]func(*Server) error{
 		"shutdown": func(s *Server) error { return s.Shutdown(t.Context()) },
@@ -257,15 +257,15 @@ func TestShutdownEndsPolledConnections(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, addr := serveTCP(t, nil)
-			a, deaf := dialTCP(t, addr), dialTCP(t, addr)
+			a, nonReader := dialTCP(t, addr), dialTCP(t, addr)
 			a.create("/data", wire.ModePersistent)
 			a.do(wire.OpSetData, &wire.SetDataRequest{Path: "/data", Data: make([]byte, 1_000_000), Version: -1})
 			for range 50 {
-				deaf.send(wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
+				nonReader.send(wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
 			}
 			a.do(wire.OpPing, nil)
 			if name == "shutdown" {
-				go io.Copy(io.Discard, deaf.nc)
+				go io.Copy(io.Discard, nonReader.nc)
 			}
 			if err := end(s); err != nil {
 				t.Error(err)
@@ -278,15 +278,15 @@ func TestShutdownEndsPolledConnections(t *testing.T) {
 	}
 }
 
-// TestSilentPolledClientExpires at its timeout, though the loop has nothing
-// to wait for but the clock.
+// TestSilentPolledClientExpires checks that a session expires while the loop waits only for the
+// clock.
 func TestSilentPolledClientExpires(t *testing.T) {
 	_, addr := serveTCP(t, nil)
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, began := over(t, nc), time.Now()
+	c, began := newRawClient(t, nc), time.Now()
 	c.handshake(wire.ConnectRequest{Timeout: 300})
 	c.wantClosed()
 	if took := time.Since(began); took < 300*time.Millisecond {
@@ -294,9 +294,8 @@ func TestSilentPolledClientExpires(t *testing.T) {
 	}
 }
 
-// TestRequestsAreAppliedDuringSync has two sessions with sockets write to a slow disk, one of
-// them at the beginning of each sync that finds it idle: what comes in during a sync is
-// applied while the next one is under way.
+// TestRequestsAreAppliedDuringSync: two sessions with sockets write to a slow disk, one of them
+// at the beginning of a sync. The loop must apply a request while a sync is running.
 func TestRequestsAreAppliedDuringSync(t *testing.T) {
 	mem, fs := onMemory(t, 62)
 	s, addr := serveTCP(t, func(o *Options) { o.DataDir, o.setup.FS = mem.DataDir, mem.setup.FS })
@@ -308,32 +307,32 @@ func TestRequestsAreAppliedDuringSync(t *testing.T) {
 			case syncing <- 1:
 			default:
 			}
-			time.Sleep(5 * minAsyncSync) // such is the disk
+			time.Sleep(5 * minAsyncSync) // the disk is slow
 		}
 		return memfs.Fault{}
 	})
 	stop, done := make(chan int), make(chan error, 1)
 	end := sync.OnceFunc(func() { close(stop) })
 	defer end()
-	go func() { // ends with stop, or an attempt that fails
+	go func() { // ends with stop or an error
 		for n := 0; ; n++ {
 			select {
 			case <-stop:
 				done <- nil
 				return
 			case <-syncing:
-				if err := b.attempt(fmt.Sprintf("/b%d", n)); err != nil {
+				if err := b.tryCreate(fmt.Sprintf("/b%d", n)); err != nil {
 					done <- err
 					return
 				}
 			}
 		}
 	}()
-	// One after the other will do, but a busy machine may keep b for longer than a sync.
+	// One write of a suffices, but on a busy machine b may take longer than a sync.
 	const most = 1000
 	overlaps := 0
 	for n := 0; n < most && overlaps == 0; n++ {
-		must(t, a.attempt(fmt.Sprintf("/a%d", n)))
+		must(t, a.tryCreate(fmt.Sprintf("/a%d", n)))
 		if n%10 == 9 {
 			s.runOnLoop(func() { overlaps = s.loop.overlaps })
 		}
@@ -347,8 +346,8 @@ func TestRequestsAreAppliedDuringSync(t *testing.T) {
 	}
 }
 
-// TestLongAnswerIsNotCopied: the loop encodes a long answer, and does not copy what the
-// socket does not take. All other clients would wait for that.
+// TestLongAnswerIsNotCopied: the loop encodes a long answer. It does not copy the part that the
+// socket does not accept, because all other clients would wait for that.
 func TestLongAnswerIsNotCopied(t *testing.T) {
 	const size = 24 << 20
 	s, addr := serveTCP(t, func(o *Options) { o.MaxFrame = 32 << 20 })
@@ -358,16 +357,16 @@ func TestLongAnswerIsNotCopied(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
-	k := s.only()
-	until(t, "the answer piles up", func() bool { return k.unread() >= size/2 })
+	k := s.onlyConn()
+	waitFor(t, "the output grows", func() bool { return k.unread() >= size/2 })
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > size*3/2 {
 		t.Errorf("an answer of %d MiB took %d MiB of new memory", size>>20, n>>20)
 	}
 }
 
-// TestPartlyReadAnswersCountWhole: a long answer stays in memory until the client has read almost
-// all of it, so all of it counts against MaxUnreadTotal.
+// TestPartlyReadAnswersCountWhole: a long answer stays in memory until the client has read
+// almost all of it. So all of it counts against MaxUnreadTotal.
 func TestPartlyReadAnswersCountWhole(t *testing.T) {
 	const size, n = 24 << 20, 8
 	s, addr := serveTCP(t, func(o *Options) { o.MaxFrame, o.MaxUnreadTotal = 32<<20, n*size/2 })
@@ -390,11 +389,11 @@ func TestPartlyReadAnswersCountWhole(t *testing.T) {
 	}
 }
 
-// TestResetSlowReaderIsUnregistered: a client requests far more than it reads, and is
-// killed, so its kernel resets the connection. The connection ends then, and not with its
-// session an hour later: the rest of the answers is never read.
+// TestResetSlowReaderIsUnregistered: a client requests far more than it reads, and is killed, so
+// its kernel resets the connection. The connection must end immediately, not with its session an
+// hour later.
 func TestResetSlowReaderIsUnregistered(t *testing.T) {
-	for name, requests := range map[string]int{"one long answer": 1, "more requests behind": 8} {
+	for name, requests := range map[string]int{"one long answer": 1, "more requests": 8} {
 		t.Run(name, func(t *testing.T) {
 			s, addr := serveTCP(t, func(o *Options) { o.MaxFrame = 32 << 20 })
 			c := dialTCP(t, addr)
@@ -403,20 +402,20 @@ func TestResetSlowReaderIsUnregistered(t *testing.T) {
 			for range requests {
 				c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
 			}
-			k := s.only()
-			until(t, "the answers pile up", func() bool { return k.unread() >= maxPending })
+			k := s.onlyConn()
+			waitFor(t, "the output grows", func() bool { return k.unread() >= maxPending })
 			c.nc.(*net.TCPConn).SetLinger(0)
 			c.nc.Close()
-			until(t, "no connection is left", func() bool { return s.Stats().Connections == 0 })
+			waitFor(t, "no connection is left", func() bool { return s.Stats().Connections == 0 })
 			if st := s.Stats(); st.Sessions != 1 || st.ConnectionsCut.SlowReaders != 0 {
-				t.Errorf("%d sessions, %d connections cut as slow; want one, which goes on, and none", st.Sessions, st.ConnectionsCut.SlowReaders)
+				t.Errorf("%d sessions, %d connections cut as slow; want 1 and 0", st.Sessions, st.ConnectionsCut.SlowReaders)
 			}
 		})
 	}
 }
 
-// TestResetDuringCloseIsUnregistered resets a connection that the server is about to
-// close, with an answer that was not read.
+// TestResetDuringCloseIsUnregistered resets a connection that the server is about to close, with
+// an unread answer.
 func TestResetDuringCloseIsUnregistered(t *testing.T) {
 	s, addr := serveTCP(t, func(o *Options) { o.MaxFrame = 32 << 20 })
 	c := dialTCP(t, addr)
@@ -424,20 +423,20 @@ func TestResetDuringCloseIsUnregistered(t *testing.T) {
 	c.do(wire.OpSetData, &wire.SetDataRequest{Path: "/data", Data: make([]byte, 12<<20), Version: -1})
 	c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
 	c.send(wire.OpCloseSession, nil)
-	k := s.only()
-	until(t, "the answers pile up", func() bool { return k.unread() >= maxPending })
+	k := s.onlyConn()
+	waitFor(t, "the output grows", func() bool { return k.unread() >= maxPending })
 	c.nc.(*net.TCPConn).SetLinger(0)
 	c.nc.Close()
-	until(t, "no connection is left", func() bool { return s.Stats().Connections == 0 })
+	waitFor(t, "no connection is left", func() bool { return s.Stats().Connections == 0 })
 	if n := s.Stats().Sessions; n != 0 {
-		t.Errorf("%d sessions are left, want none: the end of it was read", n)
+		t.Errorf("%d sessions are left, want none: its client closed it", n)
 	}
 }
 
-// TestClientWithClosedReadSideIsClosed: a client on a unix socket closes its reading side
-// and continues to send. The server closes the connection.
+// TestClientWithClosedReadSideIsClosed: a client on a unix socket closes its reading side and
+// continues to send. The server closes the connection.
 func TestClientWithClosedReadSideIsClosed(t *testing.T) {
-	s := start(t, quiet(t))
+	s := start(t, testOptions(t))
 	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
 	if err != nil {
 		t.Fatal(err)
@@ -446,11 +445,11 @@ func TestClientWithClosedReadSideIsClosed(t *testing.T) {
 	c := dialSocket(t, "unix", ln.Addr().String())
 	must(t, c.nc.(*net.UnixConn).CloseRead())
 	c.send(wire.OpPing, nil)
-	until(t, "no connection is left", func() bool { return s.Stats().Connections == 0 })
+	waitFor(t, "no connection is left", func() bool { return s.Stats().Connections == 0 })
 }
 
-// TestPingAfterLongAnswerExtendsSession: a ping arrives while the client slowly reads a
-// long answer, and extends the session.
+// TestPingAfterLongAnswerExtendsSession: a ping extends the session although its client is still
+// reading a long answer.
 func TestPingAfterLongAnswerExtendsSession(t *testing.T) {
 	s, addr := serveTCP(t, func(o *Options) { o.MaxFrame = 32 << 20 })
 	c := dialTCP(t, addr)
@@ -466,75 +465,74 @@ func TestPingAfterLongAnswerExtendsSession(t *testing.T) {
 	for range 3 {
 		c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
 	}
-	k := s.only()
-	until(t, "requests wait for the client to read", func() bool { return isBlocked(k) })
+	k := s.onlyConn()
+	waitFor(t, "requests wait for the client to read", func() bool { return isBlocked(k) })
 	before := end()
 	c.send(wire.OpPing, nil)
-	until(t, "the ping counts", func() bool { return end() > before })
+	waitFor(t, "the ping counts", func() bool { return end() > before })
 	if !isBlocked(k) {
-		t.Error("the client was not behind any more")
+		t.Error("the output is not blocked any more")
 	}
 }
 
-// TestLargeRequestInSmallPieces: most of a large request arrives at once, the rest byte by
-// byte, and its last byte together with the start of the next request.
-func TestLargeRequestInSmallPieces(t *testing.T) {
+// TestLargeRequestInSmallPiecesIsAnswered sends most of a large request at once, the rest byte
+// by byte, and its last byte together with the start of the next request.
+func TestLargeRequestInSmallPiecesIsAnswered(t *testing.T) {
 	s, addr := serveTCP(t, nil)
 	c := dialTCP(t, addr)
-	all := pipeline(2, 500_000)
+	all := pipelinedCreates(2, 500_000)
 	one := len(all) / 2
 	c.write(all[:one-60])
-	k := s.only()
+	k := s.onlyConn()
 	held := func(n int) func() bool {
 		return func() (yes bool) {
 			s.runOnLoop(func() { yes = len(k.polled.partial) == n })
 			return yes
 		}
 	}
-	until(t, "the first part is read", held(one-60))
+	waitFor(t, "the first part is read", held(one-60))
 	for i := one - 60; i < one-1; i++ {
 		c.write(all[i : i+1])
-		until(t, "a byte is read", held(i+1))
+		waitFor(t, "a byte is read", held(i+1))
 	}
 	c.write(all[one-1 : one+30])
 	wantAnswer(t, c)
-	until(t, "the next one has begun", held(30))
+	waitFor(t, "the next one has begun", held(30))
 	c.write(all[one+30:])
 	wantAnswer(t, c)
-	until(t, "nothing is left", held(0))
+	waitFor(t, "nothing is left", held(0))
 	if !c.exists("/n0") || !c.exists("/n1") {
 		t.Error("a node is missing")
 	}
 }
 
-// gatedTCP is a server with a port whose syncs wait for the gate and give what
-// comes through it; the loop leaves them to the syncer.
-func gatedTCP(t *testing.T, outstanding int) (g *gated, c *rawClient, open func()) {
+// gatedTCP returns a gatedServer that listens on a port, and a function that unblocks its syncs.
+func gatedTCP(t *testing.T, outstanding int) (g *gatedServer, c *rawClient, open func()) {
 	mem, fs := onMemory(t, 63)
 	s, addr := serveTCP(t, func(o *Options) { o.DataDir, o.setup.FS, o.MaxOutstanding = mem.DataDir, mem.setup.FS, outstanding })
-	g = &gated{Server: s, fs: fs, gate: make(chan error)}
-	let := sync.OnceFunc(func() { close(g.gate) })
-	t.Cleanup(let) // or the server's end would wait
+	g = &gatedServer{Server: s, fs: fs, gate: make(chan error)}
+	unblock := sync.OnceFunc(func() { close(g.gate) })
+	t.Cleanup(unblock) // otherwise the server's end would wait
 	c = dialTCP(t, addr)
 	c.nc.SetDeadline(time.Now().Add(3 * time.Minute))
-	g.shut()
-	return g, c, let
+	g.blockSyncs()
+	return g, c, unblock
 }
 
-// until waits for what another goroutine brings about.
-func until(t *testing.T, what string, ok func() bool) {
+// waitFor waits until ok returns true.
+func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	end := time.Now().Add(3 * time.Minute)
 	for !ok() {
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("timed out while waiting until %s", what)
 		}
-		<-time.After(time.Millisecond) // asking all the time would slow down the server
+		<-time.After(time.Millisecond) // polling faster would slow down the server
 	}
 }
 
-// pipeline is n creates, of nodes with data of this size.
-func pipeline(n, size int) (all []byte) {
+// pipelinedCreates returns n create requests with size bytes of data each.
+func pipelinedCreates(n, size int) (all []byte) {
 	for i := range n {
 		all = wire.AppendRequest(all, int32(i+1), wire.OpCreate,
 			&wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), Data: make([]byte, size), ACL: openACL()})
@@ -542,14 +540,13 @@ func pipeline(n, size int) (all []byte) {
 	return all
 }
 
-// TestThrottledConnectionContinuesAfterStats has a client with as many requests
-// unanswered as it may have, and more in the socket. In the very round that finds
-// this somebody asks for the figures, which wait for the sync: the rest is answered
-// all the same, without another byte of the client's.
+// TestThrottledConnectionContinuesAfterStats: a client has the maximum of unanswered requests,
+// and more in the socket. In the round that finds this, a function is posted to the loop, which
+// waits for the sync. The server then answers the rest, although the client sends nothing more.
 func TestThrottledConnectionContinuesAfterStats(t *testing.T) {
 	g, c, open := gatedTCP(t, 2)
 	held, written, asked := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	go g.runOnLoop(func() { // the rounds of the loop, which does not look up meanwhile
+	go g.runOnLoop(func() { // runs the next rounds of the loop
 		close(held)
 		<-written
 		g.checkForWork()
@@ -558,9 +555,9 @@ func TestThrottledConnectionContinuesAfterStats(t *testing.T) {
 		g.round()
 	})
 	<-held
-	c.write(pipeline(5, 10))
+	c.write(pipelinedCreates(5, 10))
 	close(written)
-	until(t, "the connection is held back", func() bool { return g.count.throttled.Load() > 0 })
+	waitFor(t, "the connection is throttled", func() bool { return g.count.throttled.Load() > 0 })
 	open()
 	<-asked
 	for range 5 {
@@ -568,20 +565,20 @@ func TestThrottledConnectionContinuesAfterStats(t *testing.T) {
 	}
 }
 
-// TestStorageFailureClosesPolledSockets fails a sync while clients have sent the maximum,
-// or far more: the server closes and unregisters their sockets.
+// TestStorageFailureClosesPolledSockets fails a sync while clients have sent the maximum, or far
+// more. The server closes and unregisters their sockets.
 func TestStorageFailureClosesPolledSockets(t *testing.T) {
-	for name, of := range map[string]struct{ outstanding, requests, size int }{
-		"all taken":             {1, 1, 10},
-		"more in the socket":    {3, 40, 10_000},
-		"no bound, and a flood": {1000, 40, 100_000},
+	for name, test := range map[string]struct{ outstanding, requests, size int }{
+		"all read":                {1, 1, 10},
+		"more in the socket":      {3, 40, 10_000},
+		"high limit, and a flood": {1000, 40, 100_000},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, c, open := gatedTCP(t, of.outstanding)
-			go c.nc.Write(pipeline(of.requests, of.size)) // ends with the connection
+			g, c, open := gatedTCP(t, test.outstanding)
+			go c.nc.Write(pipelinedCreates(test.requests, test.size)) // ends with the connection
 			g.gate <- syscall.EIO
 			open()
-			until(t, "no connection is left", func() bool { return g.Stats().Connections == 0 })
+			waitFor(t, "no connection is left", func() bool { return g.Stats().Connections == 0 })
 			if n := g.Stats().Outstanding; n != 0 {
 				t.Errorf("%d requests are outstanding without a connection", n)
 			}
@@ -589,27 +586,27 @@ func TestStorageFailureClosesPolledSockets(t *testing.T) {
 	}
 }
 
-// TestAbortWithAnswersInFlightIsUnregistered closes a session after as many answers as may
-// wait for a sync, and aborts the connection before they have left.
+// TestAbortWithAnswersInFlightIsUnregistered closes a session when the maximum of output waits
+// for a sync, and aborts the connection before the output is sent.
 func TestAbortWithAnswersInFlightIsUnregistered(t *testing.T) {
 	g, c, open := gatedTCP(t, 1000)
 	g.fs.SetFault(nil)
 	c.create("/data", wire.ModePersistent)
 	c.do(wire.OpSetData, &wire.SetDataRequest{Path: "/data", Data: make([]byte, maxPending-130), Version: -1})
-	g.shut()
-	all := wire.AppendRequest(pipeline(1, 10), 2, wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
+	g.blockSyncs()
+	all := wire.AppendRequest(pipelinedCreates(1, 10), 2, wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
 	all = wire.AppendRequest(all, 3, wire.OpCloseSession, nil)
 	c.write(all)
-	k := g.only()
-	until(t, "all is applied", func() bool { return g.requestLimit.requests.Load() == 3 })
+	k := g.onlyConn()
+	waitFor(t, "all is applied", func() bool { return g.requestLimit.requests.Load() == 3 })
 	k.abort(errTooSlow)
-	until(t, "the loop has looked", func() bool { return !g.hasReady() })
+	waitFor(t, "the loop has seen the abort", func() bool { return !g.hasReady() })
 	open()
-	until(t, "no connection is left", func() bool { return g.Stats().Connections == 0 })
+	waitFor(t, "no connection is left", func() bool { return g.Stats().Connections == 0 })
 }
 
-// only is the one connection.
-func (s *Server) only() (c *conn) {
+// onlyConn returns the first connection of the server, nil if it has none.
+func (s *Server) onlyConn() (c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.live) > 0 {
@@ -618,17 +615,16 @@ func (s *Server) only() (c *conn) {
 	return c
 }
 
-// TestPingDuringSyncExtendsSession: the loop waits for a sync, because of a large batch,
-// until just after a session's deadline. The session's ping arrived in time and is in the
-// socket.
+// TestPingDuringSyncExtendsSession: because of a large batch, the loop waits for a sync until
+// just after a session's deadline. The session's ping arrived in time and is in the socket.
 func TestPingDuringSyncExtendsSession(t *testing.T) {
 	s, addr := serveTCP(t, nil)
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := over(t, nc)
-	c.handshake(wire.ConnectRequest{Timeout: 5000}) // a busy machine does not take as long until the ping
+	c := newRawClient(t, nc)
+	c.handshake(wire.ConnectRequest{Timeout: 5000}) // long enough for a busy machine
 	s.runOnLoop(func() {
 		due, _ := s.loop.tree.NextTick()
 		s.loop.syncing, s.loop.filling.size = true, roundBytes+1
@@ -638,12 +634,12 @@ func TestPingDuringSyncExtendsSession(t *testing.T) {
 	})
 	wantAnswer(t, c)
 	if c.exists("/a") {
-		t.Error("there is a node")
+		t.Error("/a exists")
 	}
 }
 
-// TestAbortBeforeHandOverIsUnregistered aborts a connection that was handed over, and the
-// loop sees the abort before it starts to poll the connection.
+// TestAbortBeforeHandOverIsUnregistered aborts a connection that was handed over. The loop sees
+// the abort before it starts to poll the connection.
 func TestAbortBeforeHandOverIsUnregistered(t *testing.T) {
 	s, _ := serveTCP(t, nil)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -70,7 +70,7 @@ func (p *poller) wake() {
 	defer p.mu.Unlock()
 	if p.event >= 0 {
 		one := [8]byte{1}
-		// It fails only if the counter is full: then the wait ends as well.
+		// It fails only if the counter is full: then the wait also ends.
 		_, _ = unix.Write(p.event, one[:])
 	}
 }
@@ -186,7 +186,7 @@ func takeSocket(nc net.Conn) (int, error) {
 		return -1, syscall.EMFILE
 	}
 	if addr, ok := nc.RemoteAddr().(*net.TCPAddr); ok && derr == nil && addr.IP.IsLoopback() {
-		_ = unix.SetsockoptString(dup, unix.IPPROTO_TCP, unix.TCP_CONGESTION, plainCongestion) // any other control works as well
+		_ = unix.SetsockoptString(dup, unix.IPPROTO_TCP, unix.TCP_CONGESTION, plainCongestion) // any other control also works
 	}
 	return dup, derr
 }

@@ -28,8 +28,8 @@ type rawClient struct {
 	lastZxid int64
 }
 
-// quiet returns server options whose log goes to the test's output.
-func quiet(t testing.TB) Options {
+// testOptions returns options for a server that logs to the test's output.
+func testOptions(t testing.TB) Options {
 	return Options{
 		Logger:            slog.New(slog.NewTextHandler(t.Output(), nil)),
 		MinSessionTimeout: 10 * time.Millisecond,
@@ -38,7 +38,7 @@ func quiet(t testing.TB) Options {
 	}
 }
 
-// must fails the test for an error.
+// must fails the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -46,7 +46,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// start starts a server that is closed at the end of the test. Without a logger, it logs
+// start starts a server, and closes it at the end of the test. Without a logger, the server logs
 // nothing.
 func start(t testing.TB, opts Options) *Server {
 	t.Helper()
@@ -59,7 +59,7 @@ func start(t testing.TB, opts Options) *Server {
 	return s
 }
 
-// listenTCP makes s serve on a port of loopback, and returns its address.
+// listenTCP makes s serve on a loopback port, and returns the address.
 func listenTCP(t testing.TB, s *Server) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -70,7 +70,7 @@ func listenTCP(t testing.TB, s *Server) string {
 	return ln.Addr().String()
 }
 
-// dialTCP opens a session through a socket.
+// dialTCP opens a session over TCP.
 func dialTCP(t testing.TB, addr string) *rawClient {
 	t.Helper()
 	return dialSocket(t, "tcp", addr)
@@ -84,7 +84,7 @@ func dialSocket(t testing.TB, network, addr string) *rawClient {
 		t.Fatal(err)
 	}
 	nc.SetDeadline(time.Now().Add(3 * time.Minute))
-	c := over(t, nc)
+	c := newRawClient(t, nc)
 	c.handshake(wire.ConnectRequest{Timeout: 30_000})
 	return c
 }
@@ -96,11 +96,11 @@ func open(t testing.TB, s *Server) *rawClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return over(t, nc)
+	return newRawClient(t, nc)
 }
 
-// over returns a rawClient over a connection.
-func over(t testing.TB, nc net.Conn) *rawClient {
+// newRawClient returns a client that uses nc.
+func newRawClient(t testing.TB, nc net.Conn) *rawClient {
 	t.Cleanup(func() { nc.Close() })
 	return &rawClient{t: t, nc: nc, br: bufio.NewReader(nc)}
 }
@@ -111,12 +111,12 @@ func login(t testing.TB, s *Server, timeout time.Duration) *rawClient {
 	c := open(t, s)
 	c.handshake(wire.ConnectRequest{Timeout: int32(timeout.Milliseconds())})
 	if c.session.SessionID == 0 {
-		t.Fatal("no session was given")
+		t.Fatal("the server granted no session")
 	}
 	return c
 }
 
-// resume opens a connection with the session of old.
+// resume opens a connection and resumes the session of old.
 func resume(t testing.TB, s *Server, old *rawClient) *rawClient {
 	t.Helper()
 	c := open(t, s)
@@ -144,7 +144,7 @@ func (c *rawClient) connect(req wire.ConnectRequest) error {
 	return r.Finish()
 }
 
-// handshake is connect for a request that must be answered.
+// handshake is like connect, and fails the test without an answer.
 func (c *rawClient) handshake(req wire.ConnectRequest) {
 	c.t.Helper()
 	if err := c.connect(req); err != nil {
@@ -208,7 +208,7 @@ func (c *rawClient) try(op wire.OpCode, rec wire.Record) (wire.Record, error) {
 	return resp, r.Finish()
 }
 
-// do is try for a request that must succeed, or fail with an allowed error.
+// do is like try, and fails the test for any error that is not allowed.
 func (c *rawClient) do(op wire.OpCode, rec wire.Record, allowed ...wire.ErrCode) wire.Record {
 	c.t.Helper()
 	resp, err := c.try(op, rec)
@@ -231,7 +231,7 @@ func (c *rawClient) create(path string, mode wire.CreateMode) string {
 	return c.do(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: openACL(), Flags: mode}).(*wire.CreateResponse).Path
 }
 
-// exists reports whether a node is there.
+// exists reports whether a node exists.
 func (c *rawClient) exists(path string) bool {
 	c.t.Helper()
 	_, err := c.try(wire.OpExists, &wire.ExistsRequest{Path: path})
@@ -241,7 +241,7 @@ func (c *rawClient) exists(path string) bool {
 	return err == nil
 }
 
-// wantClosed fails unless the server closes the connection, within a minute.
+// wantClosed fails unless the server closes the connection within three minutes.
 func (c *rawClient) wantClosed() {
 	c.t.Helper()
 	c.nc.SetReadDeadline(time.Now().Add(3 * time.Minute))

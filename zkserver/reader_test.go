@@ -14,67 +14,67 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// length makes a frame's first four bytes.
-func length(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
+// frameLength returns the first four bytes of a frame.
+func frameLength(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 
-// request makes a frame with a body that may be anything.
+// request returns a frame with an arbitrary body.
 func request(op wire.OpCode, body ...byte) []byte {
 	b := jute.AppendInt32(jute.AppendInt32(nil, 9), int32(op))
-	return append(length(uint32(len(b)+len(body))), append(b, body...)...)
+	return append(frameLength(uint32(len(b)+len(body))), append(b, body...)...)
 }
 
-// hostileFrames must each end their connection without an effect on others.
+// hostileFrames returns frames that must each end their connection and affect no other.
 func hostileFrames() map[string][]byte {
 	huge := jute.AppendInt32(nil, 1<<30)
 	return map[string][]byte{
-		"length -1":          length(0xffffffff),
-		"length 0":           length(0),
-		"length 3":           append(length(3), 1, 2, 3),
-		"length 2^31-1":      length(0x7fffffff),
-		"length 0xfffffff0":  length(0xfffffff0),
-		"length above limit": length(wire.DefaultMaxFrame + 1),
+		"length -1":          frameLength(0xffffffff),
+		"length 0":           frameLength(0),
+		"length 3":           append(frameLength(3), 1, 2, 3),
+		"length 2^31-1":      frameLength(0x7fffffff),
+		"length 0xfffffff0":  frameLength(0xfffffff0),
+		"length above limit": frameLength(wire.DefaultMaxFrame + 1),
 		"unknown operation":  request(77),
 		"bare check":         request(wire.OpCheck, 0, 0, 0, 1, '/', 0, 0, 0, 0),
 		"negative operation": request(-10),
 		"second handshake":   wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 1000}),
-		"huge string":        append(request(wire.OpExists, huge...), length(0xffffffff)...),
+		"huge string":        append(request(wire.OpExists, huge...), frameLength(0xffffffff)...),
 	}
 }
 
 func TestHostileFramesEndTheirConnection(t *testing.T) {
 	for name, frame := range hostileFrames() {
-		for _, greeted := range []bool{true, false} {
-			if !greeted && name == "second handshake" {
+		for _, withSession := range []bool{true, false} {
+			if !withSession && name == "second handshake" {
 				continue
 			}
 			synctest.Test(t, func(t *testing.T) {
-				opts := quiet(t)
+				opts := testOptions(t)
 				opts.Logger = discard()
 				s := start(t, opts)
 				good := login(t, s, time.Hour)
 				var bad *rawClient
-				if greeted {
+				if withSession {
 					bad = login(t, s, time.Minute)
 				} else {
 					bad = open(t, s)
 				}
 				bad.nc.Write(frame)
-				bad.nc.Write(length(0xffffffff)) // whatever was expected, this ends it
+				bad.nc.Write(frameLength(0xffffffff)) // ends the connection in any case
 				bad.wantClosed()
 				synctest.Wait()
 				if good.create("/fine", wire.ModePersistent); s.Stats().Connections != 1 {
-					t.Errorf("%s (greeted %v): %d connections, want that of the good client alone", name, greeted, s.Stats().Connections)
+					t.Errorf("%s (greeted %v): %d connections, want only the good client's", name, withSession, s.Stats().Connections)
 				}
 			})
 		}
 	}
 }
 
-// TestMalformedBodiesAreAnswered has the requests that Java answers with
-// MarshallingError: their connection goes on.
+// TestMalformedBodiesAreAnswered sends requests that Java answers with MarshallingError. The
+// connection continues.
 func TestMalformedBodiesAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := login(t, start(t, quiet(t)), time.Hour)
+		c := login(t, start(t, testOptions(t)), time.Hour)
 		for name, frame := range map[string][]byte{
 			"string beyond the frame": request(wire.OpExists, 0, 0, 0, 9, '/'),
 			"huge string":             request(wire.OpGetData, 0x7f, 0xff, 0xff, 0xff),
@@ -90,17 +90,17 @@ func TestMalformedBodiesAreAnswered(t *testing.T) {
 	})
 }
 
-func TestBadHandshakes(t *testing.T) {
+func TestBadHandshakesCloseConnection(t *testing.T) {
 	for name, frame := range map[string][]byte{
-		"truncated":       append(length(8), 1, 2, 3, 4, 5, 6, 7, 8),
-		"too long":        length(maxConnectRequest + 1),
-		"password beyond": append(length(28), append(make([]byte, 24), 0x7f, 0xff, 0xff, 0xff)...),
+		"truncated":       append(frameLength(8), 1, 2, 3, 4, 5, 6, 7, 8),
+		"too long":        frameLength(maxConnectRequest + 1),
+		"password beyond": append(frameLength(28), append(make([]byte, 24), 0x7f, 0xff, 0xff, 0xff)...),
 		"sees the future": wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 1000, LastZxidSeen: 1<<63 - 1}),
 		"an HTTP request": []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
 		"a TLS handshake": {0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := open(t, start(t, quiet(t)))
+			c := open(t, start(t, testOptions(t)))
 			c.write(frame)
 			began := time.Now()
 			if frame, err := c.frame(); err == nil {
@@ -115,44 +115,44 @@ func TestBadHandshakes(t *testing.T) {
 
 func TestWrongPasswordDoesNotHarmSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, quiet(t))
+		s := start(t, testOptions(t))
 		owner := login(t, s, time.Hour)
-		thief := open(t, s)
+		other := open(t, s)
 		req := owner.resumption()
 		req.Password = make([]byte, 16)
-		if thief.handshake(req); thief.session.SessionID != 0 {
+		if other.handshake(req); other.session.SessionID != 0 {
 			t.Error("a session was resumed without its password")
 		}
-		thief.wantClosed()
+		other.wantClosed()
 		owner.create("/mine", wire.ModeEphemeral)
 	})
 }
 
 // TestFrameLengthIsNotPreallocated sends large lengths and few bytes.
 func TestFrameLengthIsNotPreallocated(t *testing.T) {
-	opts := quiet(t)
+	opts := testOptions(t)
 	opts.MaxFrame = largestMaxFrame
 	s := start(t, opts)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range 20 {
 		c := login(t, s, time.Hour)
-		c.write(append(length(largestMaxFrame), make([]byte, 100)...))
+		c.write(append(frameLength(largestMaxFrame), make([]byte, 100)...))
 	}
 	login(t, s, time.Hour).create("/x", wire.ModePersistent)
 	runtime.ReadMemStats(&after)
 	if grown := after.TotalAlloc - before.TotalAlloc; grown > 8<<20 {
-		t.Errorf("20 claims of the longest request made the server allocate %d bytes", grown)
+		t.Errorf("20 lengths of the longest request made the server allocate %d bytes", grown)
 	}
 }
 
-func TestSlowLoris(t *testing.T) {
+func TestSlowLorisIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
+		opts := testOptions(t)
 		var log strings.Builder
 		opts.Logger = logTo(&log)
 		s := start(t, opts)
-		// Before a session: the handshake's deadline ends it.
+		// Without a session, the handshake's deadline ends the connection.
 		a := open(t, s)
 		began := time.Now()
 		var wg sync.WaitGroup
@@ -162,10 +162,10 @@ func TestSlowLoris(t *testing.T) {
 		if d := time.Since(began); d < 10*time.Second || d > 11*time.Second {
 			t.Errorf("closed after %v, want the handshake timeout of 10s", d)
 		}
-		// With one: half a request does not keep a session.
+		// An incomplete request does not extend a session.
 		b := login(t, s, 5*time.Second)
 		began = time.Now()
-		wg.Go(func() { trickle(b, append(length(1000), make([]byte, 1000)...), time.Second) })
+		wg.Go(func() { trickle(b, append(frameLength(1000), make([]byte, 1000)...), time.Second) })
 		b.wantClosed()
 		if d := time.Since(began); d < 4*time.Second || d > 6*time.Second {
 			t.Errorf("closed after %v, want the session timeout of 5s", d)
@@ -189,7 +189,7 @@ func trickle(c *rawClient, b []byte, every time.Duration) {
 
 func TestNestedMultiIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := login(t, start(t, quiet(t)), time.Hour)
+		c := login(t, start(t, testOptions(t)), time.Hour)
 		inner := &wire.MultiRequest{Ops: []wire.MultiOp{{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: "/zookeeper", Version: -1}}}}
 		body := jute.AppendInt32(nil, int32(wire.OpMulti))
 		body = jute.AppendInt32(jute.AppendBool(body, false), -1)
@@ -207,7 +207,7 @@ func TestNestedMultiIsRefused(t *testing.T) {
 
 func TestTooLongFrameEndsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
+		opts := testOptions(t)
 		opts.MaxFrame = 1000
 		s := start(t, opts)
 		c := login(t, s, time.Hour)

@@ -15,7 +15,7 @@ import (
 
 // ListenAndServe creates a server, listens on the TCP address addr, such as "127.0.0.1:2181",
 // and serves until the server ends because of a disk failure or the listener fails. The error
-// is never nil. Everyone who reaches the address can use the server. To end it, or for TLS and
+// is never nil. Every client that reaches the address can use the server. To end it, or for TLS and
 // unix sockets, use [New] and [Server.Serve].
 func ListenAndServe(addr string, o *Options) error {
 	s, err := New(o)
@@ -69,7 +69,7 @@ func (s *Server) Serve(ln net.Listener) error {
 func temporaryAcceptError(err error) bool {
 	var temporary interface{ Temporary() bool }
 	// net.Error's Temporary is deprecated because its meaning is unclear. For Accept it is
-	// clear, and net/http relies on it as well: no descriptors are left.
+	// clear, and net/http also relies on it: no descriptors are left.
 	return errors.As(err, &temporary) && temporary.Temporary() || outOfMemory(err)
 }
 

@@ -14,11 +14,11 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestKeepAliveOption looks at the socket that the server has.
+// TestKeepAliveOption checks the option of the server's socket.
 func TestKeepAliveOption(t *testing.T) {
 	const idleOption = 4 // TCP_KEEPIDLE
 	for want, set := range map[int]time.Duration{15: 0, 7: 7 * time.Second, 0: -1} {
-		opts := quiet(t)
+		opts := testOptions(t)
 		opts.KeepAlive = set
 		idle := make(chan int, 1)
 		s := start(t, opts)
@@ -34,8 +34,8 @@ func TestKeepAliveOption(t *testing.T) {
 	}
 }
 
-// TestLoopbackUsesRenoCongestionControl: a connection within the machine has the simplest
-// congestion control, whatever the machine's default is.
+// TestLoopbackUsesRenoCongestionControl checks that connections within the machine do not use
+// the machine's default congestion control.
 func TestLoopbackUsesRenoCongestionControl(t *testing.T) {
 	s, addr := serveTCP(t, nil)
 	dialTCP(t, addr)
@@ -50,14 +50,14 @@ func TestLoopbackUsesRenoCongestionControl(t *testing.T) {
 		}
 	})
 	if name := <-has; name != plainCongestion {
-		t.Errorf("%s", name)
+		t.Errorf("congestion control %s, want %s", name, plainCongestion)
 	}
 }
 
-// TestClientsOnUnixSocketCountByUser: the limits by address apply to the user of a client on a
-// unix socket, and the delay of guesses.
+// TestClientsOnUnixSocketCountByUser: limits by address and the delay of guesses apply to the
+// user of a client on a unix socket.
 func TestClientsOnUnixSocketCountByUser(t *testing.T) {
-	opts := quiet(t)
+	opts := testOptions(t)
 	opts.MaxClientConns = 1
 	s := start(t, opts)
 	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
@@ -77,7 +77,7 @@ func TestClientsOnUnixSocketCountByUser(t *testing.T) {
 	})
 	var c *rawClient
 	for i := range freeAttempts + 8 {
-		if i%50 == 0 { // a connection has a limit of identities
+		if i%50 == 0 { // the identities of a connection are limited
 			c = dialSocket(t, "unix", ln.Addr().String())
 		}
 		c.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: fmt.Appendf(nil, "ann:guess%d", i)})
@@ -87,7 +87,7 @@ func TestClientsOnUnixSocketCountByUser(t *testing.T) {
 	}
 }
 
-// socketOption reads an option of TCP, 0 if keepalive is off.
+// socketOption returns an option of TCP, or 0 if keepalive is off.
 func socketOption(t *testing.T, fd, option int) int {
 	on, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_KEEPALIVE)
 	if err != nil || on == 0 {

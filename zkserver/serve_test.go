@@ -21,19 +21,18 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// dialMem connects to a listener in memory, and reports whether a session was
-// given.
+// dialMem connects to a listener in memory, and reports whether the server granted a session.
 func dialMem(t testing.TB, network *memnet.Network, addr string) (*rawClient, bool) {
 	t.Helper()
 	nc, err := network.DialContext(t.Context(), "tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := over(t, nc)
+	c := newRawClient(t, nc)
 	return c, c.connect(wire.ConnectRequest{Timeout: 10_000}) == nil
 }
 
-// onNetwork serves on a network in memory.
+// onNetwork starts a server on a network in memory.
 func onNetwork(t testing.TB, opts Options) (*Server, *memnet.Network) {
 	t.Helper()
 	s := start(t, opts)
@@ -46,7 +45,7 @@ func onNetwork(t testing.TB, opts Options) (*Server, *memnet.Network) {
 	return s, &network
 }
 
-func TestMaxClientConns(t *testing.T) {
+func TestMaxClientConnsIsEnforced(t *testing.T) {
 	for _, test := range []struct {
 		name          string
 		opts          Options
@@ -55,7 +54,7 @@ func TestMaxClientConns(t *testing.T) {
 		{"default", Options{}, 70, 60},
 		{"three", Options{MaxClientConns: 3}, 10, 3},
 		{"no limit", Options{MaxClientConns: -1}, 100, 100},
-		{"of all", Options{MaxClientConns: -1, MaxConns: 5}, 10, 5},
+		{"in total", Options{MaxClientConns: -1, MaxConns: 5}, 10, 5},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s, network := onNetwork(t, test.opts)
@@ -68,17 +67,17 @@ func TestMaxClientConns(t *testing.T) {
 			if len(clients) != test.allowed {
 				t.Fatalf("%s: %d of %d connections served, want %d", test.name, len(clients), test.open, test.allowed)
 			}
-			login(t, s, time.Second) // from inside the process: no limit
+			login(t, s, time.Second) // connections within the process have no limit
 			clients[0].nc.Close()
 			synctest.Wait()
-			if _, ok := dialMem(t, network, "10.0.0.1:2181"); !ok && test.name != "of all" {
+			if _, ok := dialMem(t, network, "10.0.0.1:2181"); !ok && test.name != "in total" {
 				t.Errorf("%s: a connection that ended still counts", test.name)
 			}
 		})
 	}
 }
 
-// remoteListener returns connections that seem to come from given addresses.
+// remoteListener accepts connections that seem to come from given addresses.
 type remoteListener struct {
 	net.Listener
 	remotes chan string
@@ -105,7 +104,7 @@ func (l *remoteListener) Accept() (net.Conn, error) {
 	return &remoteConn{nc, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(remote))}, nil
 }
 
-// onRemotes serves on a network in memory. Each connection seems to come from the next
+// onRemotes starts a server on a network in memory. Each connection seems to come from the next
 // address in remotes.
 func onRemotes(t *testing.T, opts Options) (s *Server, network *memnet.Network, remotes chan string) {
 	t.Helper()
@@ -118,8 +117,8 @@ func onRemotes(t *testing.T, opts Options) (s *Server, network *memnet.Network, 
 	return s, network, remotes
 }
 
-// TestAddressesOfOneHostCountTogether: a client with many addresses of one host has one
-// share of the connections. On a unix socket, each user has one.
+// TestAddressesOfOneHostCountTogether checks that all addresses of one host share its limit of
+// connections. On a unix socket, each user has a limit.
 func TestAddressesOfOneHostCountTogether(t *testing.T) {
 	user := func(n int) string { return fmt.Sprintf("user %d", n) }
 	for _, test := range []struct {
@@ -151,7 +150,7 @@ func TestAddressesOfOneHostCountTogether(t *testing.T) {
 				}
 				remotes <- test.second
 				if _, ok := dialMem(t, network, "10.0.0.1:2181"); ok == test.one {
-					t.Errorf("%s next to %s: served %v", test.second, test.first, ok)
+					t.Errorf("%s after %s: served %v", test.second, test.first, ok)
 				}
 				first.nc.Close()
 				synctest.Wait()
@@ -164,8 +163,8 @@ func TestAddressesOfOneHostCountTogether(t *testing.T) {
 	}
 }
 
-// TestNewConnectionReplacesHalfOpen: an address uses all its connections without a
-// handshake. Clients of that address, and of others, still get sessions.
+// TestNewConnectionReplacesHalfOpen: an address uses all its connections without a handshake.
+// Clients of that address, and of others, still get sessions.
 func TestNewConnectionReplacesHalfOpen(t *testing.T) {
 	for _, opts := range []Options{{MaxClientConns: 60}, {MaxClientConns: -1, MaxConns: 60}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -186,10 +185,10 @@ func TestNewConnectionReplacesHalfOpen(t *testing.T) {
 			for i := range 60 {
 				c, ok := dialMem(t, network, "10.0.0.1:2181")
 				if !ok {
-					t.Fatalf("client %d is shut out by connections without a handshake", i)
+					t.Fatalf("client %d was refused because of connections without a handshake", i)
 				}
 				clients = append(clients, c)
-				silent(1) // takes the place of another silent one, if any is left
+				silent(1) // replaces another silent one, if any is left
 			}
 			synctest.Wait()
 			st := s.Stats()
@@ -202,15 +201,15 @@ func TestNewConnectionReplacesHalfOpen(t *testing.T) {
 				}
 			}
 			if _, ok := dialMem(t, network, "10.0.0.1:2181"); ok {
-				t.Error("there are more clients than connections may be")
+				t.Error("the server serves more clients than the limit")
 			}
 		})
 	}
 }
 
-func TestAcceptOption(t *testing.T) {
+func TestAcceptOptionRefusesConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
+		opts := testOptions(t)
 		var log strings.Builder
 		opts.Logger = logTo(&log)
 		refuse := true
@@ -236,17 +235,17 @@ func TestAcceptOption(t *testing.T) {
 	})
 }
 
-func TestManyConnections(t *testing.T) {
+func TestEventReachesThousandsOfConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
+		opts := testOptions(t)
 		s := start(t, opts)
 		const n = 2000
 		clients := make([]*rawClient, n)
 		for i := range clients {
 			clients[i] = login(t, s, time.Hour)
-			clients[i].do(wire.OpExists, &wire.ExistsRequest{Path: "/bell", Watch: true}, wire.ErrNoNode)
+			clients[i].do(wire.OpExists, &wire.ExistsRequest{Path: "/watched", Watch: true}, wire.ErrNoNode)
 		}
-		login(t, s, time.Hour).create("/bell", wire.ModePersistent)
+		login(t, s, time.Hour).create("/watched", wire.ModePersistent)
 		for i, c := range clients {
 			if c.do(wire.OpPing, nil); len(c.events) != 1 {
 				t.Fatalf("client %d has %d events, want 1", i, len(c.events))
@@ -260,11 +259,11 @@ func TestManyConnections(t *testing.T) {
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// logTo writes a log where a test can read it. The handler serializes writes;
-// the test reads when the server has ended or is idle.
+// logTo returns a logger that writes to w. The handler serializes writes. A test reads w when
+// the server is idle or has ended.
 func logTo(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-// listenMem makes a listener in memory.
+// listenMem returns a listener in memory.
 func listenMem(t testing.TB) *memnet.Listener {
 	t.Helper()
 	var network memnet.Network
@@ -275,8 +274,8 @@ func listenMem(t testing.TB) *memnet.Listener {
 	return ln
 }
 
-func TestSeveralListeners(t *testing.T) {
-	s := start(t, quiet(t))
+func TestListenersShareOneTree(t *testing.T) {
+	s := start(t, testOptions(t))
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -300,7 +299,7 @@ func TestSeveralListeners(t *testing.T) {
 	}
 	clients[0].create("/seen", wire.ModeEphemeral)
 	if !clients[1].exists("/seen") {
-		t.Error("the two listeners lead to different trees")
+		t.Error("the two listeners serve different trees")
 	}
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Error(err)
@@ -315,11 +314,11 @@ func TestSeveralListeners(t *testing.T) {
 }
 
 func TestServeConnReturnsWithTheConnection(t *testing.T) {
-	s := start(t, quiet(t))
+	s := start(t, testOptions(t))
 	client, server := net.Pipe()
 	ended := make(chan error, 1)
 	go func() { ended <- s.ServeConn(server) }()
-	c := over(t, client)
+	c := newRawClient(t, client)
 	c.handshake(wire.ConnectRequest{Timeout: 10_000})
 	c.create("/x", wire.ModePersistent)
 	client.Close()
@@ -334,7 +333,7 @@ func TestServeConnReturnsWithTheConnection(t *testing.T) {
 	client.Close()
 }
 
-// failingListener fails a few times, as for want of descriptors.
+// failingListener first fails the given number of times, as without free descriptors.
 type failingListener struct {
 	net.Listener
 	failures int
@@ -354,7 +353,7 @@ func (l *failingListener) Accept() (net.Conn, error) {
 }
 
 func TestTemporaryAcceptErrorIsRetried(t *testing.T) {
-	s := start(t, quiet(t))
+	s := start(t, testOptions(t))
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -363,7 +362,7 @@ func TestTemporaryAcceptErrorIsRetried(t *testing.T) {
 	dialTCP(t, tcp.Addr().String())
 }
 
-func TestListenAndServeReturnsWhyItCannot(t *testing.T) {
+func TestListenAndServeReturnsStartError(t *testing.T) {
 	if err := ListenAndServe("127.0.0.1:0", &Options{SnapshotsKept: -5}); !errors.Is(err, ErrInvalidOptions) {
 		t.Errorf("with invalid options: %v", err)
 	}
@@ -373,7 +372,7 @@ func TestListenAndServeReturnsWhyItCannot(t *testing.T) {
 	}
 	defer taken.Close()
 	dir := t.TempDir()
-	opts := quiet(t)
+	opts := testOptions(t)
 	opts.DataDir = dir
 	if err := ListenAndServe(taken.Addr().String(), &opts); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("on a taken address: %v", err)
@@ -382,7 +381,7 @@ func TestListenAndServeReturnsWhyItCannot(t *testing.T) {
 }
 
 func TestListenerErrorEndsOnlyItsServe(t *testing.T) {
-	s := start(t, quiet(t))
+	s := start(t, testOptions(t))
 	ln := listenMem(t)
 	ln.Close()
 	if err := s.Serve(ln); err == nil || errors.Is(err, ErrServerClosed) {

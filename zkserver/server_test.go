@@ -10,9 +10,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-func TestRequestsAndEvents(t *testing.T) {
+func TestEventPrecedesAnswerWithChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, quiet(t))
+		s := start(t, testOptions(t))
 		a, b := login(t, s, 10*time.Second), login(t, s, 10*time.Second)
 		a.create("/x", wire.ModePersistent)
 		b.do(wire.OpGetData, &wire.GetDataRequest{Path: "/x", Watch: true})
@@ -21,7 +21,7 @@ func TestRequestsAndEvents(t *testing.T) {
 		if string(got.Data) != "new" {
 			t.Errorf("data %q, want new", got.Data)
 		}
-		// The event goes out before any answer that reflects the change.
+		// The server sends the event before any answer that reflects the change.
 		if len(b.events) != 1 || b.events[0].Type != wire.EventNodeDataChanged || b.events[0].Path != "/x" {
 			t.Errorf("events %+v, want one change of /x", b.events)
 		}
@@ -30,7 +30,7 @@ func TestRequestsAndEvents(t *testing.T) {
 
 func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, quiet(t))
+		s := start(t, testOptions(t))
 		c := login(t, s, 10*time.Second)
 		c.create("/q", wire.ModePersistent)
 		const n = 1500
@@ -55,32 +55,32 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 
 func TestSessionExpiresAtItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, quiet(t))
+		s := start(t, testOptions(t))
 		watcher := login(t, s, time.Hour)
-		dying := login(t, s, 1300*time.Millisecond)
-		dying.create("/e", wire.ModeEphemeral)
+		expiring := login(t, s, 1300*time.Millisecond)
+		expiring.create("/e", wire.ModeEphemeral)
 		last := time.Now()
 		watcher.do(wire.OpExists, &wire.ExistsRequest{Path: "/e", Watch: true})
 		if _, err := watcher.frame(); err != nil {
 			t.Fatal(err)
 		}
 		if after := time.Since(last); after < 1300*time.Millisecond || after > 1400*time.Millisecond {
-			t.Errorf("the ephemeral node went after %v, want 1.3s to 1.4s", after)
+			t.Errorf("the ephemeral node was deleted after %v, want 1.3s to 1.4s", after)
 		}
-		dying.wantClosed() // half open no longer
-		if again := resume(t, s, dying); again.session.SessionID != 0 {
+		expiring.wantClosed() // the server must close the half-open connection
+		if again := resume(t, s, expiring); again.session.SessionID != 0 {
 			t.Errorf("an expired session was resumed")
 		}
-		synctest.Wait() // the server may see the ends of connections later than we do
+		synctest.Wait() // the server may see the ends of connections later
 		if st := s.Stats(); st.Sessions != 1 || st.Connections != 1 || st.SessionsExpired != 1 {
-			t.Errorf("%d sessions, %d connections, %d expired; want one each", st.Sessions, st.Connections, st.SessionsExpired)
+			t.Errorf("%d sessions, %d connections, %d expired; want 1 each", st.Sessions, st.Connections, st.SessionsExpired)
 		}
 	})
 }
 
-func TestPingsKeepASession(t *testing.T) {
+func TestPingsExtendSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, quiet(t))
+		s := start(t, testOptions(t))
 		c := login(t, s, time.Second)
 		for range 20 {
 			time.Sleep(900 * time.Millisecond)
@@ -92,7 +92,7 @@ func TestPingsKeepASession(t *testing.T) {
 
 func TestSessionMovesToANewConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, quiet(t))
+		s := start(t, testOptions(t))
 		old := login(t, s, 10*time.Second)
 		old.create("/e", wire.ModeEphemeral)
 		c := resume(t, s, old)
@@ -124,7 +124,7 @@ func TestRestartKeepsSessionsAndNodes(t *testing.T) {
 				old.create("/p", wire.ModePersistent)
 				old.create("/p/e", wire.ModeEphemeral)
 				must(t, stop(s))
-				time.Sleep(time.Hour) // a server that is down expires nobody
+				time.Sleep(time.Hour) // no session expires while the server is down
 
 				s = start(t, opts)
 				time.Sleep(3900 * time.Millisecond) // a full timeout from the start
@@ -144,18 +144,18 @@ func TestRestartKeepsSessionsAndNodes(t *testing.T) {
 	}
 }
 
-func TestMemoryServerStartsAboveTheLastOne(t *testing.T) {
+func TestMemoryServerZxidsGrowAcrossRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last int64
 		for range 5 {
-			s := start(t, quiet(t))
+			s := start(t, testOptions(t))
 			c := login(t, s, time.Second)
 			for range 100 {
 				c.create("/n-", wire.ModePersistentSequential)
 			}
 			first := c.do(wire.OpExists, &wire.ExistsRequest{Path: "/n-0000000000"}).(*wire.ExistsResponse).Stat.Czxid
 			if first <= last {
-				t.Fatalf("token %#x after %#x", first, last)
+				t.Fatalf("zxid %#x after %#x", first, last)
 			}
 			last = c.lastZxid
 			s.Close()
@@ -164,23 +164,23 @@ func TestMemoryServerStartsAboveTheLastOne(t *testing.T) {
 	})
 }
 
-// TestFirstTransactionIDs: a new data directory begins in epoch 0, below every ensemble. A
-// server in memory begins at the clock and below 2^53, also at the last time for which this
-// is documented.
+// TestFirstTransactionIDs checks that a new data directory begins in epoch 0, below every
+// ensemble. A server in memory begins at the clock and below 2^53, even at the last time for
+// which this is documented.
 func TestFirstTransactionIDs(t *testing.T) {
 	for name, durable := range map[string]bool{"durable": true, "in memory": false} {
 		for _, at := range []time.Time{{}, time.Date(2248, 1, 1, 0, 0, 0, 0, time.UTC)} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					time.Sleep(time.Until(at)) // the bubble's clock stands at 2000
-					opts := quiet(t)
+					time.Sleep(time.Until(at)) // the bubble's clock starts in 2000
+					opts := testOptions(t)
 					if durable {
 						opts, _ = onMemory(t, 1)
 					}
 					c := login(t, start(t, opts), time.Second)
 					c.create("/a", wire.ModePersistent)
 					switch got := c.lastZxid; {
-					case durable && got != 2: // after the session
+					case durable && got != 2: // the session is the first
 						t.Errorf("the first create is transaction %d", got)
 					case !durable && (got < time.Now().UnixMilli()<<10 || got >= 1<<53):
 						t.Errorf("the first create is transaction %d at %v", got, time.Now())
@@ -191,7 +191,7 @@ func TestFirstTransactionIDs(t *testing.T) {
 	}
 }
 
-func TestShutdownAnswersWhatWasRead(t *testing.T) {
+func TestShutdownAnswersAppliedRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, _ := onMemory(t, 1)
 		s := start(t, opts)
@@ -214,7 +214,7 @@ func TestShutdownAnswersWhatWasRead(t *testing.T) {
 		}
 		s = start(t, opts)
 		kids := login(t, s, time.Second).do(wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/"}).(*wire.GetChildrenResponse).Children
-		if applied := len(kids) - 1; applied != answered { // next to /zookeeper
+		if applied := len(kids) - 1; applied != answered { // without /zookeeper
 			t.Errorf("%d creates applied, %d answered", applied, answered)
 		}
 	})
@@ -222,12 +222,12 @@ func TestShutdownAnswersWhatWasRead(t *testing.T) {
 
 func TestShutdownEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
+		opts := testOptions(t)
 		opts.MaxUnread = 1 << 30
 		s := start(t, opts)
 		c := login(t, s, time.Hour)
 		c.do(wire.OpCreate, &wire.CreateRequest{Path: "/big", Data: make([]byte, 1<<19), ACL: openACL()})
-		for range 10 { // more than the connection's buffers take, never read
+		for range 10 { // more than fits into the connection's buffers
 			c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/big"})
 		}
 		synctest.Wait()
@@ -242,12 +242,13 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A server in memory that starts within a millisecond of another one's end starts above its
-// last id. Otherwise the first one's clients would be refused forever.
-func TestMemoryServerWithinAMillisecondStartsHigher(t *testing.T) {
+// TestMemoryServerZxidsGrowWithinMillisecond: a server in memory starts within a millisecond of
+// the end of another. It must start above that server's last id, or the server would refuse the
+// clients of the other one forever.
+func TestMemoryServerZxidsGrowWithinMillisecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zxid := func() (z int64) {
-			s := start(t, quiet(t))
+			s := start(t, testOptions(t))
 			defer s.Close()
 			c := login(t, s, time.Second)
 			c.create("/a", 0)

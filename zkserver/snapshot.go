@@ -25,7 +25,7 @@ type snapshotJob struct {
 // it was canceled.
 const cancelPiece = 1 << 20
 
-// snapshotRetry is the delay after a snapshot failed for want of descriptors.
+// snapshotRetry is the delay after a snapshot failed because no descriptor was free.
 const snapshotRetry = 10 * time.Second
 
 // unreadableLogError reports that the log could not be read back.

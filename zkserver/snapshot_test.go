@@ -22,16 +22,16 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// fill makes n nodes with some data.
-func (c *rawClient) fill(prefix string, n int) {
+// createWithData creates n nodes with some data.
+func (c *rawClient) createWithData(prefix string, n int) {
 	c.t.Helper()
 	for i := range n {
 		c.do(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("%s%d", prefix, i), Data: []byte(strings.Repeat("d", i%50)), ACL: openACL()})
 	}
 }
 
-// TestSnapshotFromLogEqualsMemory: a snapshot made from the files in the background equals
-// the state in memory byte for byte.
+// TestSnapshotFromLogEqualsMemory checks that a snapshot made from the files equals the state in
+// memory, byte for byte.
 func TestSnapshotFromLogEqualsMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 21)
@@ -39,7 +39,7 @@ func TestSnapshotFromLogEqualsMemory(t *testing.T) {
 		s := start(t, opts)
 		c := login(t, s, time.Hour)
 		for round := range 5 {
-			// The last record of the round is the one that a snapshot is due with.
+			// The last record of the round triggers a snapshot.
 			for s.Stats().SnapshotsWritten == int64(round) {
 				c.create("/n-", wire.ModePersistentSequential)
 				synctest.Wait()
@@ -59,8 +59,8 @@ func TestSnapshotFromLogEqualsMemory(t *testing.T) {
 	})
 }
 
-// TestSnapshotIsReadWithoutFurtherCopies: restoring a state allocates the bytes of the snapshot
-// and the state.
+// TestSnapshotIsReadWithoutFurtherCopies checks that restoring a state allocates only the bytes
+// of the snapshot and the state.
 func TestSnapshotIsReadWithoutFurtherCopies(t *testing.T) {
 	opts, _ := onMemory(t, 28)
 	s := start(t, opts)
@@ -81,8 +81,7 @@ func TestSnapshotIsReadWithoutFurtherCopies(t *testing.T) {
 	}
 }
 
-// TestSnapshotDoesNotBlockRequests: a snapshot on a disk that blocks forever delays no
-// client, and Shutdown does not wait for it.
+// TestSnapshotDoesNotBlockRequests checks that a blocked snapshot delays no client.
 func TestSnapshotDoesNotBlockRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 22)
@@ -90,13 +89,13 @@ func TestSnapshotDoesNotBlockRequests(t *testing.T) {
 		opts.setup.FS, opts.SnapshotRecords = slow, 20
 		s := start(t, opts)
 		release := sync.OnceFunc(func() { close(slow.release) })
-		t.Cleanup(release) // before the server's end, which waits
+		t.Cleanup(release) // before the server's end, which waits for the snapshot
 		c := login(t, s, time.Hour)
 		began := time.Now()
-		c.fill("/n", 200)
+		c.createWithData("/n", 200)
 		synctest.Wait()
 		if time.Since(began) > 0 {
-			t.Errorf("200 writes took %v while a snapshot was stuck", time.Since(began))
+			t.Errorf("200 writes took %v while a snapshot was blocked", time.Since(began))
 		}
 		if st := s.Stats(); st.SnapshotsWritten != 0 || slow.opened.Load() == 0 {
 			t.Fatalf("%d snapshots written, %d begun", st.SnapshotsWritten, slow.opened.Load())
@@ -109,7 +108,7 @@ func TestSnapshotDoesNotBlockRequests(t *testing.T) {
 	})
 }
 
-// slowSnapshots keeps the creation of a snapshot waiting.
+// slowSnapshots blocks the creation of a snapshot until release is closed.
 type slowSnapshots struct {
 	*memfs.FS
 	release chan struct{}
@@ -125,8 +124,8 @@ func (f *slowSnapshots) Create(name string) (wal.File, error) {
 	return f.FS.Create(name)
 }
 
-// TestSnapshotFromMemoryReplacesDamagedLog: if the files turn out to be damaged while the
-// server runs, the server saves the state in memory instead.
+// TestSnapshotFromMemoryReplacesDamagedLog: while the server runs, its files are damaged. The
+// server saves the state in memory instead.
 func TestSnapshotFromMemoryReplacesDamagedLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 23)
@@ -134,9 +133,9 @@ func TestSnapshotFromMemoryReplacesDamagedLog(t *testing.T) {
 		opts.SnapshotRecords, opts.Logger = 50, logTo(&log)
 		s := start(t, opts)
 		c := login(t, s, time.Hour)
-		c.fill("/a", 30)
+		c.createWithData("/a", 30)
 		fs.FlipBit(opts.DataDir+"/log-00000000000000000001", 8*700)
-		c.fill("/b", 30)
+		c.createWithData("/b", 30)
 		synctest.Wait()
 		if st := s.Stats(); st.SnapshotsWritten != 1 || st.ReadOnly || !strings.Contains(log.String(), "cannot be read back") {
 			t.Fatalf("%d snapshots written, log: %s", st.SnapshotsWritten, log.String())
@@ -145,19 +144,20 @@ func TestSnapshotFromMemoryReplacesDamagedLog(t *testing.T) {
 		opts.Logger = discard()
 		c = login(t, start(t, opts), time.Hour)
 		if !c.exists("/a29") || !c.exists("/b29") {
-			t.Error("something is lost")
+			t.Error("a node is lost")
 		}
 	})
 }
 
-// TestDamagedSnapshotIsNotKept: the server verifies a snapshot by reading it back.
+// TestDamagedSnapshotIsNotKept checks that the server reads a snapshot back, and deletes it if
+// that fails.
 func TestDamagedSnapshotIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 24)
 		opts.SnapshotRecords, opts.SnapshotsKept = 30, 1
 		s := start(t, opts)
 		c := login(t, s, time.Hour)
-		c.fill("/a", 35)
+		c.createWithData("/a", 35)
 		synctest.Wait()
 		good := s.loop.log.Stats().SnapshotIndex
 		fs.SetFault(func(op memfs.Op) memfs.Fault {
@@ -166,7 +166,7 @@ func TestDamagedSnapshotIsNotKept(t *testing.T) {
 			}
 			return memfs.Fault{}
 		})
-		c.fill("/b", 35)
+		c.createWithData("/b", 35)
 		synctest.Wait()
 		st := s.Stats()
 		if got := s.loop.log.Stats().SnapshotIndex; good == 0 || got != good || st.SnapshotsFailed != 1 || st.ReadOnly {
@@ -179,7 +179,7 @@ func TestDamagedSnapshotIsNotKept(t *testing.T) {
 	})
 }
 
-func TestSnapshotsKept(t *testing.T) {
+func TestSnapshotsKeptLimitsSnapshots(t *testing.T) {
 	for kept, want := range map[int]int{0: 3, 1: 1, 5: 5} {
 		synctest.Test(t, func(t *testing.T) {
 			opts, fs := onMemory(t, 25)
@@ -187,7 +187,7 @@ func TestSnapshotsKept(t *testing.T) {
 			s := start(t, opts)
 			c := login(t, s, time.Hour)
 			for i := range 12 {
-				c.fill(fmt.Sprintf("/r%d-", i), 20)
+				c.createWithData(fmt.Sprintf("/r%d-", i), 20)
 				synctest.Wait()
 			}
 			names, err := fs.ReadDir(opts.DataDir)
@@ -207,22 +207,21 @@ func TestSnapshotsKept(t *testing.T) {
 			}
 			var first, oldest uint64
 			if _, err := fmt.Sscanf(segments[0]+" "+snapshots[0], "log-%d snapshot-%d", &first, &oldest); err != nil || first > oldest+1 {
-				t.Errorf("the log begins with %s, behind the oldest snapshot %s", segments[0], snapshots[0])
+				t.Errorf("the log begins with %s, after the oldest snapshot %s", segments[0], snapshots[0])
 			}
-			// Each can be fallen back to.
+			// The server can start from the oldest one.
 			s.Close()
 			for _, n := range snapshots[1:] {
 				fs.FlipBit(opts.DataDir+"/"+n, 8*100)
 			}
 			if c := login(t, start(t, opts), time.Hour); !c.exists("/r11-19") {
-				t.Error("the last write is gone")
+				t.Error("the last write is lost")
 			}
 		})
 	}
 }
 
-// slowReadBack is a disk that takes a second for each read of a snapshot that was just
-// written.
+// slowReadBack is a disk that takes a second for each read of a new snapshot.
 type slowReadBack struct {
 	*memfs.FS
 	reads atomic.Int64
@@ -249,9 +248,9 @@ func (f slowFile) ReadAt(p []byte, off int64) (int, error) {
 	return f.File.ReadAt(p, off)
 }
 
-// TestEndDoesNotWaitForSnapshot: neither a snapshot in the background nor the last one
-// delays the end of a server beyond the time that Shutdown has, or the change to read-only.
-// Nothing is lost.
+// TestEndDoesNotWaitForSnapshot: a snapshot is read back slowly, in the background or at the
+// end. It does not delay Close, the deadline of Shutdown, or the change to read-only. No node is
+// lost.
 func TestEndDoesNotWaitForSnapshot(t *testing.T) {
 	const large = 40 // nodes with 512 KiB: reading their snapshot back takes minutes
 	for name, during := range map[string]struct {
@@ -276,7 +275,7 @@ func TestEndDoesNotWaitForSnapshot(t *testing.T) {
 		"failed disk": {true, func(t *testing.T, s *Server, fs *memfs.FS) {
 			c := login(t, s, time.Hour)
 			breakDisk(fs, memfs.OpSync, syscall.EIO)
-			if err := c.attempt("/after"); !closedError(err) {
+			if err := c.tryCreate("/after"); !closedError(err) {
 				t.Errorf("a write after the disk failed: %v, want a closed connection", err)
 			}
 			synctest.Wait()
@@ -291,7 +290,7 @@ func TestEndDoesNotWaitForSnapshot(t *testing.T) {
 				slow := &slowReadBack{FS: fs}
 				opts.setup.FS = slow
 				if during.background {
-					opts.SnapshotRecords = large + 1 // with the session
+					opts.SnapshotRecords = large + 1 // includes the session's record
 				}
 				s := start(t, opts)
 				c := login(t, s, time.Hour)

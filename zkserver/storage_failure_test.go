@@ -17,10 +17,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestFaultAtEveryOperation lets each single operation on the disk fail, from the
-// first of the start to the last of the end, once or for good: whatever it was,
-// nothing is acknowledged that a new server does not find, and nothing that was
-// refused is there.
+// TestFaultAtEveryOperation fails each disk operation from start to end, once or from then on. A
+// new server must have every acknowledged node, and no refused one.
 func TestFaultAtEveryOperation(t *testing.T) {
 	faults := []struct {
 		name  string
@@ -67,8 +65,8 @@ func TestFaultAtEveryOperation(t *testing.T) {
 	}
 }
 
-// runWithFault runs a server on a disk with a fault, through writes, snapshots and
-// a regular end, and compares what a new one has.
+// runWithFault runs a server on a disk with a fault, through writes, snapshots, and Shutdown.
+// Then it checks the nodes of a new server.
 func runWithFault(t *testing.T, fault func(memfs.Op) memfs.Fault) (outcome string) {
 	opts, fs := onMemory(t, 11)
 	opts.SnapshotRecords, opts.SnapshotsKept, opts.segmentBytes = 12, 1, 2000
@@ -81,7 +79,7 @@ func runWithFault(t *testing.T, fault func(memfs.Op) memfs.Fault) (outcome strin
 			t.Errorf("the start: %v", err)
 		}
 	} else {
-		acknowledged, refused, outcome = writeSome(t, s, "/n")
+		acknowledged, refused, outcome = writeNodes(t, s, "/n")
 		if err := s.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -95,35 +93,35 @@ func runWithFault(t *testing.T, fault func(memfs.Op) memfs.Fault) (outcome strin
 	return outcome
 }
 
-// wantNodes fails unless the acknowledged nodes are there, and the refused ones are not.
+// wantNodes fails unless the acknowledged nodes exist, and the refused ones do not.
 func (c *rawClient) wantNodes(acknowledged, refused []string) {
 	c.t.Helper()
 	for _, path := range acknowledged {
 		if !c.exists(path) {
-			c.t.Errorf("%s was acknowledged and is gone", path)
+			c.t.Errorf("%s was acknowledged and does not exist", path)
 		}
 	}
 	for _, path := range refused {
 		if c.exists(path) {
-			c.t.Errorf("%s was refused and is there", path)
+			c.t.Errorf("%s was refused and exists", path)
 		}
 	}
 }
 
-// writeSome makes nodes whose names begin with prefix and says what came of it.
-func writeSome(t *testing.T, s *Server, prefix string) (acknowledged, refused []string, outcome string) {
+// writeNodes creates nodes whose names begin with prefix, and returns the outcomes.
+func writeNodes(t *testing.T, s *Server, prefix string) (acknowledged, refused []string, outcome string) {
 	outcome = "unharmed"
 	var c *rawClient
 	for i := range 40 {
 		if c == nil {
 			c = open(t, s)
 			if !c.tryHandshake(wire.ConnectRequest{Timeout: 60_000, ReadOnly: true}) {
-				c = nil // it was the one with the fault
+				c = nil // the handshake met the fault
 				continue
 			}
 		}
 		path := fmt.Sprintf("%s%d", prefix, i)
-		switch err := c.attempt(path); {
+		switch err := c.tryCreate(path); {
 		case err == nil && c.session.ReadOnly:
 			t.Errorf("%s was acknowledged by a read-only server", path)
 		case err == nil:
@@ -144,13 +142,13 @@ func writeSome(t *testing.T, s *Server, prefix string) (acknowledged, refused []
 	return acknowledged, refused, outcome
 }
 
-// tryHandshake reports whether there was an answer with a session.
+// tryHandshake reports whether the server granted a session.
 func (c *rawClient) tryHandshake(req wire.ConnectRequest) bool {
 	return c.connect(req) == nil && c.session.SessionID != 0
 }
 
-// onFailingDisk is a server that has become read-only, and a client of before.
-func onFailingDisk(t *testing.T, edit func(*Options)) (*Server, *rawClient, *memfs.FS, Options) {
+// newServerWithFailedDisk returns a server that has become read-only, and a client from before.
+func newServerWithFailedDisk(t *testing.T, edit func(*Options)) (*Server, *rawClient, *memfs.FS, Options) {
 	opts, fs := onMemory(t, 12)
 	opts.FourLetterWords = []string{"*"}
 	edit(&opts)
@@ -162,21 +160,21 @@ func onFailingDisk(t *testing.T, edit func(*Options)) (*Server, *rawClient, *mem
 	c.create("/box/in", wire.ModePersistent)
 	c.do(wire.OpDelete, &wire.DeleteRequest{Path: "/box/in", Version: -1})
 	breakDisk(fs, memfs.OpSync, syscall.EIO)
-	if err := c.attempt("/lost"); !closedError(err) {
-		t.Fatalf("a write to a sick disk: %v", err)
+	if err := c.tryCreate("/lost"); !closedError(err) {
+		t.Fatalf("a write to a failed disk: %v", err)
 	}
 	return s, c, fs, opts
 }
 
-func TestReadOnlySessions(t *testing.T) {
+func TestReadOnlyServerKeepsKnownSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, old, fs, opts := onFailingDisk(t, func(*Options) {})
+		s, old, fs, opts := newServerWithFailedDisk(t, func(*Options) {})
 		if c := open(t, s); c.tryHandshake(wire.ConnectRequest{Timeout: 5000}) {
-			t.Error("a new client that does not take a read-only server was given a session")
+			t.Error("a new client that does not accept a read-only server got a session")
 		}
-		guest := open(t, s)
-		if !guest.tryHandshake(wire.ConnectRequest{Timeout: 5000, ReadOnly: true}) || !guest.session.ReadOnly {
-			t.Fatal("no session for a client that takes a read-only server")
+		local := open(t, s)
+		if !local.tryHandshake(wire.ConnectRequest{Timeout: 5000, ReadOnly: true}) || !local.session.ReadOnly {
+			t.Fatal("a client that accepts a read-only server got no session")
 		}
 		c := open(t, s)
 		req := old.resumption()
@@ -184,13 +182,13 @@ func TestReadOnlySessions(t *testing.T) {
 		if !c.tryHandshake(req) || c.session.SessionID != old.session.SessionID || c.session.Timeout != 10_000 || !c.session.ReadOnly {
 			t.Errorf("a known session was answered with %+v", c.session)
 		}
-		time.Sleep(time.Hour) // nobody says a word
+		time.Sleep(time.Hour) // no client sends anything
 		if n := s.Stats().Sessions; n != 1 {
-			t.Errorf("%d sessions, want the known one alone: the local one's time is over", n)
+			t.Errorf("%d sessions, want only the known one: the local one has expired", n)
 		}
-		guest.wantClosed()
+		local.wantClosed()
 		if !c.exists("/lock/n-0000000000") || !c.exists("/box") {
-			t.Error("something ended that can't")
+			t.Error("a known session or a container ended")
 		}
 		if _, err := c.try(wire.OpCloseSession, nil); !errors.Is(err, wire.ErrNotReadOnly) {
 			t.Errorf("the end of a known session: %v", err)
@@ -202,15 +200,15 @@ func TestReadOnlySessions(t *testing.T) {
 		if c := resume(t, s, old); c.session.SessionID != old.session.SessionID || c.session.ReadOnly {
 			t.Errorf("after the restart: %+v", c.session)
 		}
-		if c := open(t, s); c.tryHandshake(guest.resumption()) {
-			t.Error("a local session outlived its server")
+		if c := open(t, s); c.tryHandshake(local.resumption()) {
+			t.Error("a local session was resumed after a restart")
 		}
 	})
 }
 
-func TestReadOnlyRefusals(t *testing.T) {
+func TestReadOnlyServerRefusesWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, old, _, _ := onFailingDisk(t, func(*Options) {})
+		s, old, _, _ := newServerWithFailedDisk(t, func(*Options) {})
 		c := resume(t, s, old)
 		acl := openACL()
 		for op, req := range map[wire.OpCode]wire.Record{
@@ -231,14 +229,14 @@ func TestReadOnlyRefusals(t *testing.T) {
 		c.do(wire.OpGetData, &wire.GetDataRequest{Path: "/lock", Watch: true})
 		c.do(wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/lock"})
 		if c.exists("/lost") {
-			t.Error("what was never acknowledged is shown")
+			t.Error("an unacknowledged node exists")
 		}
 	})
 }
 
 func TestReadOnlyIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _, _, _ := onFailingDisk(t, func(*Options) {})
+		s, _, _, _ := newServerWithFailedDisk(t, func(*Options) {})
 		st := s.Stats()
 		if !st.ReadOnly || st.StorageErrors != 1 || !strings.Contains(st.StorageError, "input/output error") || st.NoSync {
 			t.Errorf("%+v", st)
@@ -251,9 +249,9 @@ func TestReadOnlyIsReported(t *testing.T) {
 	})
 }
 
-// TestFileSystemTurnsReadOnly: a server goes on with reads when no file can be opened for
-// writing any more, nor written to if it is open. A start is refused.
-func TestFileSystemTurnsReadOnly(t *testing.T) {
+// TestReadOnlyFileSystemKeepsReads: the file system turns read-only. The server continues with
+// reads. A new server refuses to start.
+func TestReadOnlyFileSystemKeepsReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 15)
 		opts.SnapshotRecords, opts.segmentBytes = 20, 2000
@@ -270,14 +268,14 @@ func TestFileSystemTurnsReadOnly(t *testing.T) {
 			}
 			return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, syscall.EROFS)}
 		})
-		if err := c.attempt("/lost"); !closedError(err) {
+		if err := c.tryCreate("/lost"); !closedError(err) {
 			t.Fatalf("a write to a read-only file system: %v", err)
 		}
 		c = resume(t, s, c)
 		if !c.session.ReadOnly || !c.exists("/n0") || !c.exists("/n49") || c.exists("/lost") {
 			t.Error("the server does not show what was acknowledged, read-only")
 		}
-		if err := c.attempt("/lost"); !errors.Is(err, wire.ErrNotReadOnly) {
+		if err := c.tryCreate("/lost"); !errors.Is(err, wire.ErrNotReadOnly) {
 			t.Errorf("a write to a read-only server: %v", err)
 		}
 		if st := s.Stats(); !st.ReadOnly || !strings.Contains(st.StorageError, "read-only file system") || isClosed(s.Done()) {
@@ -290,9 +288,9 @@ func TestFileSystemTurnsReadOnly(t *testing.T) {
 	})
 }
 
-func TestEndOnStorageError(t *testing.T) {
+func TestEndOnStorageErrorEndsServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _, _, _ := onFailingDisk(t, func(o *Options) { o.EndOnStorageError = true })
+		s, _, _, _ := newServerWithFailedDisk(t, func(o *Options) { o.EndOnStorageError = true })
 		<-s.Done()
 		if err := s.Serve(listenMem(t)); !errors.Is(err, ErrStorage) || !errors.Is(err, syscall.EIO) {
 			t.Errorf("Serve: %v", err)
@@ -300,8 +298,8 @@ func TestEndOnStorageError(t *testing.T) {
 	})
 }
 
-// TestUnreadableDiskEndsTheServer checks that the server ends if it can neither write its files nor
-// read them, as after the kernel has shut the file system down. A restart finds what was acknowledged.
+// TestUnreadableDiskEndsTheServer: the server can neither write its files nor read them, as
+// after the kernel shut the file system down. It ends. A restart has every acknowledged node.
 func TestUnreadableDiskEndsTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 16)
@@ -311,7 +309,7 @@ func TestUnreadableDiskEndsTheServer(t *testing.T) {
 		fs.SetFault(func(op memfs.Op) memfs.Fault {
 			return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, syscall.EIO)}
 		})
-		if err := c.attempt("/lost"); !closedError(err) {
+		if err := c.tryCreate("/lost"); !closedError(err) {
 			t.Fatalf("a write to a file system that was shut down: %v", err)
 		}
 		<-s.Done()
@@ -327,7 +325,8 @@ func TestUnreadableDiskEndsTheServer(t *testing.T) {
 	})
 }
 
-// A server whose directory may be another's by now ends: it can't even read.
+// TestLostLockEndsTheServer: another server may now use the directory, so the server ends and
+// does not even read it.
 func TestLostLockEndsTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 13)
@@ -341,7 +340,7 @@ func TestLostLockEndsTheServer(t *testing.T) {
 			if i == 3 {
 				fs.LoseLock(opts.DataDir + "/lock")
 			}
-			if c.attempt(fmt.Sprintf("/n%d", i)) != nil {
+			if c.tryCreate(fmt.Sprintf("/n%d", i)) != nil {
 				break
 			}
 			created++
@@ -366,7 +365,7 @@ func TestLostLockEndsTheServer(t *testing.T) {
 	})
 }
 
-func TestFullDiskAtStart(t *testing.T) {
+func TestStartOnFullDiskFails(t *testing.T) {
 	opts, fs := onMemory(t, 14)
 	s := start(t, opts)
 	login(t, s, time.Minute).create("/x", wire.ModePersistent)
@@ -381,12 +380,12 @@ func TestFullDiskAtStart(t *testing.T) {
 	}
 }
 
-// TestSecondFaultKeepsAcknowledgedChanges lets a disk fail in one life of a server and in the next one
-// again, with a loss of power or only the end of the process between: the third
-// life has all that either has acknowledged and nothing that was refused.
+// TestSecondFaultKeepsAcknowledgedChanges: the disk fails in two runs of a server. A crash or a
+// restart follows each. The third run must have every acknowledged node of both, and no refused
+// one.
 func TestSecondFaultKeepsAcknowledgedChanges(t *testing.T) {
 	outcomes := make(map[string]int)
-	const operations = 160 // about as many as a life has
+	const operations = 160 // about as many as in a run
 	for k := 0; k < operations; k += scale(5, 1) {
 		for j := k % 7; j < operations; j += scale(23, 3) {
 			outcome := ""
@@ -404,23 +403,23 @@ func TestSecondFaultKeepsAcknowledgedChanges(t *testing.T) {
 	}
 }
 
-// twoFailingRuns runs a server whose first operation to fail on the disk is k, then
-// another one in which it is j, and looks at what a third one has.
+// twoFailingRuns runs a server twice. The first failing disk operation is k in the first run and
+// j in the second. Then it checks the nodes of a third run.
 func twoFailingRuns(t *testing.T, k, j int) (outcome string) {
 	opts, fs := onMemory(t, uint64(k*1000+j))
 	opts.SnapshotRecords, opts.SnapshotsKept, opts.segmentBytes = 12, 1, 2000
 	var acknowledged, refused []string
-	for life, at := range []int{k, j} {
-		if life > 0 {
+	for run, at := range []int{k, j} {
+		if run > 0 {
 			outcome += ", "
 		}
-		// Every other disk takes no writes from then on.
+		// On every other disk, all later writes fail too.
 		fs.SetFault(failFrom(at, k%2 == 0, (7*k+j)%120))
 		s, err := New(&opts)
 		if err != nil {
 			outcome += "not started"
 		} else {
-			a, r, o := writeSome(t, s, fmt.Sprintf("/life%d-", life))
+			a, r, o := writeNodes(t, s, fmt.Sprintf("/run-%d-", run))
 			acknowledged, refused, outcome = append(acknowledged, a...), append(refused, r...), outcome+o
 			if err := s.Shutdown(t.Context()); err != nil {
 				t.Error(err)
@@ -439,8 +438,8 @@ func twoFailingRuns(t *testing.T, k, j int) (outcome string) {
 	return outcome
 }
 
-// failFrom makes the operation fail that has the number at from now on, having
-// done keep bytes of it, and with lasts all writes and syncs after it.
+// failFrom fails the operation with number at, counted from the first call, after keep bytes. If
+// lasts is true, all later writes and syncs also fail.
 func failFrom(at int, lasts bool, keep int) func(memfs.Op) memfs.Fault {
 	first := -1
 	return func(op memfs.Op) memfs.Fault {

@@ -20,20 +20,20 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-var writeGolden = flag.Bool("storage.golden", false, "write the directory of this version that must always open; only for a new version of the format")
+var writeGolden = flag.Bool("storage.golden", false, "write the golden data directory again; only for a new version of the format")
 
-// goldenDir is a data directory of the format's version 1, with the text of the
-// state in it.
+// goldenDir is a data directory of version 1 of the format. goldenState is its file with the
+// state as text.
 const (
 	goldenDir   = "testdata/storage-v1"
 	goldenState = "state.txt"
 )
 
-// TestGoldenDirectory opens a directory that an earlier build wrote: whatever
-// changes in the program, it holds the same state.
-func TestGoldenDirectory(t *testing.T) {
+// TestDirectoryOfEarlierBuildOpens opens a directory that an earlier build wrote. It must have
+// the same state.
+func TestDirectoryOfEarlierBuildOpens(t *testing.T) {
 	if *writeGolden {
-		synctest.Test(t, makeGolden)
+		synctest.Test(t, writeGoldenDirectory)
 	}
 	want, err := os.ReadFile(filepath.Join(goldenDir, goldenState))
 	if err != nil {
@@ -42,29 +42,29 @@ func TestGoldenDirectory(t *testing.T) {
 	opts, fs := onMemory(t, 41)
 	names := loadGolden(t, fs, opts.DataDir)
 	if kinds := strings.Join(names, " "); strings.Count(kinds, "log-") < 2 || strings.Count(kinds, "snapshot-") < 2 {
-		t.Fatalf("files %s: too few to show anything", kinds)
+		t.Fatalf("files %s: too few", kinds)
 	}
 	check := func(what string) {
-		// In a bubble no session's time runs out meanwhile.
+		// In a bubble, no session expires meanwhile.
 		synctest.Test(t, func(t *testing.T) {
 			s := start(t, opts)
-			if got := describe(s); got != string(want) {
+			if got := stateText(s); got != string(want) {
 				t.Errorf("%s: the state is\n%s\nwant\n%s", what, got, want)
 			}
 			s.Close()
 		})
 	}
-	check("as it was written")
-	// Without the snapshots the records alone give the same, as far as they go.
+	check("snapshots and log")
+	// Without the snapshots, the log alone must give the same state.
 	for _, name := range names {
 		if strings.HasPrefix(name, "snapshot-") {
 			fs.FlipBit(filepath.Join(opts.DataDir, name), 8*60)
 		}
 	}
-	check("by the log alone")
+	check("log alone")
 }
 
-// loadGolden copies the directory into memory and lists its files.
+// loadGolden copies the directory into memory and returns the names of its files.
 func loadGolden(t *testing.T, fs *memfs.FS, dir string) (names []string) {
 	entries, err := os.ReadDir(goldenDir)
 	if err != nil {
@@ -84,8 +84,8 @@ func loadGolden(t *testing.T, fs *memfs.FS, dir string) (names []string) {
 	return names
 }
 
-// describe writes the state as a text.
-func describe(s *Server) string {
+// stateText returns the state as text.
+func stateText(s *Server) string {
 	var b strings.Builder
 	s.runOnLoop(func() {
 		t := s.loop.tree
@@ -102,14 +102,14 @@ func describe(s *Server) string {
 	return b.String()
 }
 
-// makeGolden writes the directory anew, with every kind of record in it.
-func makeGolden(t *testing.T) {
+// writeGoldenDirectory writes the directory again, with every kind of record.
+func writeGoldenDirectory(t *testing.T) {
 	opts, fs := onMemory(t, 42)
 	opts.segmentBytes, opts.SnapshotRecords, opts.SnapshotsKept = 2500, 18, 9
 	opts.setup.Controls = new(servertest.Controls)
 	s := start(t, opts)
 	first := login(t, s, 30*time.Second)
-	first.fill("/node-", 25)
+	first.createWithData("/node-", 25)
 	synctest.Wait()
 	first.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: []byte("ann:secret")})
 	first.do(wire.OpSetACL, &wire.SetACLRequest{Path: "/node-3", Version: -1, ACL: []wire.ACL{{Perms: wire.PermAll, Scheme: "auth"}, {Perms: wire.PermRead, Scheme: "ip", ID: "10.0.0.0/8"}}})
@@ -134,9 +134,9 @@ func makeGolden(t *testing.T) {
 	third := login(t, s, 50*time.Second)
 	third.create("/stays", wire.ModeEphemeral)
 	third.session.Timeout = 20_000
-	resume(t, s, third).fill("/last-", 9)
+	resume(t, s, third).createWithData("/last-", 9)
 	synctest.Wait()
-	state := describe(s)
+	state := stateText(s)
 	s.Close()
 	names, err := fs.ReadDir(opts.DataDir)
 	if err != nil {
@@ -155,8 +155,8 @@ func makeGolden(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(goldenDir, goldenState), []byte(state), 0o644))
 }
 
-// TestNewerFormatIsNotCalledDamaged: what a later program wrote is not called damaged, and nobody
-// is told to restore or to start empty.
+// TestNewerFormatIsNotCalledDamaged: a later version wrote the files. The error does not call
+// them damaged, and does not advise to restore them or to start empty.
 func TestNewerFormatIsNotCalledDamaged(t *testing.T) {
 	record := func(t *testing.T, l *wal.Log) {
 		if _, err := l.Append([]byte{3, 0, 0}); err != nil {

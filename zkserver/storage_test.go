@@ -18,22 +18,21 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// onMemory puts a server's data on a file system in memory. The server logs nothing.
+// onMemory returns options for a server that keeps its data in memory and logs nothing.
 func onMemory(t testing.TB, seed uint64) (Options, *memfs.FS) {
 	fs := memfs.New(rand.New(rand.NewPCG(seed, 7)))
-	opts := quiet(t)
+	opts := testOptions(t)
 	opts.DataDir, opts.setup.FS, opts.Logger = "/var/lib/demo", fs, discard()
 	return opts, fs
 }
 
-// TestAcknowledgedWritesSurviveCrashes kills the server again and again, with
-// a loss of power each time, while a client writes; whatever was acknowledged
-// must be there.
+// TestAcknowledgedWritesSurviveCrashes crashes the server repeatedly, with a loss of power,
+// while a client writes. Every acknowledged node must survive.
 func TestAcknowledgedWritesSurviveCrashes(t *testing.T) {
 	const rounds = 200
 	acknowledged, unknown := make(map[string]bool), 0
 	opts, fs := onMemory(t, 3)
-	opts.SnapshotRecords = 300 // so that snapshots are crashed into as well
+	opts.SnapshotRecords = 300 // crashes also occur during snapshots
 	random := rand.New(rand.NewPCG(3, 3))
 	for round := range rounds {
 		s, err := New(&opts)
@@ -41,12 +40,12 @@ func TestAcknowledgedWritesSurviveCrashes(t *testing.T) {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		c := login(t, s, time.Hour)
-		missing(t, c, acknowledged, round)
-		// The crash comes at a random moment of the log's work.
+		wantAcknowledged(t, c, acknowledged, round)
+		// The crash occurs at a random operation of the log.
 		fs.FailAt(random.IntN(120), errors.New("power lost"), random.IntN(600))
 		for i := range 100 {
 			path := fmt.Sprintf("/r%d-%d", round, i)
-			if err := c.attempt(path); err != nil {
+			if err := c.tryCreate(path); err != nil {
 				unknown++
 				break
 			}
@@ -62,8 +61,8 @@ func TestAcknowledgedWritesSurviveCrashes(t *testing.T) {
 	t.Logf("%d acknowledged writes over %d crashes, %d of them in the middle of a write", len(acknowledged), rounds, unknown)
 }
 
-// attempt creates a node, whatever comes of it.
-func (c *rawClient) attempt(path string) error {
+// tryCreate creates a node and returns the error, also if the connection ended.
+func (c *rawClient) tryCreate(path string) error {
 	c.xid++
 	req := &wire.CreateRequest{Path: path, ACL: openACL()}
 	if _, err := c.nc.Write(wire.AppendRequest(nil, c.xid, wire.OpCreate, req)); err != nil {
@@ -76,8 +75,8 @@ func (c *rawClient) attempt(path string) error {
 	return err
 }
 
-// missing fails if a node that was acknowledged is not there.
-func missing(t *testing.T, c *rawClient, acknowledged map[string]bool, round int) {
+// wantAcknowledged fails if an acknowledged node does not exist.
+func wantAcknowledged(t *testing.T, c *rawClient, acknowledged map[string]bool, round int) {
 	t.Helper()
 	there := make(map[string]bool)
 	resp := c.do(wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/"}).(*wire.GetChildrenResponse)
@@ -86,7 +85,7 @@ func missing(t *testing.T, c *rawClient, acknowledged map[string]bool, round int
 	}
 	for path := range acknowledged {
 		if !there[path] {
-			t.Fatalf("round %d: %s was acknowledged and is gone", round, path)
+			t.Fatalf("round %d: %s was acknowledged and does not exist", round, path)
 		}
 	}
 }
@@ -94,12 +93,12 @@ func missing(t *testing.T, c *rawClient, acknowledged map[string]bool, round int
 func TestFailedSyncAcknowledgesNothing(t *testing.T) {
 	for _, kind := range []memfs.Kind{memfs.OpWrite, memfs.OpSync} {
 		t.Run(kind.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { failedSync(t, kind) })
+			synctest.Test(t, func(t *testing.T) { testFailedSync(t, kind) })
 		})
 	}
 }
 
-func failedSync(t *testing.T, kind memfs.Kind) {
+func testFailedSync(t *testing.T, kind memfs.Kind) {
 	opts, fs := onMemory(t, 4)
 	var log strings.Builder
 	opts.Logger = logTo(&log)
@@ -110,7 +109,7 @@ func failedSync(t *testing.T, kind memfs.Kind) {
 	writer, reader := login(t, s, time.Minute), login(t, s, time.Minute)
 	writer.create("/before", wire.ModePersistent)
 	breakDisk(fs, kind, syscall.ENOSPC)
-	if err := writer.attempt("/after"); !closedError(err) {
+	if err := writer.tryCreate("/after"); !closedError(err) {
 		t.Errorf("a write after the disk failed: %v, want a closed connection", err)
 	}
 	reader.wantClosed()
@@ -120,9 +119,9 @@ func failedSync(t *testing.T, kind memfs.Kind) {
 	}
 	reader = resume(t, s, reader)
 	if !reader.exists("/before") || reader.exists("/after") {
-		t.Error("what is read is not what was acknowledged")
+		t.Error("reads do not show the acknowledged state")
 	}
-	if err := reader.attempt("/after"); !errors.Is(err, wire.ErrNotReadOnly) {
+	if err := reader.tryCreate("/after"); !errors.Is(err, wire.ErrNotReadOnly) {
 		t.Errorf("a write to a read-only server: %v", err)
 	}
 	if err := s.Shutdown(t.Context()); err != nil {
@@ -141,7 +140,7 @@ func failedSync(t *testing.T, kind memfs.Kind) {
 	}
 }
 
-// breakDisk makes every operation of a kind fail from now on.
+// breakDisk makes every later operation of a kind fail.
 func breakDisk(fs *memfs.FS, kind memfs.Kind, cause error) {
 	fs.SetFault(func(op memfs.Op) memfs.Fault {
 		if op.Kind == kind {
@@ -195,7 +194,7 @@ func TestFailedSnapshotLosesNothing(t *testing.T) {
 }
 
 func TestDirectoryIsLocked(t *testing.T) {
-	opts := quiet(t)
+	opts := testOptions(t)
 	opts.DataDir = t.TempDir()
 	s := start(t, opts)
 	if _, err := New(&opts); !errors.Is(err, wal.ErrLocked) || !strings.Contains(err.Error(), opts.DataDir) {
@@ -205,12 +204,12 @@ func TestDirectoryIsLocked(t *testing.T) {
 	start(t, opts).Close()
 }
 
-// wantWarnings starts servers whose directory is path below one with each mode. It fails
+// wantWarnings starts servers whose directory is path below a directory with each mode. It fails
 // unless the log contains words for exactly the modes that are true.
 func wantWarnings(t *testing.T, words, path string, modes map[os.FileMode]bool) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("modes say nothing there")
+		t.Skip("modes have no effect there")
 	}
 	for mode, warned := range modes {
 		var log strings.Builder
@@ -223,7 +222,8 @@ func wantWarnings(t *testing.T, words, path string, modes map[os.FileMode]bool) 
 	}
 }
 
-// TestGroupWritableDirectoryIsWarnedAbout: its members may be meant to write there, or not.
+// TestGroupWritableDirectoryIsWarnedAbout: the server cannot know whether the group should be
+// able to write there.
 func TestGroupWritableDirectoryIsWarnedAbout(t *testing.T) {
 	wantWarnings(t, "data directory's group", "", map[os.FileMode]bool{0o700: false, 0o755: false, 0o770: true})
 }
@@ -264,8 +264,7 @@ func TestDamagedDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-// TestSyncsAreShared counts syncs: what waits while one is under way must
-// share the next.
+// TestSyncsAreShared counts syncs. Requests that wait during a sync must share the next one.
 func TestSyncsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, _ := onMemory(t, 9)
@@ -289,7 +288,8 @@ func TestSyncsAreShared(t *testing.T) {
 	})
 }
 
-// TestNoSyncSkipsSyncsAndWarns: nothing is synced for a write, and everybody is told.
+// TestNoSyncSkipsSyncsAndWarns checks that the server does not sync writes, and reports that in
+// its log and figures.
 func TestNoSyncSkipsSyncsAndWarns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 26)
@@ -298,7 +298,7 @@ func TestNoSyncSkipsSyncsAndWarns(t *testing.T) {
 		s := start(t, opts)
 		c := login(t, s, time.Hour)
 		before := fs.Syncs()
-		c.fill("/a", 20)
+		c.createWithData("/a", 20)
 		if n := fs.Syncs() - before; n != 0 || !s.Stats().NoSync || !strings.Contains(log.String(), "not synced") {
 			t.Errorf("%d syncs; log: %s", n, log.String())
 		}
@@ -306,7 +306,7 @@ func TestNoSyncSkipsSyncsAndWarns(t *testing.T) {
 		fs.Restart() // not a loss of power
 		opts.Logger = discard()
 		if !login(t, start(t, opts), time.Hour).exists("/a19") {
-			t.Error("the end of the process lost something")
+			t.Error("the end of the process lost a node")
 		}
 	})
 }
@@ -316,11 +316,11 @@ func TestZooKeeperDirectoryIsRefused(t *testing.T) {
 	must(t, fs.MkdirAll(opts.DataDir))
 	fs.WriteFile(opts.DataDir+"/version-2", nil)
 	if _, err := New(&opts); err == nil || !strings.Contains(err.Error(), "Apache ZooKeeper") || !strings.Contains(err.Error(), opts.DataDir) {
-		t.Errorf("a directory of another kind of server: %v", err)
+		t.Errorf("a directory of ZooKeeper: %v", err)
 	}
 	fs.Delete(opts.DataDir + "/version-2")
 	fs.WriteFile(opts.DataDir+"/README", []byte("?"))
 	start(t, opts).Close()
 	fs.WriteFile(opts.DataDir+"/version-2", nil)
-	start(t, opts) // it has been this server's before
+	start(t, opts) // this server has used the directory before
 }

@@ -26,13 +26,13 @@ func TestTimingBuckets(t *testing.T) {
 func TestTimingQuantiles(t *testing.T) {
 	var tm timing
 	if empty := tm.report(0); empty.Count != 0 || empty.P999 != 0 || len(empty.Buckets) != timingBuckets-1 {
-		t.Errorf("an empty one shows %+v", empty)
+		t.Errorf("an empty timing reports %+v", empty)
 	}
 	for range 99 {
 		tm.add(time.Millisecond, 0)
 	}
 	tm.add(3*time.Second, time.Second)
-	tm.add(-time.Second, time.Second) // a clock that went back counts as nothing
+	tm.add(-time.Second, time.Second) // if the clock goes back, the time counts as 0
 	got := tm.report(time.Second)
 	if got.Count != 101 || got.Min != 0 || got.Max != 3*time.Second || got.Sum != 3*time.Second+99*time.Millisecond {
 		t.Errorf("%+v", got)
@@ -52,13 +52,13 @@ func TestTimingQuantiles(t *testing.T) {
 	}
 }
 
-// TestTimingQuantilesForgetOldWindows: quantiles are of the last minutes, the other figures
-// of the whole time.
+// TestTimingQuantilesForgetOldWindows checks that quantiles cover only the last minutes, and the
+// other figures the whole time.
 func TestTimingQuantilesForgetOldWindows(t *testing.T) {
 	var tm timing
 	tm.add(time.Second, 0)
 	if got := tm.report(window + window/2).P50; got == 0 {
-		t.Error("forgotten before two windows were over")
+		t.Error("forgotten before two windows ended")
 	}
 	if got := tm.report(3 * window); got.P50 != 0 || got.Count != 1 || got.Max != time.Second {
 		t.Errorf("after three windows: %+v", got)

@@ -21,14 +21,14 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// wrappers are the ways to serve TLS.
+// wrappers returns the ways to serve TLS.
 func wrappers() map[string]func(net.Listener, *tls.Config) net.Listener {
 	return map[string]func(net.Listener, *tls.Config) net.Listener{
 		"Secure": Secure, "Unify": Unify, "tls.NewListener": tls.NewListener,
 	}
 }
 
-func TestTLSListeners(t *testing.T) {
+func TestTLSListenersReportClientSubjects(t *testing.T) {
 	for name, wrap := range wrappers() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestTLSListeners(t *testing.T) {
 				ann.create("/x", wire.ModeEphemeral)
 				for _, c := range []*rawClient{nobody, plain} {
 					if !c.exists("/x") {
-						t.Error("the listeners lead to different trees")
+						t.Error("the listeners serve different trees")
 					}
 				}
 				if st := b.srv.Stats(); st.TLSHandshakeFailures != 0 || st.Connections != 3 {
@@ -57,14 +57,14 @@ func TestTLSListeners(t *testing.T) {
 	}
 }
 
-// TestServerSendsCloseNotify: a TLS client learns that an answer is complete. Otherwise it
-// would have to treat the end as an attack.
+// TestServerSendsCloseNotify checks that a TLS client can tell that an answer is complete.
+// Otherwise it would have to treat the end as an attack.
 func TestServerSendsCloseNotify(t *testing.T) {
 	for name, wrap := range wrappers() {
 		synctest.Test(t, func(t *testing.T) {
 			b := newTLSFixture(t, tls.NoClientCert)
 			b.serve("2281", wrap)
-			word := b.over(b.dial("2281"))
+			word := b.tlsClient(b.dial("2281"))
 			io.WriteString(word, "ruok")
 			if got, err := io.ReadAll(word); err != nil || string(got) != "imok" {
 				t.Errorf("%s: %q, %v", name, got, err)
@@ -99,18 +99,18 @@ func TestUnifyServesBothOnOnePort(t *testing.T) {
 	})
 }
 
-// TestWrongPortIsReported: clients at the port of the other protocol are disconnected at
-// once, and the log explains why.
+// TestWrongPortIsReported: a client connects to the port of the other protocol. The server
+// disconnects it immediately, and logs why.
 func TestWrongPortIsReported(t *testing.T) {
 	connect := wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 1000})
 	var hello bytes.Buffer
-	tls.Client(pipeTo(&hello), &tls.Config{ServerName: "x"}).Handshake()
+	tls.Client(newRecordingConn(&hello), &tls.Config{ServerName: "x"}).Handshake()
 	for _, row := range []struct {
 		name  string
 		wrap  func(net.Listener, *tls.Config) net.Listener
 		send  []byte
 		want  string // in the log
-		alert bool   // a TLS alert is the answer
+		alert bool   // the answer is a TLS alert
 		fails int64
 	}{
 		{"plain at Secure", Secure, connect, errNotTLS.Error(), true, 1},
@@ -126,7 +126,7 @@ func TestWrongPortIsReported(t *testing.T) {
 			if _, err := nc.Write(row.send); err != nil {
 				t.Fatal(err)
 			}
-			answer := wantEnd(t, nc, 0)
+			answer := readUntilClosed(t, nc, 0)
 			if got := len(answer) > 0 && answer[0] == 0x15; got != row.alert {
 				t.Errorf("%s: answer %x", row.name, answer)
 			}
@@ -141,22 +141,22 @@ func TestWrongPortIsReported(t *testing.T) {
 	}
 }
 
-// pipeTo is a connection that keeps what is written and gives nothing.
-func pipeTo(w io.Writer) net.Conn {
+// newRecordingConn returns a connection that writes to w, and from which a read ends at once.
+func newRecordingConn(w io.Writer) net.Conn {
 	a, b := net.Pipe()
 	b.Close()
-	return &recorded{Conn: a, w: w}
+	return &recordingConn{Conn: a, w: w}
 }
 
-type recorded struct {
+type recordingConn struct {
 	net.Conn
 	w io.Writer
 }
 
-func (r *recorded) Write(p []byte) (int, error) { return r.w.Write(p) }
+func (r *recordingConn) Write(p []byte) (int, error) { return r.w.Write(p) }
 
-// TestTLSHandshakeTimeout has clients that never finish their handshake; other clients are
-// served meanwhile.
+// TestTLSHandshakeTimeout: clients never finish their handshake. The server closes their
+// connections, and serves other clients meanwhile.
 func TestTLSHandshakeTimeout(t *testing.T) {
 	for name, wrap := range wrappers() {
 		for begun, first := range map[string][]byte{
@@ -169,7 +169,7 @@ func TestTLSHandshakeTimeout(t *testing.T) {
 				slow.Write(first)
 				synctest.Wait()
 				b.must(b.session("2281"))
-				wantEnd(t, slow, 10*time.Second)
+				readUntilClosed(t, slow, 10*time.Second)
 				synctest.Wait()
 				if !strings.Contains(b.log.String(), errHandshake.Error()) {
 					t.Errorf("%s, %s: the log does not say why:\n%s", name, begun, b.log)
@@ -179,8 +179,9 @@ func TestTLSHandshakeTimeout(t *testing.T) {
 	}
 }
 
-// TestClientCertificates checks which certificates are accepted, and as which identity.
-func TestClientCertificates(t *testing.T) {
+// TestClientCertificateDecidesIdentity checks which certificates the server accepts, and which
+// identity they give.
+func TestClientCertificateDecidesIdentity(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		cert    func(*testcert.Authority) []testcert.Pair
@@ -190,7 +191,7 @@ func TestClientCertificates(t *testing.T) {
 	}{
 		{"none", func(*testcert.Authority) []testcert.Pair { return nil }, true, false, ""},
 		{"good", func(ca *testcert.Authority) []testcert.Pair { return []testcert.Pair{ca.Client("ann")} }, true, true, "CN=ann"},
-		{"for all purposes", func(ca *testcert.Authority) []testcert.Pair {
+		{"for any usage", func(ca *testcert.Authority) []testcert.Pair {
 			return []testcert.Pair{ca.Issue(testcert.Request{Subject: pkix.Name{CommonName: "a,b", Organization: []string{"Zoo"}}})}
 		}, true, true, `CN=a\,b,O=Zoo`},
 		{"a server's", func(ca *testcert.Authority) []testcert.Pair { return []testcert.Pair{ca.Server("x")} }, false, false, ""},
@@ -224,8 +225,8 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// TestUnknownAuthorityIsRefused: a client sends a certificate of an unknown authority,
-// although the server named the ones it accepts.
+// TestUnknownAuthorityIsRefused: a client sends a certificate of an unknown authority, although
+// the server named the ones that it accepts.
 func TestUnknownAuthorityIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTLSFixture(t, tls.VerifyClientCertIfGiven)
@@ -244,8 +245,8 @@ func TestUnknownAuthorityIsRefused(t *testing.T) {
 	})
 }
 
-// TestUnverifiedCertificateIsNoIdentity uses a configuration that requests any certificate
-// and verifies none.
+// TestUnverifiedCertificateIsNoIdentity uses a configuration that requests any certificate and
+// verifies none.
 func TestUnverifiedCertificateIsNoIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTLSFixture(t, tls.NoClientCert)
@@ -255,7 +256,7 @@ func TestUnverifiedCertificateIsNoIdentity(t *testing.T) {
 		})
 		b.must(b.session("2281", testcert.New(t, "other").Client("super")))
 		if got := b.subjects(); len(got) != 1 || got[0] != "" {
-			t.Errorf("subjects %q of a certificate that nobody verified", got)
+			t.Errorf("subjects %q of an unverified certificate", got)
 		}
 	})
 }
@@ -280,9 +281,8 @@ func TestOldTLSIsRefused(t *testing.T) {
 	}
 }
 
-// TestSuitesWithCBCAreRefused: a client that speaks TLS 1.2 is served with every cipher
-// suite that authenticates what it encrypts, and with no other one, unless the files'
-// owner names it.
+// TestSuitesWithCBCAreRefused: a client uses TLS 1.2. By default, the server accepts only cipher
+// suites with authenticated encryption. It accepts others if TLSFiles names them.
 func TestSuitesWithCBCAreRefused(t *testing.T) {
 	const cbc = tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA
 	for _, row := range []struct {
@@ -307,8 +307,7 @@ func TestSuitesWithCBCAreRefused(t *testing.T) {
 	}
 }
 
-// TestMonitoringConnectionIsNotLogged opens connections and closes them before the first
-// byte.
+// TestMonitoringConnectionIsNotLogged: a client closes its connection before the first byte.
 func TestMonitoringConnectionIsNotLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTLSFixture(t, tls.NoClientCert)
@@ -321,9 +320,9 @@ func TestMonitoringConnectionIsNotLogged(t *testing.T) {
 	})
 }
 
-// TestCloseDuringTLSHandshake ends the server while clients are in their handshake,
-// and while one does not read.
-func TestCloseDuringTLSHandshake(t *testing.T) {
+// TestEndDoesNotWaitForTLSHandshakes ends the server while clients are in their handshake. With
+// Close, another client does not read.
+func TestEndDoesNotWaitForTLSHandshakes(t *testing.T) {
 	for name, wrap := range wrappers() {
 		for _, graceful := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
@@ -331,11 +330,11 @@ func TestCloseDuringTLSHandshake(t *testing.T) {
 				b.serve("2281", wrap)
 				b.dial("2281")
 				b.dial("2281").Write([]byte{tlsRecord, 3})
-				deaf := b.must(b.session("2281"))
-				deaf.do(wire.OpCreate, &wire.CreateRequest{Path: "/big", Data: make([]byte, 900<<10), ACL: openACL()})
-				if !graceful { // a server that ends in good order would wait for a client that reads
+				nonReader := b.must(b.session("2281"))
+				nonReader.do(wire.OpCreate, &wire.CreateRequest{Path: "/big", Data: make([]byte, 900<<10), ACL: openACL()})
+				if !graceful { // Shutdown would wait for the client to read
 					for range 10 {
-						deaf.send(wire.OpGetData, &wire.GetDataRequest{Path: "/big"})
+						nonReader.send(wire.OpGetData, &wire.GetDataRequest{Path: "/big"})
 					}
 				}
 				synctest.Wait()
@@ -355,8 +354,8 @@ func TestCloseDuringTLSHandshake(t *testing.T) {
 	}
 }
 
-// TestUnifyWithoutServer uses the connections of Unify without Serve.
-func TestUnifyWithoutServer(t *testing.T) {
+// TestUnifyWorksWithoutServer uses the connections of Unify without Serve.
+func TestUnifyWorksWithoutServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTLSFixture(t, tls.NoClientCert)
 		ln, err := b.network.Listen("tcp", tlsHost+":1")
@@ -376,7 +375,7 @@ func TestUnifyWithoutServer(t *testing.T) {
 				}()
 			}
 		}()
-		for _, nc := range []net.Conn{b.dial("1"), b.over(b.dial("1"))} {
+		for _, nc := range []net.Conn{b.dial("1"), b.tlsClient(b.dial("1"))} {
 			io.WriteString(nc, "echo")
 			got := make([]byte, 4)
 			if _, err := io.ReadFull(nc, got); err != nil || string(got) != "echo" {
@@ -391,20 +390,20 @@ func TestUnifyWithoutServer(t *testing.T) {
 	})
 }
 
-// TestAcceptOptionSeesTheSocket: checking a peer's credentials needs the socket, not the
-// TLS connection.
+// TestAcceptOptionSeesTheSocket: to check a peer's credentials, the Accept option needs the
+// socket, not the TLS connection.
 func TestAcceptOptionSeesTheSocket(t *testing.T) {
 	for name, wrap := range wrappers() {
 		synctest.Test(t, func(t *testing.T) {
 			b := newTLSFixture(t, tls.NoClientCert)
 			var seen net.Conn
-			opts := quiet(t)
+			opts := testOptions(t)
 			opts.Accept = func(nc net.Conn) error { seen = nc; return nil }
 			b.srv = start(t, opts)
 			b.serve("2281", wrap)
 			b.must(b.session("2281"))
 			if _, ok := seen.(*memnet.Conn); !ok {
-				t.Errorf("%s: the Accept option was shown a %T", name, seen)
+				t.Errorf("%s: the Accept option got a %T", name, seen)
 			}
 		})
 	}
@@ -413,19 +412,19 @@ func TestAcceptOptionSeesTheSocket(t *testing.T) {
 // tlsHost is the address of the servers of TLS tests.
 const tlsHost = "10.0.0.1"
 
-// lines is a log that tests read while it is written.
-type lines struct {
+// logBuffer is a log that a test can read while the server writes it.
+type logBuffer struct {
 	mu sync.Mutex
 	b  strings.Builder
 }
 
-func (l *lines) Write(p []byte) (int, error) {
+func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
 }
 
-func (l *lines) String() string {
+func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
@@ -437,25 +436,25 @@ type tlsFixture struct {
 	ca      *testcert.Authority
 	files   TLSFiles
 	srv     *Server
-	log     *lines
+	log     *logBuffer
 	network memnet.Network
 }
 
 // newTLSFixture creates files and a server that does not listen yet.
 func newTLSFixture(t testing.TB, auth tls.ClientAuthType) *tlsFixture {
 	t.Helper()
-	b := &tlsFixture{t: t, ca: testcert.New(t, "ca"), log: &lines{}}
+	b := &tlsFixture{t: t, ca: testcert.New(t, "ca"), log: &logBuffer{}}
 	pair := b.ca.Server(tlsHost)
 	paths := testcert.Write(t, t.TempDir(), "cert.pem", pair.Cert, "key.pem", pair.Key, "ca.pem", b.ca.PEM)
 	b.files = TLSFiles{Cert: paths[0], Key: paths[1], CA: paths[2], ClientAuth: auth}
-	opts := quiet(t)
+	opts := testOptions(t)
 	opts.Logger = logTo(b.log)
 	opts.FourLetterWords = []string{"*"}
 	b.srv = start(t, opts)
 	return b
 }
 
-// config is that of the files.
+// config returns the configuration of the files.
 func (b *tlsFixture) config() *tls.Config {
 	b.t.Helper()
 	c, err := b.files.Config()
@@ -465,7 +464,7 @@ func (b *tlsFixture) config() *tls.Config {
 	return c
 }
 
-// serve serves at a port, over what wrap makes of the listener.
+// serve listens on a port and serves what wrap returns.
 func (b *tlsFixture) serve(port string, wrap func(net.Listener, *tls.Config) net.Listener) {
 	b.t.Helper()
 	ln, err := b.network.Listen("tcp", tlsHost+":"+port)
@@ -491,8 +490,8 @@ func (b *tlsFixture) dial(port string) net.Conn {
 	return nc
 }
 
-// over does a client's handshake, with a certificate if there is one.
-func (b *tlsFixture) over(nc net.Conn, certs ...testcert.Pair) *tls.Conn {
+// tlsClient returns the client side of a TLS connection over nc.
+func (b *tlsFixture) tlsClient(nc net.Conn, certs ...testcert.Pair) *tls.Conn {
 	cfg := &tls.Config{RootCAs: b.ca.Pool(), ServerName: tlsHost}
 	for _, c := range certs {
 		cfg.Certificates = append(cfg.Certificates, c.TLS)
@@ -500,19 +499,19 @@ func (b *tlsFixture) over(nc net.Conn, certs ...testcert.Pair) *tls.Conn {
 	return tls.Client(nc, cfg)
 }
 
-// session opens a connection with TLS and a session, or says why it could not.
+// session opens a TLS connection and a session.
 func (b *tlsFixture) session(port string, certs ...testcert.Pair) (*rawClient, error) {
 	b.t.Helper()
-	return b.login(b.over(b.dial(port), certs...))
+	return b.login(b.tlsClient(b.dial(port), certs...))
 }
 
-// login asks for a session over a connection.
+// login opens a session on nc.
 func (b *tlsFixture) login(nc net.Conn) (*rawClient, error) {
-	c := over(b.t, nc)
+	c := newRawClient(b.t, nc)
 	return c, c.connect(wire.ConnectRequest{Timeout: 3_600_000})
 }
 
-// must is a session that there has to be.
+// must returns c, or fails the test if err is not nil.
 func (b *tlsFixture) must(c *rawClient, err error) *rawClient {
 	b.t.Helper()
 	if err != nil {
@@ -521,7 +520,7 @@ func (b *tlsFixture) must(c *rawClient, err error) *rawClient {
 	return c
 }
 
-// subjects are those of the connections with a session.
+// subjects returns the certificate subjects of the connections with a session.
 func (b *tlsFixture) subjects() (names []string) {
 	b.srv.runOnLoop(func() {
 		for _, c := range b.srv.loop.conns {
@@ -531,8 +530,9 @@ func (b *tlsFixture) subjects() (names []string) {
 	return names
 }
 
-// wantEnd reads until the server closes, which it must do within a time.
-func wantEnd(t testing.TB, nc net.Conn, within time.Duration) []byte {
+// readUntilClosed reads until the server closes the connection, which it must do within the
+// given time.
+func readUntilClosed(t testing.TB, nc net.Conn, within time.Duration) []byte {
 	t.Helper()
 	began := time.Now()
 	nc.SetReadDeadline(began.Add(within + time.Hour))

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestTLSFileMustBeRegular hangs if a pipe is opened as a file is.
+// TestTLSFileMustBeRegular hangs if the product opens the pipe like a regular file.
 func TestTLSFileMustBeRegular(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	must(t, syscall.Mkfifo(pipe, 0o600))

@@ -18,11 +18,11 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// serving returns the serial number of the certificate that a new connection
-// is shown, and ends the test if there is no handshake.
-func (b *tlsFixture) serving(certs ...testcert.Pair) string {
+// servedSerial returns the serial number of the certificate that a new connection gets, and ends
+// the test if the handshake fails.
+func (b *tlsFixture) servedSerial(certs ...testcert.Pair) string {
 	b.t.Helper()
-	c := b.over(b.dial("2281"), certs...)
+	c := b.tlsClient(b.dial("2281"), certs...)
 	if err := c.Handshake(); err != nil {
 		b.t.Fatalf("no handshake: %v; the log:\n%s", err, b.log)
 	}
@@ -30,62 +30,62 @@ func (b *tlsFixture) serving(certs ...testcert.Pair) string {
 	return c.ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
-// serial is that of a pair.
+// serial returns the serial number of a certificate.
 func serial(p testcert.Pair) string { return p.TLS.Leaf.SerialNumber.String() }
 
-// reloads checks the counters.
-func (b *tlsFixture) reloads(good, bad int64) {
+// wantReloads checks the counters of reloads and of failed ones.
+func (b *tlsFixture) wantReloads(good, bad int64) {
 	b.t.Helper()
 	if st := b.srv.Stats(); st.TLSReloads != good || st.TLSReloadFailures != bad {
 		b.t.Errorf("%d reloads and %d failures, want %d and %d; the log:\n%s", st.TLSReloads, st.TLSReloadFailures, good, bad, b.log)
 	}
 }
 
-// put replaces a file by another.
-func put(t testing.TB, path string, content []byte) {
+// replaceFile replaces a file by renaming another to its name.
+func replaceFile(t testing.TB, path string, content []byte) {
 	t.Helper()
 	must(t, os.WriteFile(path+".new", content, 0o600))
 	must(t, os.Rename(path+".new", path))
 }
 
-// overwrite overwrites a file in its place.
+// overwrite overwrites a file in place.
 func overwrite(t testing.TB, path string, content []byte) {
 	t.Helper()
 	must(t, os.WriteFile(path, content, 0o600))
 }
 
-func TestTLSReload(t *testing.T) {
-	for name, replace := range map[string]func(testing.TB, string, []byte){"renamed": put, "in place": overwrite} {
+func TestTLSReloadServesNewCertificate(t *testing.T) {
+	for name, replace := range map[string]func(testing.TB, string, []byte){"renamed": replaceFile, "in place": overwrite} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newTLSFixture(t, tls.NoClientCert)
 			b.serve("2281", Secure)
-			first := b.serving()
+			first := b.servedSerial()
 			old := b.must(b.session("2281"))
-			b.reloads(0, 0)
+			b.wantReloads(0, 0)
 			next := b.ca.Server(tlsHost)
-			// One file after the other: between them there is no pair.
+			// Between the two replacements, certificate and key do not match.
 			replace(t, b.files.Cert, next.Cert)
 			for range 3 {
-				if got := b.serving(); got != first {
+				if got := b.servedSerial(); got != first {
 					t.Errorf("%s: a certificate without its key is served: %s", name, got)
 				}
 			}
-			b.reloads(0, 1)
+			b.wantReloads(0, 1)
 			replace(t, b.files.Key, next.Key)
-			if got := b.serving(); got != serial(next) {
+			if got := b.servedSerial(); got != serial(next) {
 				t.Errorf("%s: the new certificate is not served", name)
 			}
-			b.serving()
-			b.reloads(1, 1)
+			b.servedSerial()
+			b.wantReloads(1, 1)
 			if !old.exists("/") {
-				t.Errorf("%s: a connection from before the reload has ended", name)
+				t.Errorf("%s: the reload ended an earlier connection", name)
 			}
 		})
 	}
 }
 
-// TestTLSReloadThroughLinks replaces a directory by exchanging a link, as
-// Kubernetes does with the volumes of secrets.
+// TestTLSReloadThroughLinks exchanges a symbolic link to the directory, as Kubernetes does for
+// secret volumes.
 func TestTLSReloadThroughLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTLSFixture(t, tls.NoClientCert)
@@ -105,87 +105,87 @@ func TestTLSReloadThroughLinks(t *testing.T) {
 			must(t, os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)))
 		}
 		b.serve("2281", Secure)
-		if got := b.serving(); got != serial(one) {
+		if got := b.servedSerial(); got != serial(one) {
 			t.Error("not the first certificate")
 		}
 		exchange("..2", two)
-		if got := b.serving(); got != serial(two) {
+		if got := b.servedSerial(); got != serial(two) {
 			t.Error("not the second certificate")
 		}
-		b.reloads(1, 0)
+		b.wantReloads(1, 0)
 	})
 }
 
-// TestTLSReloadIgnoresUnchangedContent touches the files, and writes what they had.
+// TestTLSReloadIgnoresUnchangedContent replaces a file by one with the same content.
 func TestTLSReloadIgnoresUnchangedContent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTLSFixture(t, tls.NoClientCert)
 		b.serve("2281", Secure)
-		first := b.serving()
+		first := b.servedSerial()
 		content, err := os.ReadFile(b.files.Cert)
 		if err != nil {
 			t.Fatal(err)
 		}
-		put(t, b.files.Cert, content)
-		if b.serving() != first {
+		replaceFile(t, b.files.Cert, content)
+		if b.servedSerial() != first {
 			t.Error("another certificate")
 		}
-		b.reloads(0, 0)
+		b.wantReloads(0, 0)
 	})
 }
 
 func TestTLSReloadKeepsFilesAfterError(t *testing.T) {
-	for _, row := range []struct {
+	for _, test := range []struct {
 		name string
 		harm func(*testing.T, *tlsFixture)
 		want string
 	}{
 		{"no file", func(t *testing.T, b *tlsFixture) { os.Remove(b.files.Key) }, "no such file"},
-		{"emptied", func(t *testing.T, b *tlsFixture) { put(t, b.files.Cert, nil) }, "failed to find any PEM data"},
-		{"cut off", func(t *testing.T, b *tlsFixture) { put(t, b.files.Key, b.ca.Server("x").Key[:50]) }, "key.pem"},
-		{"no CA", func(t *testing.T, b *tlsFixture) { put(t, b.files.CA, []byte("oops")) }, "ca.pem contains no certificate"},
-		{"encrypted", func(t *testing.T, b *tlsFixture) { put(t, b.files.Key, encryptedKey()) }, "openssl pkey"},
+		{"emptied", func(t *testing.T, b *tlsFixture) { replaceFile(t, b.files.Cert, nil) }, "failed to find any PEM data"},
+		{"cut off", func(t *testing.T, b *tlsFixture) { replaceFile(t, b.files.Key, b.ca.Server("x").Key[:50]) }, "key.pem"},
+		{"no CA", func(t *testing.T, b *tlsFixture) { replaceFile(t, b.files.CA, []byte("oops")) }, "ca.pem contains no certificate"},
+		{"encrypted", func(t *testing.T, b *tlsFixture) { replaceFile(t, b.files.Key, encryptedKey()) }, "openssl pkey"},
 		{"a directory", func(t *testing.T, b *tlsFixture) { os.Remove(b.files.Key); os.Mkdir(b.files.Key, 0o700) }, "key.pem"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newTLSFixture(t, tls.RequireAndVerifyClientCert)
 			b.serve("2281", Secure)
 			ann := b.ca.Client("ann")
-			first := b.serving(ann)
-			row.harm(t, b)
+			first := b.servedSerial(ann)
+			test.harm(t, b)
 			for range 5 {
-				if b.serving(ann) != first {
-					t.Errorf("%s: another certificate", row.name)
+				if b.servedSerial(ann) != first {
+					t.Errorf("%s: another certificate", test.name)
 				}
 			}
-			b.reloads(0, 1)
+			b.wantReloads(0, 1)
 			log := b.log.String()
-			if strings.Count(log, "level=WARN") != 1 || !strings.Contains(log, row.want) {
-				t.Errorf("%s: want one warning with %q, got:\n%s", row.name, row.want, log)
+			if strings.Count(log, "level=WARN") != 1 || !strings.Contains(log, test.want) {
+				t.Errorf("%s: want one warning with %q, got:\n%s", test.name, test.want, log)
 			}
 			if strings.Contains(log, "BEGIN") {
-				t.Errorf("%s: the log has what is in the files", row.name)
+				t.Errorf("%s: the log has the content of a file", test.name)
 			}
 			next := b.ca.Server(tlsHost)
 			os.Remove(b.files.Key)
-			put(t, b.files.Key, next.Key)
-			put(t, b.files.Cert, next.Cert)
-			put(t, b.files.CA, b.ca.PEM)
-			if b.serving(ann) != serial(next) {
-				t.Errorf("%s: good files are not taken after bad ones", row.name)
+			replaceFile(t, b.files.Key, next.Key)
+			replaceFile(t, b.files.Cert, next.Cert)
+			replaceFile(t, b.files.CA, b.ca.PEM)
+			if b.servedSerial(ann) != serial(next) {
+				t.Errorf("%s: the server does not load good files after bad ones", test.name)
 			}
-			b.reloads(1, 1)
+			b.wantReloads(1, 1)
 		})
 	}
 }
 
-// encryptedKey is the form of a key under a password.
+// encryptedKey returns the PEM form of an encrypted key.
 func encryptedKey() []byte {
 	return []byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIH0MF8GCSqGSIb3DQEFDTBSMDEGCSqG\n-----END ENCRYPTED PRIVATE KEY-----\n")
 }
 
-// TestTLSReloadAppliesRemovedCA: no client is accepted whose CA was removed, not even by
-// resuming an earlier TLS session.
+// TestTLSReloadAppliesRemovedCA: after a CA was removed, the server refuses its clients, even if
+// they try to resume a TLS session.
 func TestTLSReloadAppliesRemovedCA(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTLSFixture(t, tls.RequireAndVerifyClientCert)
@@ -202,30 +202,30 @@ func TestTLSReloadAppliesRemovedCA(t *testing.T) {
 		if login(bob) == nil {
 			t.Error("bob is served before his CA is known")
 		}
-		put(t, b.files.CA, other.PEM)
+		replaceFile(t, b.files.CA, other.PEM)
 		if login(ann) == nil {
-			t.Error("ann is served after her CA was taken out")
+			t.Error("ann is served after her CA was removed")
 		}
 		if err := login(bob); err != nil {
 			t.Errorf("bob is not served: %v", err)
 		}
-		b.reloads(1, 0)
+		b.wantReloads(1, 0)
 	})
 }
 
-// TestCutClientsAfterCAChange: with CutClients, a connection ends when its client's
-// certificate is no longer trusted, and no other connection does.
+// TestCutClientsAfterCAChange: with CutClients, the server closes a connection when its client's
+// certificate is no longer trusted or expires, and no other connection.
 func TestCutClientsAfterCAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTLSFixture(t, tls.RequireAndVerifyClientCert)
-		b.serve("2281", Secure) // these stay
+		b.serve("2281", Secure) // without CutClients
 		stays := b.must(b.session("2281", b.ca.Client("ann")))
 		b.files.CutClients = true
 		b.serve("2282", Secure)
 		other := testcert.New(t, "other")
-		put(t, b.files.CA, append(bytes.Clone(b.ca.PEM), other.PEM...))
+		replaceFile(t, b.files.CA, append(bytes.Clone(b.ca.PEM), other.PEM...))
 		ann, bob := b.must(b.session("2282", b.ca.Client("ann"))), b.must(b.session("2282", other.Client("bob")))
-		put(t, b.files.CA, other.PEM)
+		replaceFile(t, b.files.CA, other.PEM)
 		carl := b.must(b.session("2282", other.Client("carl")))
 		ann.wantClosed()
 		for name, c := range map[string]*rawClient{"bob": bob, "carl": carl, "ann at the other port": stays} {
@@ -242,8 +242,8 @@ func TestCutClientsAfterCAChange(t *testing.T) {
 	})
 }
 
-// TestExpiryFollowsTheWallClock: certificates expire by a clock that may be set, so it is
-// read each minute.
+// TestExpiryFollowsTheWallClock: certificates expire by a clock that may be set, so the server
+// reads it each minute.
 func TestExpiryFollowsTheWallClock(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
@@ -263,9 +263,9 @@ func TestExpiryFollowsTheWallClock(t *testing.T) {
 	}
 }
 
-// TestTLSReloadUnderLoad replaces the files while clients connect, with real
-// sockets and time: no handshake fails, and all see one pair or another.
-func TestTLSReloadUnderLoad(t *testing.T) {
+// TestTLSReloadFailsNoHandshake replaces the files while clients connect, with real sockets and
+// time. No handshake may fail.
+func TestTLSReloadFailsNoHandshake(t *testing.T) {
 	b := newTLSFixture(t, tls.NoClientCert)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -288,7 +288,7 @@ func TestTLSReloadUnderLoad(t *testing.T) {
 					return
 				}
 				nc.SetDeadline(time.Now().Add(time.Minute))
-				if err := b.over(nc).Handshake(); err != nil {
+				if err := b.tlsClient(nc).Handshake(); err != nil {
 					t.Error(err)
 				}
 				nc.Close()
@@ -298,21 +298,20 @@ func TestTLSReloadUnderLoad(t *testing.T) {
 	for i := range 30 {
 		p := b.ca.Server(tlsHost)
 		if i%2 == 0 {
-			put(t, b.files.Cert, p.Cert)
-			put(t, b.files.Key, p.Key)
+			replaceFile(t, b.files.Cert, p.Cert)
+			replaceFile(t, b.files.Key, p.Key)
 		} else {
 			overwrite(t, b.files.Key, p.Key)
 			overwrite(t, b.files.Cert, p.Cert)
 		}
 		want := serial(p)
-		// The clients above may be looking at the files just now: then the
-		// change is found by one of the next handshakes.
+		// The other clients may just be reading the files. Then a later handshake finds the change.
 		for {
 			nc, err := net.Dial("tcp", ln.Addr().String())
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := b.over(nc)
+			c := b.tlsClient(nc)
 			must(t, c.Handshake())
 			nc.Close()
 			if c.ConnectionState().PeerCertificates[0].SerialNumber.String() == want {
@@ -349,12 +348,12 @@ func TestTLSFilesErrors(t *testing.T) {
 		{"unverified", TLSFiles{Cert: both, CA: caFile, ClientAuth: tls.RequireAnyClientCert}, "proves nothing"},
 		{"old version", TLSFiles{Cert: both, MinVersion: tls.VersionTLS10}, "MinVersion is TLS 1.0"},
 		{"no such file", TLSFiles{Cert: cert, Key: "/no/such/file"}, "/no/such/file"},
-		{"key of another", TLSFiles{Cert: cert, Key: other}, "does not match"},
+		{"key of another certificate", TLSFiles{Cert: cert, Key: other}, "does not match"},
 		{"no key", TLSFiles{Cert: cert}, "the key in " + cert},
 		{"text", TLSFiles{Cert: text, Key: key}, text},
 		{"CA of text", TLSFiles{Cert: both, CA: text, ClientAuth: need}, text + " contains no certificate"},
 		{"encrypted key", TLSFiles{Cert: cert, Key: enc}, "openssl pkey -in " + enc},
-		{"encrypted key of old", TLSFiles{Cert: cert, Key: legacy}, "openssl pkey -in " + legacy},
+		{"encrypted key in the old format", TLSFiles{Cert: cert, Key: legacy}, "openssl pkey -in " + legacy},
 		{"too large", TLSFiles{Cert: large, Key: key}, "larger than 4194304 bytes"},
 	} {
 		c, err := row.files.Config()
@@ -364,13 +363,13 @@ func TestTLSFilesErrors(t *testing.T) {
 		case row.want != "" && (!errors.Is(err, ErrTLSFiles) || !strings.Contains(err.Error(), row.want)):
 			t.Errorf("%s: %v, want ErrTLSFiles with %q", row.name, err, row.want)
 		case row.want != "" && strings.Contains(err.Error(), "BEGIN"):
-			t.Errorf("%s: the error has what is in the file", row.name)
+			t.Errorf("%s: the error has the content of the file", row.name)
 		}
 	}
 }
 
-// TestTLSFilesAreReadWhenTheyChange looks at what is taken for a change. The
-// clock of a bubble would take every file for one that was just written.
+// TestTLSFilesAreReadWhenTheyChange checks what counts as a change. In a bubble, the server
+// would count every file as new.
 func TestTLSFilesAreReadWhenTheyChange(t *testing.T) {
 	b := newTLSFixture(t, tls.NoClientCert)
 	age := func(name string, d time.Duration) {
@@ -384,7 +383,7 @@ func TestTLSFilesAreReadWhenTheyChange(t *testing.T) {
 		age(b.files.Key, time.Hour)
 		must(t, r.load())
 		if r.changed() {
-			t.Error("files that nobody touched are read again")
+			t.Error("unchanged files are read again")
 		}
 	}
 	r := &tlsReloader{files: b.files}
@@ -401,7 +400,7 @@ func TestTLSFilesAreReadWhenTheyChange(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			put(t, b.files.Cert, content)
+			replaceFile(t, b.files.Cert, content)
 			os.Chtimes(b.files.Cert, info.ModTime(), info.ModTime())
 		},
 	} {
@@ -416,6 +415,6 @@ func TestTLSFilesAreReadWhenTheyChange(t *testing.T) {
 	r.files = b.files
 	must(t, r.load())
 	if !r.changed() {
-		t.Error("files that were written just before they were read are taken for settled")
+		t.Error("new files are not read again")
 	}
 }

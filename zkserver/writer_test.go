@@ -15,10 +15,11 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestNonReadingClientIsThrottled keeps replies for any time, in bounded memory.
+// TestNonReadingClientIsThrottled: a client does not read. The server keeps replies for any
+// time, in bounded memory.
 func TestNonReadingClientIsThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
+		opts := testOptions(t)
 		opts.MaxOutstanding = 50
 		s := start(t, opts)
 		c := login(t, s, time.Hour)
@@ -29,7 +30,7 @@ func TestNonReadingClientIsThrottled(t *testing.T) {
 				c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/big"})
 			}
 		}()
-		synctest.Wait() // everything stands: nobody reads
+		synctest.Wait() // until the server is throttled
 		held := 0
 		s.runOnLoop(func() {
 			for _, x := range s.loop.conns {
@@ -39,7 +40,7 @@ func TestNonReadingClientIsThrottled(t *testing.T) {
 		if most := maxPending + inboxBytes + 2*size; held > most {
 			t.Errorf("%d bytes are held for a client that does not read, want at most %d", held, most)
 		}
-		login(t, s, time.Hour).create("/other", wire.ModePersistent) // others are served
+		login(t, s, time.Hour).create("/other", wire.ModePersistent) // other clients are served
 		for i := range n {
 			if _, _, err := c.next(); err != nil {
 				t.Fatalf("reply %d of %d: %v", i, n, err)
@@ -50,19 +51,19 @@ func TestNonReadingClientIsThrottled(t *testing.T) {
 
 func TestUnreadEventsCloseConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
+		opts := testOptions(t)
 		opts.MaxUnread = 100 << 10
 		var log strings.Builder
 		opts.Logger = logTo(&log)
 		s := start(t, opts)
-		deaf, busy := login(t, s, time.Hour), login(t, s, time.Hour)
-		deaf.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: 1})
+		nonReader, busy := login(t, s, time.Hour), login(t, s, time.Hour)
+		nonReader.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: 1})
 		for range 10_000 {
 			busy.create("/some-rather-long-name-", wire.ModePersistentSequential)
 		}
-		deaf.wantClosed()
-		if again := resume(t, s, deaf); again.session.SessionID != deaf.session.SessionID {
-			t.Error("the session did not survive the cut")
+		nonReader.wantClosed()
+		if again := resume(t, s, nonReader); again.session.SessionID != nonReader.session.SessionID {
+			t.Error("the session ended with its connection")
 		}
 		s.Close()
 		if !strings.Contains(log.String(), errTooSlow.Error()) {
@@ -71,11 +72,10 @@ func TestUnreadEventsCloseConnection(t *testing.T) {
 	})
 }
 
-// TestMaxUnreadTotalClosesSlowest has many clients that do not read, each within its own
-// limit.
+// TestMaxUnreadTotalClosesSlowest: many clients do not read, each of them within its own limit.
 func TestMaxUnreadTotalClosesSlowest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
+		opts := testOptions(t)
 		opts.MaxUnreadTotal = 2 << 20
 		opts.Logger = discard()
 		s := start(t, opts)
@@ -83,8 +83,8 @@ func TestMaxUnreadTotalClosesSlowest(t *testing.T) {
 		good.do(wire.OpCreate, &wire.CreateRequest{Path: "/big", Data: make([]byte, 300_000), ACL: openACL()})
 		const n = 30
 		for range n {
-			deaf := login(t, s, time.Hour)
-			deaf.send(wire.OpGetData, &wire.GetDataRequest{Path: "/big"})
+			nonReader := login(t, s, time.Hour)
+			nonReader.send(wire.OpGetData, &wire.GetDataRequest{Path: "/big"})
 			synctest.Wait()
 			held := 0
 			s.runOnLoop(func() {
@@ -104,9 +104,9 @@ func TestMaxUnreadTotalClosesSlowest(t *testing.T) {
 	})
 }
 
-// TestBusyConnectionsYield: connections that always have input or room for output, as a fast
-// client has over TLS, do not keep the processor from other goroutines, however many they are.
-// Nor do handshakes.
+// TestBusyConnectionsYield: connections always have input or room for output, as with a fast
+// client over TLS. They must let other goroutines run, however many connections there are. So
+// must handshakes.
 func TestBusyConnectionsYield(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const reads, writes, handshakeReads, readers = 80_000, 100, 1000, 100
@@ -162,8 +162,8 @@ func TestBusyConnectionsYield(t *testing.T) {
 	}
 }
 
-// TestOnlyBusyConnectionsYield: a connection whose client sends now and then does not wait for those
-// that take turns to yield.
+// TestOnlyBusyConnectionsYield: busy connections take turns to yield. A connection whose client
+// sends rarely does not wait for a turn.
 func TestOnlyBusyConnectionsYield(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{yields: make(chan struct{}, 1)}
@@ -186,12 +186,11 @@ func TestOnlyBusyConnectionsYield(t *testing.T) {
 	})
 }
 
-// busyConn is a connection that never waits: it has so many bytes to read, one at a time, and
-// takes all that is written.
+// busyConn is a connection that has reads bytes to read, one at a time, and accepts all writes.
 type busyConn struct {
 	net.Conn
 	reads int
-	pause time.Duration // before each of them, if it waits all the same
+	pause time.Duration // before each byte
 }
 
 func (c *busyConn) Read(b []byte) (int, error) {
