@@ -122,7 +122,7 @@ type conn struct {
 	share       Share         // see shares
 	watched     *watchedPaths // nil before the first watch
 	// lastChange is the number of the last change that the connection was notified
-	// of, one less if the connection may not know of that change, or overflow.
+	// of, or overflow.
 	lastChange uint64
 }
 

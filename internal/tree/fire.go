@@ -18,7 +18,7 @@ type firing struct {
 
 // newFiring begins the delivery of a change. Each connection is notified once.
 func (t *Tree) newFiring(path string, typ wire.EventType, above *node, acl *aclSet, out *Out) firing {
-	t.watches.changes += 2
+	t.watches.changes++
 	return firing{t: t, event: nodeEvent(typ, path), above: above, acl: acl, out: out}
 }
 
@@ -32,15 +32,14 @@ func (t *Tree) fire(n *node, typ wire.EventType, acl *aclSet, out *Out) {
 	f.fireTable(dataOnce, dataPersistent, dataRecursive)
 }
 
-// fireDeleted reports a deletion in p to the connections that watch the node, and to
-// those that watch its children if they were not notified already.
+// fireDeleted reports a deletion in p to the connections that watch the node or its children. In
+// Java, the watches on its children come after the recursive ones on ancestors.
 func (t *Tree) fireDeleted(path string, p *node, acl *aclSet, out *Out) {
 	if t.watches.total == 0 {
 		return
 	}
 	f := t.newFiring(path, wire.EventNodeDeleted, p, acl, out)
-	f.fireTable(dataOnce, dataPersistent, dataRecursive)
-	f.fireTable(childOnce, childPersistent, 0)
+	f.fireTable(dataOnce|childOnce, dataPersistent|childPersistent, dataRecursive)
 }
 
 // fireChildren reports a change of the children of p. Recursive watches are excluded,
@@ -53,7 +52,7 @@ func (t *Tree) fireChildren(p *node, out *Out) {
 	f.fireTable(childOnce, childPersistent, 0)
 }
 
-// fireTable notifies the watches of one of ZooKeeper's two tables
+// fireTable notifies watches of one or both of ZooKeeper's two tables
 // (WatchManager.triggerWatch): those on the path itself, then the recursive ones on
 // ancestors. One-shot watches are removed, or hidden if their connection may not see
 // the event: in Java, that connection can find out that they are gone. Connections are
@@ -114,23 +113,17 @@ func (f *firing) deliverRecursive(path string, above []*aclSet) (any bool) {
 // deliver notifies c if it was not notified of this change yet and may read the node.
 // If the watch is on an ancestor, the path contains names that c must be permitted to
 // list: above has the lists of the nodes whose children they are. Watches closer to
-// the node are notified first and have fewer such names, so if c may not list them, watches
-// further away are not checked. A watch on the path itself still is: the deletion of a node
-// inspects the watches on its children after those on its ancestors. deliver reports whether
-// c may know of the change.
+// the node are notified first and have fewer such names. deliver reports whether c may
+// know of the change.
 func (f *firing) deliver(c *conn, above []*aclSet) (seen bool) {
-	notified := f.t.watches.changes
-	refused := notified - 1
-	switch {
-	case c.lastChange == notified, c.lastChange == overflow, c.lastChange == refused && above != nil:
+	if c.lastChange == f.t.watches.changes || c.lastChange == overflow {
 		return f.t.maySee(c, f.acl)
 	}
-	c.lastChange = refused
+	c.lastChange = f.t.watches.changes
 	f.t.steps += eventSteps + len(above) + len(f.event.Path)/textPerStep
 	if !f.t.maySee(c, f.acl) || !f.t.mayListAll(c, above) {
 		return false
 	}
-	c.lastChange = notified
 	if f.frame == nil {
 		f.frame = wire.AppendEvent(nil, f.t.zxid, &f.event)
 	}

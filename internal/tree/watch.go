@@ -97,7 +97,7 @@ type watchTable struct {
 	bytes      int64  // total length of the paths, counted once per watching connection
 	shares     shares // watches per address
 	byteShares shares // bytes per address
-	changes    uint64 // number of the last change, even; each connection is notified of it once
+	changes    uint64 // number of the last change; a connection is notified of each change once
 }
 
 func newWatchTable() watchTable {
