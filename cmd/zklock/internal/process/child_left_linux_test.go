@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nobody waits until Left reports that no process is left.
-func nobody(t *testing.T, c *Child, meanwhile func()) {
+// awaitNoneLeft waits until Left reports that no process is left.
+func awaitNoneLeft(t *testing.T, c *Child, meanwhile func()) {
 	t.Helper()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
@@ -33,7 +33,7 @@ func nobody(t *testing.T, c *Child, meanwhile func()) {
 	}
 }
 
-// Commands whose first process obeys TERM, and of which others are left that do not.
+// Commands whose first process ends after TERM, and whose other processes ignore it.
 var stubborn = map[string]string{
 	"in the group":       `sh -c 'trap "" TERM; echo up; exec sleep 1000' | cat`,
 	"in its own group":   `timeout 1000 sh -c 'trap "" TERM; echo up; exec sleep 1000'; true`,
@@ -44,7 +44,7 @@ var stubborn = map[string]string{
 // endsByKill checks that KILL ends all processes, and that they write nothing more.
 func endsByKill(t *testing.T, c *Child, lines *bufio.Reader, r *os.File) {
 	t.Helper()
-	nobody(t, c, c.Kill)
+	awaitNoneLeft(t, c, c.Kill)
 	if err := r.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
@@ -53,9 +53,9 @@ func endsByKill(t *testing.T, c *Child, lines *bufio.Reader, r *os.File) {
 	}
 }
 
-// TestLeft: what does not end with the command is seen, wherever it is, until it was
-// killed.
-func TestLeft(t *testing.T) {
+// TestLeftReportsProcessesUntilTheyEnd checks processes that outlive the command, in its group and
+// in others.
+func TestLeftReportsProcessesUntilTheyEnd(t *testing.T) {
 	for name, script := range stubborn {
 		t.Run(name, func(t *testing.T) {
 			c, lines, r := leave(t, script)
@@ -99,7 +99,7 @@ func TestLeftWithoutDescriptors(t *testing.T) {
 		if !left || !errors.Is(err, unix.EMFILE) {
 			t.Errorf("known %v: left %v, %v; want that processes may be left, because of EMFILE", known, left, err)
 		}
-		nobody(t, c, c.Kill)
+		awaitNoneLeft(t, c, c.Kill)
 		if err := c.ListError(); err != nil {
 			t.Error(err)
 		}
@@ -141,8 +141,8 @@ func TestLeftSeesProcessWithoutFirstThread(t *testing.T) {
 	endsByKill(t, c, lines, r)
 }
 
-// TestTerminateLeftReachesStopped: what is stopped obeys all the same, once, in the
-// group after the signal that ended the command and elsewhere by TERM.
+// TestTerminateLeftReachesStopped checks that stopped processes get the signal, once: those of the
+// group the one that ended the command, and others TERM.
 func TestTerminateLeftReachesStopped(t *testing.T) {
 	const obey = `trap "echo ending; exit" TERM; echo $$ >$DIR/new; mv $DIR/new $DIR/pid; kill -STOP $$; while :; do sleep 0.01; done`
 	const up = `; until grep -q "^State:.T" /proc/$(cat $DIR/pid)/status; do sleep 0.01; done 2>/dev/null; echo up; exec sleep 1000`
@@ -156,7 +156,7 @@ func TestTerminateLeftReachesStopped(t *testing.T) {
 			c.Signal(syscall.SIGTERM)
 			awaitExit(t, c)
 			c.TerminateLeft(BootTime() + patience)
-			nobody(t, c, func() { c.TerminateLeft(BootTime() + patience) })
+			awaitNoneLeft(t, c, func() { c.TerminateLeft(BootTime() + patience) })
 			if rest, err := io.ReadAll(lines); string(rest) != "ending\n" || err != nil {
 				t.Errorf("the processes said %q, %v, want that one was told to end", rest, err)
 			}
@@ -214,10 +214,10 @@ func awaitTick(t *testing.T) {
 	await(t, "the kernel's clock has ticked", func() bool { return BootTime() >= end })
 }
 
-// TestEarlierChildrenAreSpared: a script that starts a process and then becomes the
-// wrapper, by exec, has a child that is not the command's: it gets no signal, and is
-// not waited for.
-func TestEarlierChildrenAreSpared(t *testing.T) {
+// TestEarlierChildrenGetNoSignal: a script that starts a process and then becomes the wrapper, by
+// exec, has a child that is not the command's. The child gets no signal, and the wrapper does not
+// wait for it.
+func TestEarlierChildrenGetNoSignal(t *testing.T) {
 	earlier := exec.Command("sleep", "1000")
 	earlier.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := earlier.Start(); err != nil {
@@ -239,7 +239,7 @@ func TestEarlierChildrenAreSpared(t *testing.T) {
 		c.Terminate(BootTime() + patience)
 		awaitExit(t, c)
 		c.TerminateLeft(BootTime() + patience)
-		nobody(t, c, c.Kill)
+		awaitNoneLeft(t, c, c.Kill)
 		if p, ok := FindProcess(earlier.Process.Pid); !ok || p.Group != p.PID {
 			t.Errorf("%s, hidden %v: the earlier child is %+v, %v, want that it runs", tt.script, tt.hidden, p, ok)
 		}
@@ -279,16 +279,16 @@ func TestGroupOfEarlierProcessIsSpared(t *testing.T) {
 	await(t, "this process has adopted the orphan", func() bool { return slices.Contains(Children(os.Getpid()), orphan) })
 	c.Kill()
 	awaitExit(t, c)
-	nobody(t, c, c.Kill)
+	awaitNoneLeft(t, c, c.Kill)
 	settled(t, orphan, gone)
 	if p, ok := FindProcess(earlier.Process.Pid); !ok {
 		t.Errorf("the earlier process is %+v, %v, want that it runs", p, ok)
 	}
 }
 
-// TestOrphansAreReaped: of those that this process adopts none stays a zombie while
-// the command runs.
-func TestOrphansAreReaped(t *testing.T) {
+// TestAdoptedOrphansAreReaped checks that orphans that this process adopts do not stay zombies
+// while the command runs.
+func TestAdoptedOrphansAreReaped(t *testing.T) {
 	c, _, _ := leave(t, `for i in 1 2 3; do (true &); (setsid true &); done; echo up; exec sleep 1000`)
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
@@ -314,8 +314,8 @@ func forking(times string) string {
 	return `setsid sh -c 'trap "" TERM; fork() { n=$((n+1)); [ $n -lt ` + times + ` ] || exit 0; (fork) & exit 0; }; n=0; fork' & echo up; exec sleep 1000`
 }
 
-// TestLeftSeesForkingProcesses: a process that ends during the search, and leaves a child,
-// counts as one that still runs.
+// TestLeftSeesForkingProcesses: a process that ends during the search and leaves a child counts as
+// running.
 func TestLeftSeesForkingProcesses(t *testing.T) {
 	c, _, r := leave(t, forking("2000"))
 	c.Signal(syscall.SIGTERM)
@@ -333,7 +333,7 @@ func TestKillEndsForkingProcesses(t *testing.T) {
 	c, _, r := leave(t, forking("100000"))
 	c.Signal(syscall.SIGTERM)
 	awaitExit(t, c)
-	nobody(t, c, c.Kill)
+	awaitNoneLeft(t, c, c.Kill)
 	allEnded(t, r)
 }
 
@@ -417,7 +417,7 @@ func TestTerminateSendsOneTERM(t *testing.T) {
 			read("TERM", tt.count)
 			c.Kill()
 			awaitExit(t, c)
-			nobody(t, c, c.Kill)
+			awaitNoneLeft(t, c, c.Kill)
 			if rest, err := io.ReadAll(lines); len(rest) > 0 || err != nil {
 				t.Errorf("the processes said %q, %v, after each got TERM", rest, err)
 			}

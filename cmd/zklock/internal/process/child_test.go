@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// patience bounds what a test waits for.
+// patience limits each wait of a test.
 const patience = 2 * time.Minute
 
 // runScript starts sh with a script and returns it.
@@ -29,8 +29,8 @@ func runScript(t *testing.T, script string, env ...string) *Child {
 	return c
 }
 
-// leave runs a script that writes the line "up" when it is ready, and returns what else its
-// processes write, which ends when the last of them has ended.
+// leave runs a script that writes the line "up" when it is ready. It returns the later output of
+// its processes, which ends when the last of them has ended.
 func leave(t *testing.T, script string, env ...string) (*Child, *bufio.Reader, *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -50,7 +50,7 @@ func leave(t *testing.T, script string, env ...string) (*Child, *bufio.Reader, *
 	return c, lines, r
 }
 
-// awaitExit waits for a child's end.
+// awaitExit waits until a child has ended.
 func awaitExit(t *testing.T, c *Child) Exit {
 	t.Helper()
 	select {
@@ -63,7 +63,7 @@ func awaitExit(t *testing.T, c *Child) Exit {
 	}
 }
 
-func TestExit(t *testing.T) {
+func TestExitReportsCodeOrSignal(t *testing.T) {
 	tests := []struct {
 		script string
 		want   Exit
@@ -108,15 +108,15 @@ func TestSignalReachesTheGroup(t *testing.T) {
 	if got := awaitExit(t, c); got.Signal != int(syscall.SIGTERM) {
 		t.Errorf("ended by %+v, want TERM", got)
 	}
-	// The pipe ends when nobody of the group is left.
+	// The pipe ends when no process of the group is left.
 	if rest, err := lines.ReadString('\n'); rest != "" {
 		t.Errorf("the command went on to say %q, %v", rest, err)
 	}
 	c.Kill() // a group that is gone is no trouble
 }
 
-// TestKillReachesBeyondTheGroup: timeout(1) makes a group of its own, and outlives
-// by that a shell that was asked to end, or was killed.
+// TestKillReachesBeyondTheGroup: timeout(1) makes a group of its own, so it outlives a shell that
+// got TERM or KILL.
 func TestKillReachesBeyondTheGroup(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("what is outside of the group is found on Linux only")
@@ -124,7 +124,7 @@ func TestKillReachesBeyondTheGroup(t *testing.T) {
 	for name, end := range map[string]func(*Child){
 		"Kill":      (*Child).Kill,
 		"Terminate": func(c *Child) { c.Terminate(BootTime() + patience) },
-		// The shell obeys, timeout's command does not, and has lost its parents.
+		// The shell ends. The command of timeout ignores TERM, and is an orphan.
 		"both": func(c *Child) {
 			c.Terminate(BootTime() + patience)
 			<-c.Exited()
@@ -140,14 +140,14 @@ func TestKillReachesBeyondTheGroup(t *testing.T) {
 		if err := r.SetReadDeadline(time.Now().Add(patience)); err != nil {
 			t.Fatal(err)
 		}
-		// The pipe ends when nobody is left who has it.
+		// The pipe ends when no process has it open.
 		if rest, err := lines.ReadString('\n'); !errors.Is(err, io.EOF) {
 			t.Errorf("%s: a process is left: %q, %v", name, rest, err)
 		}
 	}
 }
 
-func TestStopped(t *testing.T) {
+func TestStopOfCommandIsReported(t *testing.T) {
 	c := runScript(t, "kill -STOP $$; exit 3")
 	select {
 	case sig := <-c.Stopped():
@@ -155,7 +155,7 @@ func TestStopped(t *testing.T) {
 			t.Errorf("stopped by %d, want SIGSTOP", sig)
 		}
 	case <-time.After(patience):
-		t.Error("the stop is not told of")
+		t.Error("the stop was not reported")
 	}
 	c.Signal(syscall.SIGCONT)
 	if got := awaitExit(t, c); got.Code != 3 {
@@ -204,7 +204,7 @@ func TestScriptWithoutInterpreterLine(t *testing.T) {
 	}
 }
 
-func TestBeginRefusesNonsense(t *testing.T) {
+func TestBeginRefusesInvalidArguments(t *testing.T) {
 	for _, args := range [][]string{nil, {"3"}, {"x", "/bin/true", "true"}, {"1", "/bin/true", "true"}, {"999", "/bin/true", "true"}} {
 		if got := ChildMain(args); got != 125 {
 			t.Errorf("Begin(%q) = %d, want 125", args, got)
@@ -212,7 +212,7 @@ func TestBeginRefusesNonsense(t *testing.T) {
 	}
 }
 
-func TestFind(t *testing.T) {
+func TestFindSearchesPath(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()
 	write := func(path string, mode os.FileMode) {
 		if err := os.WriteFile(path, nil, mode); err != nil {
@@ -248,7 +248,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestFindInTheWorkingDirectory(t *testing.T) {
+func TestFindInWorkingDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("here", nil, 0o755); err != nil {
 		t.Fatal(err)

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// family runs a script in a process group of its own and reads the n process ids
-// that it writes, a line each.
+// family runs a script in a process group of its own, and reads the n process ids that the script
+// writes, one in each line.
 func family(t *testing.T, n int, script string) (leader int, pids []int) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", script+"\nwait\nread x")
@@ -57,7 +57,7 @@ func family(t *testing.T, n int, script string) (leader int, pids []int) {
 	return cmd.Process.Pid, pids
 }
 
-// await waits until something is so.
+// await waits until a condition holds.
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	look := time.NewTicker(time.Millisecond)
@@ -69,7 +69,7 @@ func await(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// settled waits until a process is as wanted.
+// settled waits until a process meets a condition.
 func settled(t *testing.T, pid int, want func(Process, bool) bool) {
 	t.Helper()
 	await(t, "the process is as wanted", func() bool { return want(FindProcess(pid)) })
@@ -78,7 +78,7 @@ func settled(t *testing.T, pid int, want func(Process, bool) bool) {
 func leads(p Process, ok bool) bool { return ok && p.Group == p.PID }
 func gone(_ Process, ok bool) bool  { return !ok }
 
-// numbers are the process ids of what was found.
+// numbers returns the process ids of the found processes.
 func numbers(found []Process) map[int]bool {
 	all := map[int]bool{}
 	for _, p := range found {
@@ -97,9 +97,9 @@ func outside(roots []int, group int, since Process) (found []Process) {
 	return found
 }
 
-func TestOutside(t *testing.T) {
-	// One that stays in the group, one in a session of its own, one in a group of
-	// its own, and one that cut itself loose.
+func TestOutsideFindsProcessesOfOtherGroups(t *testing.T) {
+	// One process stays in the group, one has its own session, one has its own group, and one is
+	// a daemon.
 	leader, pids := family(t, 4, `
 		sleep 1000 & echo $!
 		setsid sleep 1000 & echo $!
@@ -121,8 +121,8 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// TestOutsideSparesHelpers: a local server that the command has started serves other
-// commands too, and a watchdog ends by itself. Both are known by their names and arguments.
+// TestOutsideSparesHelpers: a local server that the command has started also serves other commands,
+// and a watchdog ends by itself. Both are recognized by their names and arguments.
 func TestOutsideSparesHelpers(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"serve", WatchdogArgument} {
@@ -227,9 +227,9 @@ func TestBlockedArgumentsAreNoHelpers(t *testing.T) {
 	}
 }
 
-// TestOutsideSparesWhatIsOlder: a process that started before the command is none of
-// its descendants, nor is what it has started itself.
-func TestOutsideSparesWhatIsOlder(t *testing.T) {
+// TestOutsideSparesOlderProcesses: a process that started before the command is not a descendant of
+// it, and neither are the children of that process.
+func TestOutsideSparesOlderProcesses(t *testing.T) {
 	leader, pids := family(t, 2, `setsid sh -c 'sleep 1000 & echo $!; wait' & echo $!`)
 	await(t, "two are outside", func() bool { return len(outside([]int{leader}, leader, Process{})) == 2 })
 	for _, p := range outside([]int{leader, pids[0], pids[1]}, leader, Process{}) {
@@ -245,9 +245,9 @@ func TestOutsideSparesWhatIsOlder(t *testing.T) {
 	}
 }
 
-// TestForeignProc: where /proc shows the processes of another PID namespace, nothing
-// is read from it: the numbers are those of other processes.
-func TestForeignProc(t *testing.T) {
+// TestProcOfOtherNamespaceIsNotRead: if /proc shows the processes of another PID namespace, its
+// numbers are those of other processes.
+func TestProcOfOtherNamespaceIsNotRead(t *testing.T) {
 	if os.Getenv("KIN_FOREIGN") != "" {
 		_, self := FindProcess(os.Getpid())
 		if ListsProcesses() || self || Children(os.Getpid()) != nil || outside([]int{1}, -1, Process{}) != nil {
@@ -258,7 +258,7 @@ func TestForeignProc(t *testing.T) {
 	if !ListsProcesses() {
 		t.Error("children cannot be found here")
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestForeignProc$", "-test.count=1")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestProcOfOtherNamespaceIsNotRead$", "-test.count=1")
 	cmd.Env = append(os.Environ(), "KIN_FOREIGN=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	if os.Geteuid() != 0 {
@@ -272,8 +272,8 @@ func TestForeignProc(t *testing.T) {
 	}
 }
 
-// TestSignalWithoutDescriptor: a filter of system calls that is older than
-// pidfd_open refuses it with EPERM, and the signal arrives all the same.
+// TestSignalWithoutDescriptor: a filter of system calls that does not know pidfd_open refuses it
+// with EPERM. The signal must still arrive.
 func TestSignalWithoutDescriptor(t *testing.T) {
 	_, pids := family(t, 1, `sleep 1000 & echo $!`)
 	p, ok := FindProcess(pids[0])
@@ -305,9 +305,9 @@ func TestSignalWithoutDescriptor(t *testing.T) {
 	settled(t, p.PID, gone)
 }
 
-// TestSetForgetsHelpers: a helper that was found before it could be told from its
-// parent, between fork and exec, is spared once it can.
-func TestSetForgetsHelpers(t *testing.T) {
+// TestSetRemovesHelpers: between fork and exec, a helper looks like its parent. A helper that was
+// found then is removed from the set after its exec.
+func TestSetRemovesHelpers(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := errors.Join(os.WriteFile(WatchdogArgument, []byte("read x"), 0o600), os.Symlink(shell, WatchdogName)); err != nil {
 		t.Fatal(err)
@@ -357,9 +357,9 @@ func TestSetRemembersOrphans(t *testing.T) {
 	}
 }
 
-// TestSignalSparesASuccessor: a number that has passed to another process does
-// not get what was meant for the first.
-func TestSignalSparesASuccessor(t *testing.T) {
+// TestSignalSparesProcessWithReusedPID checks that another process that now has the number of the
+// found one gets no signal.
+func TestSignalSparesProcessWithReusedPID(t *testing.T) {
 	_, pids := family(t, 1, `sleep 1000 & echo $!`)
 	p, ok := FindProcess(pids[0])
 	if !ok || !p.Same() {
@@ -379,14 +379,14 @@ func TestSignalSparesASuccessor(t *testing.T) {
 	}
 	p.Signal(unix.SIGKILL)
 	settled(t, p.PID, gone)
-	p.Signal(unix.SIGKILL) // nobody is there
+	p.Signal(unix.SIGKILL) // no process has this number
 	if p.Replaced() {
 		t.Error("nobody has replaced it")
 	}
 }
 
-// TestSignalReachesTheFoundersGroup: who made a group is ended with all of it.
-func TestSignalReachesTheFoundersGroup(t *testing.T) {
+// TestSignalOfGroupLeaderReachesItsGroup checks that the group ends together with its leader.
+func TestSignalOfGroupLeaderReachesItsGroup(t *testing.T) {
 	leader, pids := family(t, 2, `setsid sh -c 'sleep 1000 & echo $!; wait' & echo $!`)
 	for _, p := range outside([]int{leader}, leader, Process{}) {
 		if p.PID == p.Group {
@@ -397,7 +397,7 @@ func TestSignalReachesTheFoundersGroup(t *testing.T) {
 	settled(t, pids[1], gone)
 }
 
-func TestParse(t *testing.T) {
+func TestParseStat(t *testing.T) {
 	rest := " S 1 77 9" + strings.Repeat(" 0", 15) + " 4711 0"
 	tests := []struct {
 		text      string

@@ -2,7 +2,7 @@ package process
 
 import "testing"
 
-func TestMessages(t *testing.T) {
+func TestMessagesSurviveEncoding(t *testing.T) {
 	for _, m := range []message{{group: 2}, {group: 1 << 22}, {stopped: 20}} {
 		got, ok := decode(m.encode())
 		if !ok || got != m {

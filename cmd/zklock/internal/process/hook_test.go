@@ -41,9 +41,9 @@ func TestHookRunsOnceWithReason(t *testing.T) {
 	}
 }
 
-// TestHookRunsWhateverTheReasonContains: a reason can quote text from a server. A NUL would
-// keep the hook from starting, and a terminal or a log must not obey it.
-func TestHookRunsWhateverTheReasonContains(t *testing.T) {
+// TestHookRunsWithUnsafeReason: a reason can quote text from a server. With a NUL, the hook would
+// not start, and other control characters must not reach a terminal or a log.
+func TestHookRunsWithUnsafeReason(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	h, err := NewHook(os.Args[0], `printf '%s\n' "$ZKLOCK_LOST_REASON" >>"$OUT"`, []string{"PATH=" + os.Getenv("PATH"), "OUT=" + out}, HookTime)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestHookWithoutStartDoesNothing(t *testing.T) {
 	none.Close()
 }
 
-// TestHookGroupIsKilledAfterLimit: also a child of the hook that ignores TERM is killed.
+// TestHookGroupIsKilledAfterLimit checks that a child of the hook that ignores TERM is also killed.
 func TestHookGroupIsKilledAfterLimit(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	h, err := NewHook(os.Args[0], `trap "" TERM; sleep 1000 & echo $! >"$OUT"; wait`,

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestCloseLeavesWhatIsKept(t *testing.T) {
+func TestCloseInheritedKeepsListedFiles(t *testing.T) {
 	var files []*os.File
 	for range 3 {
 		f, err := os.Open(os.DevNull)
@@ -28,8 +28,8 @@ func TestCloseLeavesWhatIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Numbers that were free may be in use again, by Go itself: 3 and 5 are
-	// closed if none but 4 of the inherited ones is left.
+	// Go can have opened files with the numbers 3 and 5 again. They were closed if 4 is the only
+	// inherited one that is left.
 	if got := strings.TrimSpace(string(out)); !strings.Contains(got, "4:true") {
 		t.Errorf("open after Close(4): %s", got)
 	}
@@ -38,7 +38,7 @@ func TestCloseLeavesWhatIsKept(t *testing.T) {
 	}
 }
 
-func TestMark(t *testing.T) {
+func TestCloseOnExecMarksDescriptor(t *testing.T) {
 	var pair [2]int
 	if err := unix.Pipe(pair[:]); err != nil {
 		t.Fatal(err)
@@ -50,6 +50,6 @@ func TestMark(t *testing.T) {
 	}
 	CloseOnExec(pair[0])
 	if Inherited(pair[0]) {
-		t.Error("a marked descriptor would be handed on")
+		t.Error("a marked descriptor would be inherited")
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// asHelper are the processes that the test binary can be instead of the tests, by the
-// condition for it. Tests of one system add theirs.
+// asHelper has the helper processes that the test binary can run instead of tests, each with the
+// condition for it. Tests for one system add theirs.
 var asHelper = []func() (exit int, is bool){
 	func() (int, bool) {
 		if os.Getenv("BOOT_PRINT") == "" {

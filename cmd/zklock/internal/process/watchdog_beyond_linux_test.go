@@ -55,7 +55,7 @@ func TestKillsBeyondTheGroup(t *testing.T) {
 		case "at the moment":
 			told = errors.Join(told, g.Until(BootTime()+50*time.Millisecond))
 		case "at the end":
-			// The command dies as by its parent-death signal, before the pipe's end.
+			// The command dies before the end of the pipe, as by its parent-death signal.
 			empty(t, g)
 			told = errors.Join(told, cmd.Process.Kill(), g.pipe.Close())
 		}
@@ -88,7 +88,7 @@ func TestKillsForkingProcessesOfAStoppedWrapper(t *testing.T) {
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // fails if it still runs
 		}
 	})
-	// By exec, because a shell limits how deep a function may call itself.
+	// The script uses exec, because a shell limits the depth of recursion.
 	script := filepath.Join(t.TempDir(), "fork")
 	if err := os.WriteFile(script, []byte(`[ $1 -lt 100000 ] && sh "$0" $(($1+1)) & exit 0`), 0o600); err != nil {
 		t.Fatal(err)
@@ -239,9 +239,8 @@ func inNamespace(t *testing.T, test string) {
 	}
 }
 
-// empty waits until the watchdog has read all that it was told, has seen to it,
-// and waits for more: nothing is left in the pipe, and after that one of its
-// threads is seen in poll.
+// empty waits until the watchdog has handled all messages: the pipe is empty, and then one of its
+// threads waits in poll.
 func empty(t *testing.T, g *Watchdog) {
 	t.Helper()
 	conn, err := g.pipe.SyscallConn()
@@ -268,12 +267,12 @@ func empty(t *testing.T, g *Watchdog) {
 	})
 }
 
-// TestGoesByItsOwnName: who ends all that is called as the wrapper is does not end
-// what guards its command.
-func TestGoesByItsOwnName(t *testing.T) {
+// TestWatchdogHasItsOwnName: a signal to all processes with the wrapper's name, as by pkill, does
+// not end the watchdog.
+func TestWatchdogHasItsOwnName(t *testing.T) {
 	g := startForTest(t, newVictim(t, nil))
 	comm := fmt.Sprintf("/proc/%d/comm", g.proc.Pid)
-	// From the very beginning.
+	// It has the name from its start.
 	self, err := os.ReadFile("/proc/self/comm")
 	if err != nil {
 		t.Fatal(err)
@@ -292,8 +291,8 @@ func TestGoesByItsOwnName(t *testing.T) {
 	}
 }
 
-// TestRunningProgramUnderEmulator: under an emulator, /proc shows the emulator as the program
-// that runs, which is another file than this program.
+// TestRunningProgramUnderEmulator: under an emulator, /proc shows the file of the emulator instead
+// of the file of this program.
 func TestRunningProgramUnderEmulator(t *testing.T) {
 	if got := RunningProgram("/bin/sh"); got != "/bin/sh" {
 		t.Errorf("%s starts this program's helpers, want /bin/sh", got)
@@ -309,16 +308,15 @@ func TestRunningProgramUnderEmulator(t *testing.T) {
 	}
 }
 
-// TestSparesASuccessor: the command has ended and its number is another's when
-// the moment comes, as after a stop of the wrapper between the command's end and
-// its good-bye.
-func TestSparesASuccessor(t *testing.T) {
+// TestWatchdogSparesProcessWithReusedPID: when the kill is due, the command has ended, and another
+// process has its number, as if the wrapper was stopped between the end of the command and Bye.
+func TestWatchdogSparesProcessWithReusedPID(t *testing.T) {
 	first, second := newVictim(t, nil), newVictim(t, nil)
 	var w victims
 	w.update(&watchdogCore{group: first.group(), until: 5})
 	w.leader.PID = second.group() // as if the second had the number of the first
 	if !w.leader.Replaced() {
-		// Both began within one of the kernel's ticks: they can't be told apart.
+		// Both started within one tick of the kernel, so they cannot be distinguished.
 		w.leader, _ = FindProcess(os.Getppid())
 		w.leader.PID = second.group()
 	}

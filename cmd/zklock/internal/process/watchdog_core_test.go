@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestDecide(t *testing.T) {
+func TestDecideWaitsKillsOrQuits(t *testing.T) {
 	tests := []struct {
 		name  string
 		input string
@@ -14,20 +14,20 @@ func TestDecide(t *testing.T) {
 		now   time.Duration
 		want  decision
 	}{
-		{"nothing told", "", false, 10, wait},
+		{"no message", "", false, 10, wait},
 		{"ended before a group", "until 5\n", true, 10, quit},
-		{"a group without a moment", "group 77\n", false, 1 << 60, wait},
-		{"before the moment", "group 77\nuntil 100\n", false, 99, wait},
-		{"at the moment", "group 77\nuntil 100\n", false, 100, kill},
-		{"a later moment counts", "group 77\nuntil 100\nuntil 200\n", false, 150, wait},
-		{"an earlier moment counts too", "group 77\nuntil 200\nuntil 100\n", false, 150, kill},
-		{"ended without a good-bye", "group 77\nuntil 100\n", true, 1, kill},
-		{"good-bye", "group 77\nuntil 100\nbye\n", true, 1000, quit},
-		{"half a good-bye", "group 77\nuntil 100\nby", true, 1, kill},
-		{"groups that mean everybody", "group 1\ngroup 0\ngroup -1\n", true, 1, quit},
+		{"a group without a time", "group 77\n", false, 1 << 60, wait},
+		{"before the time", "group 77\nuntil 100\n", false, 99, wait},
+		{"at the time", "group 77\nuntil 100\n", false, 100, kill},
+		{"a later time replaces the time", "group 77\nuntil 100\nuntil 200\n", false, 150, wait},
+		{"so does an earlier one", "group 77\nuntil 200\nuntil 100\n", false, 150, kill},
+		{"ended without bye", "group 77\nuntil 100\n", true, 1, kill},
+		{"bye", "group 77\nuntil 100\nbye\n", true, 1000, quit},
+		{"incomplete bye", "group 77\nuntil 100\nby", true, 1, kill},
+		{"groups that address all processes", "group 1\ngroup 0\ngroup -1\n", true, 1, quit},
 		{"malformed lines change nothing", "group 77\nuntil 100\nuntil x\nuntil -5\nuntil\ngroup\n\n", false, 99, wait},
-		{"a wrapper alone is nothing to guard", "wrapper 5\n", true, 1, quit},
-		{"a group past any process id", "group 4294967296\n", true, 1, quit},
+		{"a wrapper without a group", "wrapper 5\n", true, 1, quit},
+		{"a group above the largest process id", "group 4294967296\n", true, 1, quit},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

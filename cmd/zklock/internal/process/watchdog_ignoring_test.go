@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ignoring waits until a process ignores TERM, as the kernel shows it.
+// ignoring waits until the kernel shows that a process ignores TERM.
 func ignoring(pid int) bool {
 	deadline := time.After(patience)
 	look := time.NewTicker(time.Millisecond)
