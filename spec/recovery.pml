@@ -266,9 +266,9 @@ gone:	/* A heartbeat shows whether the session has moved back. */
 proctype Client() {
 	byte e;      /* its current entry */
 	bool have;   /* known to be created */
-	byte doomed; /* pending deletes of this session: entries that may exist */
+	byte pendingDeletes;   /* bits of entries of this session that may exist */
 	byte losses = 2;
-	bool was2;   /* the session of doomed */
+	bool pendingDeletesIn; /* the session of pendingDeletes */
 	byte seen;
 
 joining:
@@ -277,7 +277,7 @@ joining:
 	at != NONE;
 	atomic {
 		if
-		:: second != was2 -> doomed = 0; was2 = second
+		:: second != pendingDeletesIn -> pendingDeletes = 0; pendingDeletesIn = second
 		:: else
 		fi };
 #if defined(SYNC) || defined(ADOPT) || defined(WRITE_FIRST)
@@ -304,9 +304,9 @@ joining:
 		:: seen != 0 ->
 			have = true;
 #ifndef ADOPT
-			doomed = 0;
+			pendingDeletes = 0;
 #else
-			doomed = doomed & ~seen;
+			pendingDeletes = pendingDeletes & ~seen;
 #endif
 			e = (seen & BIT(0) -> 0 : (seen & BIT(1) -> 1 : 2));
 			seen = 0;
@@ -314,7 +314,7 @@ joining:
 		:: else
 		fi;
 #ifndef ADOPT
-		forgotten = forgotten | doomed; doomed = 0
+		forgotten = forgotten | pendingDeletes; pendingDeletes = 0
 #endif
 		};
 making:
@@ -329,9 +329,9 @@ making:
 #ifndef LIST_BEFORE
 	if
 	:: atomic { answered -> skip }
-	:: atomic { losses > 0 -> lose(); doomed = doomed | BIT(e);
+	:: atomic { losses > 0 -> lose(); pendingDeletes = pendingDeletes | BIT(e);
 #ifdef FORGET
-		forgotten = forgotten | doomed; doomed = 0;
+		forgotten = forgotten | pendingDeletes; pendingDeletes = 0;
 #endif
 		goto joining }
 	fi;
@@ -339,40 +339,40 @@ making:
 	/* A listing after the answer: an entry that is missing now will never exist. */
 	atomic {
 #ifdef NEVER
-		assert((doomed & ~view[at]) == 0);
+		assert((pendingDeletes & ~view[at]) == 0);
 #endif
 #ifdef BOTH
-		assert((doomed & view[at]) == 0);
+		assert((pendingDeletes & view[at]) == 0);
 #endif
-		forgotten = forgotten | (doomed & ~view[at]);
-		doomed = doomed & view[at] };
+		forgotten = forgotten | (pendingDeletes & ~view[at]);
+		pendingDeletes = pendingDeletes & view[at] };
 #ifdef LIST_BEFORE
 	if
 	:: atomic { answered -> skip }
-	:: atomic { losses > 0 -> lose(); doomed = doomed | BIT(e); goto joining }
+	:: atomic { losses > 0 -> lose(); pendingDeletes = pendingDeletes | BIT(e); goto joining }
 	fi;
 #endif
 	have = true;
 waiting:
 	/* It waits for its predecessors and does its pending deletes, in any order. */
 	do
-	:: atomic { at != NONE && doomed != 0 && (awaited != delete || answered) ->
-		which = (doomed & BIT(0) -> 0 : 1);
+	:: atomic { at != NONE && pendingDeletes != 0 && (awaited != delete || answered) ->
+		which = (pendingDeletes & BIT(0) -> 0 : 1);
 		if
-		:: answered && awaited == delete && awaits == which -> doomed = doomed & ~BIT(which); awaited = 0; awaits = 0; answered = false
+		:: answered && awaited == delete && awaits == which -> pendingDeletes = pendingDeletes & ~BIT(which); awaited = 0; awaits = 0; answered = false
 		:: else -> send(delete, which)
 		fi }
 	:: atomic { losses > 0 && at != NONE && !holds ->
 		lose();
 		if
-		:: second != was2 -> have = false; goto joining
+		:: second != pendingDeletesIn -> have = false; goto joining
 		:: else
 		fi }
 	:: atomic { at == NONE && calling == NONE -> connect() }
-	:: atomic { at != NONE && awaited == delete && !answered && doomed == 0 -> awaited = 0 }
+	:: atomic { at != NONE && awaited == delete && !answered && pendingDeletes == 0 -> awaited = 0 }
 	:: atomic { !holds && (tree & BIT(e)) && (before[e] & tree & forgotten) -> assert(false) /* it waits for its own entry */ }
 	:: atomic { !holds && (tree & BIT(e)) && (before[e] & tree) == 0 -> assert(!otherHolds); holds = true }
-	:: atomic { holds && doomed == 0 && at != NONE -> break }
+	:: atomic { holds && pendingDeletes == 0 && at != NONE -> break }
 	od;
 	atomic { holds = false; losses = 0; send(delete, e) };
 	answered;

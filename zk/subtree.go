@@ -75,7 +75,7 @@ const maxDeletes = 1000
 // deleteChildren deletes children of a znode, with everything below them.
 func (c *Client) deleteChildren(ctx context.Context, path string, children []string) error {
 	for some := range slices.Chunk(children, maxDeletes) {
-		results := make(chan Result, len(some)) // has room for all, so that nobody waits
+		results := make(chan Result, len(some)) // has room for all, so that no sender waits
 		for _, child := range some {
 			c.Go(DeleteOp(strings.TrimSuffix(path, "/")+"/"+child, -1), func(r Result) { results <- r })
 		}

@@ -27,7 +27,7 @@ type Config struct {
 	// the servers' Tick.
 	Sync bool
 	Tick time.Duration
-	// OwnSession says that nobody else uses the session, and so could end its watches. The
+	// OwnSession says that no other client uses the session, and so none can end its watches. The
 	// core then acquires locks that only this client uses without a listing.
 	OwnSession bool
 }

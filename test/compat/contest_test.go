@@ -229,8 +229,8 @@ func TestWitnessDetectsMissingExclusion(t *testing.T) {
 			{name: "zklock unguarded", sides: map[string][]string{"zklock": {"none=a:x"}}},
 			{name: "zklock's permits", sides: map[string][]string{"zklock": {"semaphore:3:2=a:p2/3", "semaphore:3:1=a:p2/3"}}},
 			{name: "kazoo without extra_lock_patterns", sides: map[string][]string{"zklock": {"mutex=a:x"}, "kazoo": {"lock=a:x"}}},
-			{name: "kazoo layout beside Curator", sides: map[string][]string{"zklock:kazoo": {"mutex=a:x"}, "curator": {"mutex=a:x"}}},
-			{name: "writer beside a mutex of Curator's", sides: map[string][]string{"zklock": {"write=a:x"}, "curator": {"mutex=a:x"}}},
+			{name: "kazoo layout next to Curator", sides: map[string][]string{"zklock:kazoo": {"mutex=a:x"}, "curator": {"mutex=a:x"}}},
+			{name: "writer next to a mutex of Curator", sides: map[string][]string{"zklock": {"write=a:x"}, "curator": {"mutex=a:x"}}},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				// Two clients may not hold together in one contest.

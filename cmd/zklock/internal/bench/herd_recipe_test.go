@@ -171,7 +171,7 @@ func TestBlocker(t *testing.T) {
 		{"a reader past readers", "read-0000000004", "write-0000000001 read-0000000002 read-0000000003 read-0000000004", "write-0000000001", true},
 		{"a reader among readers", "read-0000000004", "read-0000000002 read-0000000004 write-0000000009", "", true},
 		{"a writer behind a reader", "write-0000000004", "write-0000000001 read-0000000002 write-0000000004", "read-0000000002", true},
-		{"names too short are nobody's", "lock-0000000004", "x lock-0000000004", "", true},
+		{"too short names are not entries", "lock-0000000004", "x lock-0000000004", "", true},
 	}
 	for _, tt := range tests {
 		ahead, present := blocker(strings.Fields(tt.children), tt.own)

@@ -132,8 +132,8 @@ func TestExclusion(t *testing.T) {
 		{"one writer after the other", "wWwW", true},
 		{"two writers", "ww", false},
 		{"readers together", "rrRrRR", true},
-		{"a writer beside a reader", "rw", false},
-		{"a reader beside a writer", "wr", false},
+		{"a writer next to a reader", "rw", false},
+		{"a reader next to a writer", "wr", false},
 		{"taking turns", "rrRRwWr", true},
 		{"broken stays broken", "wwWWw", false},
 	}

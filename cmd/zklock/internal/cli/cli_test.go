@@ -57,7 +57,7 @@ func TestInterruptible(t *testing.T) {
 	ctx, stop = Interruptible(signals, nil)
 	stop()
 	if err := Interrupted(ctx, nil); err != nil {
-		t.Errorf("a context that nobody interrupted gives %v", err)
+		t.Errorf("a context without an interrupt gives %v", err)
 	}
 }
 

@@ -74,7 +74,7 @@ func (f *Facts) judgeParents() []Finding {
 			cannotSee = append(cannotSee, p.Path)
 			continue
 		}
-		if anybody(p.ACL)&zk.PermDelete != 0 {
+		if worldPerms(p.ACL)&zk.PermDelete != 0 {
 			open = append(open, p.Path)
 		}
 		if f.Who == nil {
@@ -122,8 +122,8 @@ func (f *Facts) judgeUnread() []Finding {
 		"you may not read some entries of %s", some(paths)).about(paths...)}
 }
 
-// anybody returns the permissions that an ACL gives to every client.
-func anybody(acl []zk.ACL) (perms zk.Perm) {
+// worldPerms returns the permissions that an ACL grants to every client.
+func worldPerms(acl []zk.ACL) (perms zk.Perm) {
 	for _, a := range acl {
 		if a.Scheme == "world" {
 			perms |= a.Perms
@@ -136,7 +136,7 @@ func anybody(acl []zk.ACL) (perms zk.Perm) {
 // known: those of entries that name one of its identities, with or without a secret after
 // a colon.
 func (f *Facts) permitted(acl []zk.ACL) zk.Perm {
-	perms := anybody(acl)
+	perms := worldPerms(acl)
 	for _, a := range acl {
 		for _, who := range f.Who {
 			user, _, _ := strings.Cut(a.ID, ":")

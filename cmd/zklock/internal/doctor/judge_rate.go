@@ -130,12 +130,12 @@ func processes(files fs.FS, name string) (found []string) {
 func chronySlew(files fs.FS, process string) (slew float64) {
 	names := []string{"etc/chrony/chrony.conf", "etc/chrony.conf"}
 	line, _ := fs.ReadFile(files, path.Join(process, "cmdline")) // unreadable if it has ended
-	file, set := chronyArguments(strings.Split(string(line), "\x00"))
-	if file != "" || set {
-		names = nil
-	}
-	if strings.HasPrefix(file, "/etc/") && !set {
+	file, hasSettings := chronyArguments(strings.Split(string(line), "\x00"))
+	switch {
+	case !hasSettings && strings.HasPrefix(file, "/etc/"):
 		names = []string{file[1:]}
+	case hasSettings || file != "":
+		names = nil
 	}
 	for _, name := range names {
 		set, ok := maxSlewRate(files, name, 0)
@@ -152,10 +152,10 @@ func chronySlew(files fs.FS, process string) (slew float64) {
 
 // chronyArguments returns the file that the arguments of a chronyd name, and whether they have
 // settings.
-func chronyArguments(args []string) (file string, set bool) {
+func chronyArguments(args []string) (file string, hasSettings bool) {
 	for i := 1; i < len(args); i++ {
 		flags, isFlag := strings.CutPrefix(args[i], "-")
-		set = set || !isFlag && flags != ""
+		hasSettings = hasSettings || !isFlag && flags != ""
 		at := strings.IndexAny(flags, "fFlLPtu") // the flags with a value
 		if !isFlag || at < 0 {
 			continue
@@ -169,7 +169,7 @@ func chronyArguments(args []string) (file string, set bool) {
 			file = value
 		}
 	}
-	return file, set
+	return file, hasSettings
 }
 
 // timesyncdSlew returns the slew of systemd-timesyncd. It gives an offset and a time constant

@@ -140,7 +140,7 @@ func TestJudgements(t *testing.T) {
 		}, []string{"warning timeout: zk1:2181 allows sessions of 1s with a tick of 2s", "warning timeout: zk2", "warning timeout: zk3"}},
 		{"sessions below syncLimit x tickTime", func(f *Facts) { short(f, 6) },
 			[]string{"note timeout: sessions of 6s are shorter than syncLimit x tickTime, 10s (from conf): any clients of Curator, kazoo, and go-zookeeper can believe that they hold a lock for up to 4s"}},
-		{"the same beside others' locks", func(f *Facts) { short(f, 6); f.Locks = []*inspect.Lock{lockOf("/zklock/a", mutex(1, true, libKazoo))} },
+		{"the same next to locks of other libraries", func(f *Facts) { short(f, 6); f.Locks = []*inspect.Lock{lockOf("/zklock/a", mutex(1, true, libKazoo))} },
 			[]string{"warning timeout: sessions of 6s are shorter than syncLimit x tickTime, 10s (from conf): clients of other libraries, which created 1 of the entries"}},
 		{"the same where it may not be asked", func(f *Facts) { short(f, 6); silent(f) },
 			[]string{"note timeout: sessions of 6s are shorter than syncLimit x tickTime, 10s (if the servers have the defaults"}},

@@ -101,7 +101,7 @@ func TestSockets(t *testing.T) {
 func TestNotify(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
 	if err := Notify(Ready); err != nil {
-		t.Errorf("with nobody to tell: %v", err)
+		t.Errorf("without a service manager: %v", err)
 	}
 	for _, name := range []string{filepath.Join(t.TempDir(), "n"), fmt.Sprintf("@zklock-test-%d", os.Getpid())} {
 		conn, err := net.ListenPacket("unixgram", name)
