@@ -19,6 +19,8 @@ const (
 	maxSlew  = maxDrift / 2
 	// chronyDefault is chrony's maxslewrate, unless it is set.
 	chronyDefault = 83333.333e-6
+	// chronyMost is the fastest slew that Linux allows chronyd.
+	chronyMost = 0.1
 	// timesyncdOffset is the largest offset in seconds that systemd-timesyncd corrects by the
 	// rate of the clock. It sets the clock to correct a larger one.
 	timesyncdOffset = 0.4
@@ -311,8 +313,8 @@ func maxSlewRate(files fs.FS, name string, depth int) (slew float64, ok bool) {
 		var more []string
 		switch strings.ToLower(words[0]) {
 		case "maxslewrate":
-			if ppm, err := strconv.ParseFloat(words[1], 64); err == nil {
-				slew, ok = ppm/1e6, true
+			if ppm, err := strconv.ParseFloat(words[1], 64); err == nil && ppm >= 0 { // false for NaN
+				slew, ok = min(ppm/1e6, chronyMost), true
 			}
 		case "include":
 			more, _ = fs.Glob(files, strings.TrimPrefix(words[1], "/")) // chrony reports a bad pattern

@@ -66,6 +66,8 @@ func TestChronySlew(t *testing.T) {
 		{map[string]string{"etc/chrony/chrony.conf": "confdir /etc/chrony/conf.d\n", "etc/chrony/conf.d/slew.conf": "maxslewrate 1000", "etc/chrony/conf.d/old": "maxslewrate 7"}, 1000},
 		{map[string]string{"etc/chrony.conf": "maxslewrate 7\ninclude /etc/chrony.d/*.conf", "etc/chrony.d/a.conf": "maxslewrate 2000"}, 2000},
 		{map[string]string{"etc/chrony.conf": "include /etc/chrony.conf\nmaxslewrate 3000"}, 3000},
+		{map[string]string{"etc/chrony.conf": "maxslewrate nan\nmaxslewrate -5"}, 83333.333},
+		{map[string]string{"etc/chrony.conf": "maxslewrate inf"}, 100000},
 		{map[string]string{"etc/chrony/chrony.conf": "pool ntp", "etc/chrony.conf": "maxslewrate 4000"}, 83333.333},
 		{map[string]string{"etc/chrony.conf": "maxslewrate 4000", "proc/717/cmdline": "chronyd\x00-n\x00-f\x00/etc/own.conf", "etc/own.conf": "maxslewrate 9000"}, 9000},
 		{map[string]string{"etc/chrony.conf": "maxslewrate 4000", "proc/717/cmdline": "chronyd\x00-f/etc/own.conf\x00"}, 83333.333},
