@@ -19,15 +19,13 @@ const (
 	maxSlew  = maxDrift / 2
 	// chronyDefault is chrony's maxslewrate, unless it is set.
 	chronyDefault = 83333.333e-6
-	// chronyMost is the fastest slew that Linux allows chronyd.
-	chronyMost = 0.1
 	// timesyncdOffset is the largest offset in seconds that systemd-timesyncd corrects by the
 	// rate of the clock. It sets the clock to correct a larger one.
 	timesyncdOffset = 0.4
 	// timesyncdPoll is timesyncd's PollIntervalMinSec, unless it is set.
 	timesyncdPoll = 32
-	// linuxptpMost is how fast the kernel lets linuxptp slew a clock.
-	linuxptpMost = 0.1
+	// linuxSlew is how fast Linux lets chronyd and linuxptp slew a clock.
+	linuxSlew = 0.1
 )
 
 // limitSlew says for each time daemon how to limit its slew.
@@ -214,9 +212,9 @@ func linuxptpSlew(args []string, set map[string]string) float64 {
 	}
 	ppb, err := strconv.ParseInt(set["max_frequency"], 0, 32)
 	if err != nil || ppb <= 0 {
-		return linuxptpMost
+		return linuxSlew
 	}
-	return min(float64(ppb)/1e9, linuxptpMost)
+	return min(float64(ppb)/1e9, linuxSlew)
 }
 
 // ptp4lSlew returns the slew of a ptp4l of linuxptp. It corrects the system clock only with
@@ -314,7 +312,7 @@ func maxSlewRate(files fs.FS, name string, depth int) (slew float64, ok bool) {
 		switch strings.ToLower(words[0]) {
 		case "maxslewrate":
 			if ppm, err := strconv.ParseFloat(words[1], 64); err == nil && ppm >= 0 { // false for NaN
-				slew, ok = min(ppm/1e6, chronyMost), true
+				slew, ok = min(ppm/1e6, linuxSlew), true
 			}
 		case "include":
 			more, _ = fs.Glob(files, strings.TrimPrefix(words[1], "/")) // chrony reports a bad pattern
