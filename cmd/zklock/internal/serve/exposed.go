@@ -13,7 +13,7 @@ import (
 // reaches a ZooKeeper server may do everything that no ACL forbids, and the metrics page
 // does not authenticate its readers.
 func (p *plan) exposures() (warnings []string) {
-	plain, secure, metrics := p.listen, p.tls.Listen, p.metrics
+	plain, secure, metrics := p.ownAddresses()
 	for _, s := range p.sockets {
 		at := addressOf(s)
 		if path, ok := strings.CutPrefix(at, "unix:"); ok {
@@ -25,7 +25,6 @@ func (p *plan) exposures() (warnings []string) {
 		case socketMetrics:
 			metrics = at
 		default:
-			plain = ""
 			warnings = append(warnings, p.exposedPlain(at)...)
 		}
 	}

@@ -212,6 +212,18 @@ func TestSummaryHasNoDefaults(t *testing.T) {
 	}
 }
 
+// TestSummaryNamesOnlyOwnAddresses checks that an address that a socket of systemd replaces is
+// not logged.
+func TestSummaryNamesOnlyOwnAddresses(t *testing.T) {
+	var b bytes.Buffer
+	p := &plan{listen: "127.0.0.1:2181", metrics: "127.0.0.1:7000", log: slog.New(slog.NewTextHandler(&b, nil))}
+	p.sockets = []Socket{{Name: "unknown", Listener: addressed{&net.TCPAddr{Port: 1}}}}
+	p.summary()
+	if text := b.String(); strings.Contains(text, "2181") || !strings.Contains(text, "metrics=127.0.0.1:7000 systemd_sockets=1") {
+		t.Errorf("logged %s", text)
+	}
+}
+
 // TestNoListenerIsLeftOpenAfterFailure checks that if one port is in use, no other address is
 // printed or listened on.
 func TestNoListenerIsLeftOpenAfterFailure(t *testing.T) {

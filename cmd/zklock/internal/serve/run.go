@@ -69,8 +69,10 @@ func (p *plan) serve() error {
 // summary logs the configuration of the server, without secrets.
 func (p *plan) summary() {
 	o := &p.opts
+	plain, secure, metrics := p.ownAddresses()
 	p.log.Info("starting", nonzero("version", zklock.Version, "pid", os.Getpid(), "config", p.config, "data", o.DataDir,
-		"listen", p.listen, "tls_listen", p.tls.Listen, "tls_unify", p.tls.Unify, "tls_cert", p.tls.Files.Cert, "metrics", p.metrics,
+		"listen", plain, "tls_listen", secure, "metrics", metrics, "systemd_sockets", len(p.sockets),
+		"tls_unify", p.tls.Unify, "tls_cert", p.tls.Files.Cert,
 		"tick", o.TickTime, "min_session", o.MinSessionTimeout, "max_session", o.MaxSessionTimeout,
 		"max_conns_per_address", o.MaxClientConns, "max_conns", o.MaxConns, "words", o.FourLetterWords,
 		"sasl_users", len(o.SASLUsers), "super_digest", o.SuperDigest != "", "skip_acl", o.SkipACL, "no_sync", o.NoSync)...)
@@ -87,19 +89,36 @@ func nonzero(pairs ...any) (list []any) {
 	return list
 }
 
+// ownAddresses returns the addresses at which the server listens itself, because systemd
+// passed no socket for the purpose.
+func (p *plan) ownAddresses() (plain, secure, metrics string) {
+	plain, secure, metrics = p.listen, p.tls.Listen, p.metrics
+	for _, s := range p.sockets {
+		switch s.Name {
+		case socketTLS:
+			secure = ""
+		case socketMetrics:
+			metrics = ""
+		default:
+			plain = ""
+		}
+	}
+	return plain, secure, metrics
+}
+
 // listeners returns the sockets that systemd passed, and listens itself for each purpose
 // that has none. page is nil without metrics.
 func (p *plan) listeners(config *tls.Config) (all []net.Listener, page net.Listener, err error) {
 	want := p.tls
-	plain, metrics := p.listen, p.metrics
+	plain, secure, metrics := p.ownAddresses()
+	want.Listen = secure
 	for _, s := range p.sockets {
 		switch s.Name {
 		case socketTLS:
 			announce("serving TLS", s)
 			all = append(all, zkserver.Secure(s.Listener, config))
-			want.Listen = ""
 		case socketMetrics:
-			page, metrics = s.Listener, ""
+			page = s.Listener
 		default:
 			announce("serving", s)
 			ln := s.Listener
@@ -107,7 +126,6 @@ func (p *plan) listeners(config *tls.Config) (all []net.Listener, page net.Liste
 				ln = zkserver.Unify(ln, config)
 			}
 			all = append(all, ln)
-			plain = ""
 		}
 	}
 	if metrics != "" {
