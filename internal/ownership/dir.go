@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +17,14 @@ import (
 // directory itself, and those above it, may belong to other users: they can see and
 // replace what is written there, but cannot make it appear in another directory.
 func OpenDir(path string) (*os.Root, error) {
-	root, err := os.OpenRoot(path)
+	if path == "" {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	// A pipe fails at once because of the dot, instead of waiting for its other end.
+	root, err := os.OpenRoot(path + "/.")
+	if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
+		wrong.Path = path
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -31,8 +39,8 @@ func OpenDir(path string) (*os.Root, error) {
 	return root, nil
 }
 
-// MakeDir makes a directory and its missing parents, with the mode perm under any umask. It
-// refuses paths as [OpenDir] does. An existing directory keeps its mode.
+// MakeDir makes a directory and its missing parents, durably, and with the mode perm under
+// any umask. It refuses paths as [OpenDir] does. An existing directory keeps its mode.
 func MakeDir(path string, perm fs.FileMode) error {
 	dir, err := OpenDir(path)
 	if err == nil {
@@ -56,7 +64,23 @@ func MakeDir(path string, perm fs.FileMode) error {
 	case err != nil:
 		return err
 	}
-	return dir.Chmod(name, perm)
+	if err = dir.Chmod(name, perm); err != nil {
+		return err
+	}
+	return syncNames(dir)
+}
+
+// syncNames makes the names in a directory durable, where the system can sync directories.
+// NTFS journals names by itself.
+func syncNames(dir *os.Root) error {
+	if runtime.GOOS == "windows" || runtime.GOOS == "plan9" {
+		return nil
+	}
+	f, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // ErrLocked means that another process has locked a directory for too long.

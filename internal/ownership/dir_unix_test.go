@@ -3,6 +3,7 @@
 package ownership
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -45,6 +46,22 @@ func TestExposed(t *testing.T) {
 			if got := Exposed(info); got != want {
 				t.Errorf("mode %04o of user %d: %v", tt.mode, uid, got)
 			}
+		}
+	}
+}
+
+// TestOpenDirRefusesOtherFiles checks that OpenDir and MakeDir refuse files, and do not wait for
+// the other end of a pipe.
+func TestOpenDirRefusesOtherFiles(t *testing.T) {
+	dir := t.TempDir()
+	file, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "pipe")
+	must(t, os.WriteFile(file, nil, 0o600), syscall.Mkfifo(pipe, 0o600))
+	for path, want := range map[string]error{file: syscall.ENOTDIR, pipe: syscall.ENOTDIR, filepath.Join(pipe, "sub"): syscall.ENOTDIR, "": fs.ErrNotExist} {
+		if _, err := OpenDir(path); !errors.Is(err, want) || strings.Contains(err.Error(), "/.:") {
+			t.Errorf("OpenDir(%q): %v", path, err)
+		}
+		if err := MakeDir(path, 0o700); path != "" && !errors.Is(err, want) {
+			t.Errorf("MakeDir(%q): %v", path, err)
 		}
 	}
 }

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
-	"syscall"
 
 	"github.com/zklock/zklock/internal/ownership"
 )
@@ -24,36 +22,10 @@ func (OS) MkdirAll(dir string) error {
 	if err := ownership.CheckLinks(dir); err != nil {
 		return err
 	}
-	if err := mkdirAll(dir); err != nil {
+	if err := ownership.MakeDir(dir, 0o700); err != nil {
 		return err
-	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() {
-		return &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
 	}
 	return ownership.CheckDir(dir)
-}
-
-// mkdirAll creates a directory and its parents, durably.
-func mkdirAll(dir string) error {
-	if _, err := os.Stat(dir); err == nil {
-		return nil
-	}
-	parent := filepath.Dir(filepath.Clean(dir))
-	if err := mkdirAll(parent); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
-		return err
-	}
-	d, err := (OS{}).OpenDir(parent) // the directory with the new name
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // Create implements [FS]. An existing file or link is removed and never written to,
