@@ -199,7 +199,7 @@ func TestReleaseTagsModules(t *testing.T) {
 			}
 		}
 	}
-	expect("scripts/release --set 9.8.7 && sed -i.old 's/^## Unreleased$/## 9.8.7/' CHANGELOG.md && rm CHANGELOG.md.old", false)
+	expect("scripts/release --set 9.8.7 && sed -i.old -E 's/^## (Unreleased|[0-9.]+)$/## 9.8.7/' CHANGELOG.md && rm CHANGELOG.md.old", false)
 	expect("scripts/release", true, "not committed")
 	expect("git commit -qam 'set the version'", false)
 	expect("scripts/release", false, "would tag v9.8.7\n")
