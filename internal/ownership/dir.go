@@ -31,16 +31,21 @@ func OpenDir(path string) (*os.Root, error) {
 	return root, nil
 }
 
-// MakeDir makes a directory and its missing parents, with the mode perm under any umask. It
-// refuses paths as [OpenDir] does. An existing directory keeps its mode.
+// MakeDir makes a directory and its missing parents, with the mode perm as far as the umask permits.
+// The umask takes nothing from the owner. MakeDir refuses paths as [OpenDir] does. An existing
+// directory keeps its mode.
 func MakeDir(path string, perm fs.FileMode) error {
 	dir, err := OpenDir(path)
 	if err == nil {
 		return dir.Close()
 	}
-	parent, name := filepath.Dir(path), filepath.Base(path)
-	if !errors.Is(err, fs.ErrNotExist) || parent == path {
+	// Unlike filepath.Dir, Split keeps each "..", which leads elsewhere after a link.
+	parent, name := filepath.Split(strings.TrimRight(path, "/"+string(filepath.Separator)))
+	if !errors.Is(err, fs.ErrNotExist) || name == "" {
 		return err
+	}
+	if parent == "" {
+		parent = "."
 	}
 	if err := MakeDir(parent, perm); err != nil {
 		return err
@@ -50,13 +55,17 @@ func MakeDir(path string, perm fs.FileMode) error {
 	}
 	defer dir.Close()
 	err = dir.Mkdir(name, perm)
-	switch {
-	case errors.Is(err, fs.ErrExist): // another process has made it
+	if errors.Is(err, fs.ErrExist) { // another process has made it
 		return nil
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
-	return dir.Chmod(name, perm)
+	info, err := dir.Lstat(name)
+	if err == nil && perm&^info.Mode()&0o700 != 0 {
+		err = dir.Chmod(name, info.Mode()|perm&0o700)
+	}
+	return err
 }
 
 // ErrLocked means that another process has locked a directory for too long.
