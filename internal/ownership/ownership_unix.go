@@ -38,14 +38,10 @@ func Resolve(path string) (real string, file fs.FileInfo, err error) {
 		return "", nil, err
 	}
 	real, file, err = resolve(full, nil)
-	var refused *linkError
-	switch {
-	case errors.As(err, &refused):
-		return "", nil, err
-	case err != nil:
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return path, nil, nil
 	}
-	return real, file, nil
+	return real, file, err
 }
 
 // A linkError says that another user could change where a symbolic link leads.

@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -70,5 +71,16 @@ func TestResolveReadsTheLinkThatItChecked(t *testing.T) {
 	}
 	if !refused || !followed {
 		t.Errorf("Resolve met the link of the other user: %v, of this user: %v", refused, followed)
+	}
+}
+
+// TestResolveWithoutDescriptorFails checks that a path that cannot be checked now is refused.
+func TestResolveWithoutDescriptorFails(t *testing.T) {
+	var limit unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit), unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: limit.Max}))
+	_, _, err := Resolve("/")
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	if !errors.Is(err, unix.EMFILE) {
+		t.Error(err)
 	}
 }
