@@ -89,29 +89,32 @@ func (r *Reader) readInParent(ctx context.Context, at string) (*Lock, error) {
 	if err != nil || stat.NumChildren == 0 || int(stat.NumChildren) > r.maxChildren {
 		return nil, err
 	}
-	children, _, err := r.z.Children(ctx, parent)
-	if err != nil {
-		return nil, err
-	}
-	known, reads := map[string]bool{}, 0 // the names without their sequence numbers
-	for _, child := range children {
-		if !isSequential(child) {
-			continue
-		}
-		stem := child[:len(child)-sequenceDigits]
-		if known[stem] || !strings.Contains(stem, last) {
-			continue
-		}
-		if reads++; reads > maxInParent {
-			break
-		}
-		layout, there, err := r.declaredLayout(ctx, parent+"/"+child)
+	known := map[string]bool{} // the names without their sequence numbers
+	for reads, ended := 0, true; ended; {
+		children, _, err := r.z.Children(ctx, parent)
 		if err != nil {
 			return nil, err
 		}
-		known[stem] = there // otherwise the next entry may hold now
-		if layout.InParent && (stem == layout.Prefix+last+layout.Exclusive || layout.Shared != "" && stem == layout.Prefix+last+layout.Shared) {
-			return r.readDeclared(ctx, at, layout)
+		ended = false // whether an entry ended unread: then an entry that is not listed may hold
+		for _, child := range children {
+			if !isSequential(child) {
+				continue
+			}
+			stem := child[:len(child)-sequenceDigits]
+			if known[stem] || !strings.Contains(stem, last) {
+				continue
+			}
+			if reads++; reads > maxInParent {
+				return nil, nil
+			}
+			layout, there, err := r.declaredLayout(ctx, parent+"/"+child)
+			if err != nil {
+				return nil, err
+			}
+			known[stem], ended = there, ended || !there
+			if layout.InParent && (stem == layout.Prefix+last+layout.Exclusive || layout.Shared != "" && stem == layout.Prefix+last+layout.Shared) {
+				return r.readDeclared(ctx, at, layout)
+			}
 		}
 	}
 	return nil, nil

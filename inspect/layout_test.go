@@ -110,45 +110,57 @@ func TestReaderLearnsLayoutFromOwnersInParent(t *testing.T) {
 }
 
 // TestReadInParentWhileLockChangesHands: the first entry that the reader finds ends before it is
-// read, and the next one holds.
+// read. The next one holds, also if the reader's list lacks it.
 func TestReadInParentWhileLockChangesHands(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
-		layout := zklock.Layout{Exclusive: "_lock_", InParent: true}
-		var owners [2]*zklock.Client
-		for i := range owners {
-			owners[i] = zklock.New(srv.Dial(t), &zklock.Options{Layout: layout})
-			defer owners[i].Close()
+	const pause = time.Second
+	for what, arrival := range map[string]time.Duration{"before the list": 0, "after the list": pause / 3} {
+		t.Run(what, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { readDuringHandover(t, arrival, pause) }) })
+	}
+}
+
+// readDuringHandover reads a lock, and pauses the read of the only holder's entry. The next client
+// arrives this long after the beginning of the pause, or before it, and holds at the end of the pause.
+func readDuringHandover(t *testing.T, arrival, pause time.Duration) {
+	srv := zktest.Start(t)
+	layout := zklock.Layout{Exclusive: "_lock_", InParent: true}
+	var owners [2]*zklock.Client
+	for i := range owners {
+		owners[i] = zklock.New(srv.Dial(t), &zklock.Options{Layout: layout})
+		defer owners[i].Close()
+	}
+	hold, err := owners[0].Mutex("/jobs/printer").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := make(chan error, 1)
+	arrive := func() {
+		_, err := owners[1].Mutex("/jobs/printer").Acquire(t.Context())
+		next <- err
+	}
+	if arrival == 0 {
+		go arrive() // ends at once
+	}
+	synctest.Wait()
+	looking, paused := srv.Route(t), false
+	looking.DelayFunc(func(f zktest.Frame) time.Duration {
+		if f.Direction == zktest.ToServer && f.Op == "exists" && f.Path == hold.Node() && !paused {
+			paused = true
+			return pause
 		}
-		hold, err := owners[0].Mutex("/jobs/printer").Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		next := make(chan error, 1)
-		go func() { // ends at once
-			_, err := owners[1].Mutex("/jobs/printer").Acquire(t.Context())
-			next <- err
-		}()
-		synctest.Wait()
-		const pause = time.Second
-		looking, paused := srv.Route(t), false
-		looking.DelayFunc(func(f zktest.Frame) time.Duration {
-			if f.Direction == zktest.ToServer && f.Op == "exists" && f.Path == hold.Node() && !paused {
-				paused = true
-				return pause
-			}
-			return 0
-		})
-		time.AfterFunc(pause/2, func() {
-			if err := errors.Join(hold.ReleaseAsync(), <-next); err != nil {
-				t.Error(err)
-			}
-		})
-		l, err := reader(t, looking.Dial(t), zklock.Layout{}).Read(t.Context(), "/jobs/printer")
-		if err != nil || outline(l) != "/jobs/printer queue 1+0" {
-			t.Errorf("%+v, %v", l, err)
+		return 0
+	})
+	if arrival > 0 {
+		time.AfterFunc(arrival, arrive)
+	}
+	time.AfterFunc(pause/2, func() {
+		if err := errors.Join(hold.ReleaseAsync(), <-next); err != nil {
+			t.Error(err)
 		}
 	})
+	l, err := reader(t, looking.Dial(t), zklock.Layout{}).Read(t.Context(), "/jobs/printer")
+	if err != nil || outline(l) != "/jobs/printer queue 1+0" {
+		t.Errorf("%+v, %v", l, err)
+	}
 }
 
 // TestWatcherReadsStrayWithChildAgain: the znode of a lock below another lock is a stray only until

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -39,16 +40,21 @@ func OpenDir(path string) (*os.Root, error) {
 	return root, nil
 }
 
-// MakeDir makes a directory and its missing parents, durably, and with the mode perm under
-// any umask. It refuses paths as [OpenDir] does. An existing directory keeps its mode.
+// MakeDir makes a directory and its missing parents, durably, and with the mode perm as far as
+// the umask permits. The umask takes nothing from the owner. MakeDir refuses paths as [OpenDir]
+// does. An existing directory keeps its mode.
 func MakeDir(path string, perm fs.FileMode) error {
 	dir, err := OpenDir(path)
 	if err == nil {
 		return dir.Close()
 	}
-	parent, name := filepath.Dir(path), filepath.Base(path)
-	if !errors.Is(err, fs.ErrNotExist) || parent == path {
+	// Unlike filepath.Dir, Split keeps each "..", which leads elsewhere after a link.
+	parent, name := filepath.Split(strings.TrimRight(path, "/"+string(filepath.Separator)))
+	if !errors.Is(err, fs.ErrNotExist) || name == "" {
 		return err
+	}
+	if parent == "" {
+		parent = "."
 	}
 	if err := MakeDir(parent, perm); err != nil {
 		return err
@@ -58,20 +64,24 @@ func MakeDir(path string, perm fs.FileMode) error {
 	}
 	defer dir.Close()
 	err = dir.Mkdir(name, perm)
-	switch {
-	case errors.Is(err, fs.ErrExist): // another process has made it
+	if errors.Is(err, fs.ErrExist) { // another process has made it
 		return nil
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
-	if err = dir.Chmod(name, perm); err != nil {
+	info, err := dir.Lstat(name)
+	if err == nil && perm&^info.Mode()&0o700 != 0 {
+		err = dir.Chmod(name, info.Mode()|perm&0o700)
+	}
+	if err != nil {
 		return err
 	}
 	return syncNames(dir)
 }
 
-// syncNames makes the names in a directory durable, where the system can sync directories.
-// NTFS journals names by itself.
+// syncNames makes the names in a directory durable, where the system and the file system can
+// sync directories. NTFS journals names by itself.
 func syncNames(dir *os.Root) error {
 	if runtime.GOOS == "windows" || runtime.GOOS == "plan9" {
 		return nil
@@ -80,7 +90,11 @@ func syncNames(dir *os.Root) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	defer f.Close()
+	if err := f.Sync(); !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
 }
 
 // ErrLocked means that another process has locked a directory for too long.

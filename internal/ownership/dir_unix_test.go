@@ -180,21 +180,57 @@ func TestMakeDirFollowsNoLinkThatAppears(t *testing.T) {
 	}
 }
 
-// TestMakeDir checks that the umask does not matter, and that existing directories keep their
-// modes.
+// TestMakeDir checks that the umask takes nothing from the owner, and that existing directories keep
+// their modes.
 func TestMakeDir(t *testing.T) {
 	top := t.TempDir()
 	defer syscall.Umask(syscall.Umask(0o777))
 	must(t, os.Chmod(top, 0o750), MakeDir(filepath.Join(top, "a", "b"), 0o700), MakeDir(top, 0o700))
-	for name, want := range map[string]fs.FileMode{".": 0o750, "a": 0o700, "a/b": 0o700} {
-		info, err := os.Stat(filepath.Join(top, name))
-		must(t, err)
-		if info.Mode().Perm() != want {
-			t.Errorf("%s has the mode %04o, not %04o", name, info.Mode().Perm(), want)
-		}
-	}
+	wantModes(t, top, map[string]fs.FileMode{".": 0o750, "a": 0o700, "a/b": 0o700})
 	must(t, os.WriteFile(filepath.Join(top, "file"), nil, 0o600))
 	if err := MakeDir(filepath.Join(top, "file", "dir"), 0o700); err == nil {
 		t.Error("a directory was made in a file")
+	}
+}
+
+// wantModes checks the modes of directories below top.
+func wantModes(t *testing.T, top string, want map[string]fs.FileMode) {
+	t.Helper()
+	for name, mode := range want {
+		info, err := os.Stat(filepath.Join(top, name))
+		must(t, err)
+		if got := info.Mode() &^ fs.ModeDir; got != mode {
+			t.Errorf("%s has the mode %v, not %v", name, got, mode)
+		}
+	}
+}
+
+// TestMakeDirGivesNoMoreThanUmaskPermits checks that the umask applies to the group and to other
+// users, and that a new directory inherits the group bit of its parent.
+func TestMakeDirGivesNoMoreThanUmaskPermits(t *testing.T) {
+	top := t.TempDir()
+	probe := filepath.Join(top, "probe")
+	defer syscall.Umask(syscall.Umask(0o077))
+	must(t, os.Chmod(top, 0o700|fs.ModeSetgid), os.Mkdir(probe, 0o755), MakeDir(filepath.Join(top, "a", "b"), 0o755))
+	info, err := os.Stat(probe)
+	must(t, err)
+	mode := info.Mode() &^ fs.ModeDir // with the group bit on most systems
+	wantModes(t, top, map[string]fs.FileMode{"a": mode, "a/b": mode})
+}
+
+// TestMakeDirMakesOnlyThePath checks that a slash at the end does not matter, and that ".." after a
+// link means the parent of the directory that the link leads to.
+func TestMakeDirMakesOnlyThePath(t *testing.T) {
+	top := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(top, "x", "y"), 0o700), os.Symlink("x/y", filepath.Join(top, "link")))
+	for path, want := range map[string]string{"a/b//": "a/b", "c/": "c", "link/../d": "x/d", "e/.": "e"} {
+		must(t, MakeDir(top+"/"+path, 0o700))
+		wantModes(t, top, map[string]fs.FileMode{want: 0o700})
+		if below, err := os.ReadDir(filepath.Join(top, want)); err != nil || len(below) > 0 {
+			t.Errorf("%s: %v, %v", path, below, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(top, "d")); err == nil {
+		t.Error("MakeDir did not follow the link")
 	}
 }

@@ -38,14 +38,10 @@ func Resolve(path string) (real string, file fs.FileInfo, err error) {
 		return "", nil, err
 	}
 	real, file, err = resolve(full, nil)
-	var refused *linkError
-	switch {
-	case errors.As(err, &refused):
-		return "", nil, err
-	case err != nil:
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return path, nil, nil
 	}
-	return real, file, nil
+	return real, file, err
 }
 
 // A linkError says that another user could change where a symbolic link leads.
@@ -59,14 +55,14 @@ func (e *linkError) Error() string {
 		"name what it leads to, or give the link to this user or root", e.link, e.uid, os.Geteuid())
 }
 
-// checkLink refuses a symbolic link of another user. The owner of a link may be unmapped
-// if only the owner of its directory could have put it there.
-func checkLink(path string, link, dir fs.FileInfo) error {
-	uid, other := Other(link)
-	if !other || uid == unmapped() && dir.Mode().Perm()&0o022 == 0 {
-		return nil
+// follow returns what a symbolic link leads to, and refuses that of another user. The owner of a
+// link may be unmapped if only the owner of its directory could have put it there.
+func follow(link, dir *entry) (to string, err error) {
+	uid, other := Other(link.info)
+	if !other || uid == unmapped() && dir.info.Mode().Perm()&0o022 == 0 {
+		return link.target()
 	}
-	return &linkError{path, uid}
+	return "", &linkError{link.path, uid}
 }
 
 // CheckDir refuses a directory in which any user, or a user other than this one and
@@ -118,53 +114,47 @@ func absolute(path string) (string, error) {
 // it leads to. It refuses links as [CheckLinks] does. It calls check, if not nil, for each
 // directory before it looks for a name there.
 func resolve(path string, check func(dir string, info fs.FileInfo) error) (string, fs.FileInfo, error) {
-	at, rest := "/", names(path)
-	dir, err := os.Lstat(at)
+	at, err := rootDir()
 	if err != nil {
 		return "", nil, err
 	}
-	for links := 0; len(rest) > 0; {
+	defer func() { at.close() }()
+	for links, rest := 0, names(path); len(rest) > 0; {
 		if check != nil {
-			if err := check(at, dir); err != nil {
+			if err := check(at.path, at.info); err != nil {
 				return "", nil, err
 			}
 		}
-		next := filepath.Join(at, rest[0])
-		rest = rest[1:]
-		info, err := os.Lstat(next)
+		next, err := at.find(rest[0])
 		if err != nil {
 			return "", nil, err
 		}
-		if info.Mode().Type() != fs.ModeSymlink {
-			at, dir = next, info
+		rest = rest[1:]
+		if next.info.Mode().Type() != fs.ModeSymlink {
+			at.close()
+			at = next
 			continue
 		}
-		if links++; links > maxLinks {
-			return "", nil, fmt.Errorf("%s: too many symbolic links", path)
-		}
-		if err := checkLink(next, info, dir); err != nil {
-			return "", nil, err
-		}
-		to, err := os.Readlink(next)
-		if err == nil {
-			info, err = os.Lstat(next) // the owner of the directory can have replaced the link
-		}
-		if err == nil {
-			err = checkLink(next, info, dir)
+		to, err := follow(next, at)
+		next.close()
+		if links++; err == nil && links > maxLinks {
+			err = fmt.Errorf("%s: too many symbolic links", path)
 		}
 		if err != nil {
 			return "", nil, err
 		}
 		if filepath.IsAbs(to) {
-			at = "/"
-			if dir, err = os.Lstat(at); err != nil {
+			top, err := rootDir()
+			if err != nil {
 				return "", nil, err
 			}
+			at.close()
+			at = top
 		}
 		// A ".." is taken after the names before it were followed, as the kernel does.
 		rest = append(names(to), rest...)
 	}
-	return at, dir, nil
+	return at.path, at.info, nil
 }
 
 // checkOpened refuses an opened directory if its path, without links of other users, does
