@@ -262,6 +262,9 @@ func (s *Settings) Explain(err error) error {
 	if dial, ok := errors.AsType[*zklock.Error](err); ok && dial.Op == "dial" {
 		err = dial.Err // its text already names the dial
 	}
+	if invalid, ok := errors.AsType[*zk.Error](err); ok && s.Servers != "" && errors.Is(err, zk.ErrInvalidServers) {
+		return UsageError("--servers: %w", invalid.Err)
+	}
 	if errors.Is(err, context.DeadlineExceeded) && s.Servers != "" {
 		see := "see --servers and --connect-timeout"
 		if s.From.Context != "" {
