@@ -51,7 +51,7 @@ func (a *App) ContextCommand() *cobra.Command {
 		Long:    contextHelp,
 		Example: contextExample,
 	}
-	c.Args, c.RunE = Subcommand("a subcommand", "zklock context add, use, ls or rm")
+	c.Args, c.RunE = Subcommand("a subcommand", "zklock context add, use, ls, or rm")
 	c.AddCommand(a.contextAddCommand(), a.contextUseCommand(), a.contextLsCommand(), a.contextRmCommand())
 	return c
 }
