@@ -386,7 +386,7 @@ func contextError(ctx context.Context) error {
 }
 
 // Do acquires the lock, calls f, and releases the lock. The context of f is done when ctx
-// is done or the hold is lost; if the hold is lost, its cause is ErrLost. f should then
+// is done or the hold is lost; if the hold is lost, its cause wraps ErrLost. f should then
 // return. Do returns the error of f. If the hold was lost, Do joins the loss to that
 // error, also a loss that only the release detects, such as a znode that another client
 // deleted. If the servers do not confirm the release within a few seconds, Do does not
