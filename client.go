@@ -289,9 +289,9 @@ type Health struct {
 	// Timeout is the negotiated session timeout: if servers granted the session different
 	// timeouts, the shortest. It is 0 before the first session.
 	Timeout time.Duration
-	// Heartbeat is how long ago the servers last answered a heartbeat; one is sent
-	// every eighth of Timeout. From a third of it on, holds are in jeopardy. 0 while
-	// there is no session.
+	// Heartbeat is how long ago the servers last answered a heartbeat; the client sends one
+	// in every eighth of Timeout. If that is more than a third of Timeout, holds are in jeopardy.
+	// It is 0 while there is no session.
 	Heartbeat time.Duration
 	// Remaining is how long holds stay safe if the servers do not answer any more, as
 	// [Hold.Remaining] returns for each hold; 0 if nothing is proven.

@@ -50,7 +50,8 @@
 //
 // By default, locks use the znodes of Apache Curator's recipes. So mutexes of this package
 // and these locks exclude each other: Curator's InterProcessMutex, go-zookeeper's Lock,
-// ZooKeeper's WriteLock, and kazoo's Lock created with extra_lock_patterns=["-lock-"]. Locks are granted in order of arrival.
+// ZooKeeper's WriteLock, and kazoo's Lock created with extra_lock_patterns=["-lock-"]. Locks
+// are granted in order of arrival.
 // [Options].Layout selects other layouts: kazoo's, Curator's and kazoo's at once, WriteLock's,
 // or a custom one. [Lock.Inspect] shows the entries of all of them. [Lock.Revoke] requests a
 // release from holders of this package and of Curator's revocable mutex.

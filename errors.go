@@ -78,9 +78,14 @@ type Error struct {
 }
 
 // Error returns the operation, the path, and the reason. An unreadable path is quoted,
-// and a long one is cut.
+// and a long one is cut. If the reason is an Error about the same path, only the reason of that
+// Error is named.
 func (e *Error) Error() string {
-	why := strings.TrimPrefix(e.Err.Error(), "zklock: ")
+	reason := e.Err
+	if inner, ok := reason.(*Error); ok && inner.Path == e.Path {
+		reason = inner.Err
+	}
+	why := strings.TrimPrefix(reason.Error(), "zklock: ")
 	if e.Path == "" {
 		return "zklock: " + e.Op + ": " + why
 	}

@@ -502,6 +502,21 @@ func TestDoReenters(t *testing.T) {
 	})
 }
 
+// TestDoReportsLossOnce checks the error of Do if the function returns the cause of its context.
+func TestDoReportsLossOnce(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		err := zklock.Do(t.Context(), dial(t, srv).Mutex("lost"), func(ctx context.Context, h *zklock.Hold) error {
+			remove(t, srv.Dial(t), h.Node())
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		wants(t, "Do", err, zklock.ErrDeleted)
+		if n := strings.Count(err.Error(), "the hold is lost"); n != 1 {
+			t.Errorf("the loss is reported %d times: %v", n, err)
+		}
+	})
+}
+
 // callingContext is a context whose Value calls a function.
 type callingContext struct {
 	context.Context

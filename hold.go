@@ -235,11 +235,11 @@ func (h *Hold) do(ctx context.Context, f func(context.Context, *Hold) error) (er
 		wait, stop := context.WithTimeout(context.WithoutCancel(ctx), releaseWait)
 		defer stop()
 		released := h.Release(wait)
-		switch {
-		case errors.Is(loss, ErrLost):
+		if !errors.Is(loss, ErrLost) {
+			loss = released
+		}
+		if errors.Is(loss, ErrLost) && !errors.Is(err, loss) {
 			err = errors.Join(err, loss)
-		case errors.Is(released, ErrLost):
-			err = errors.Join(err, released)
 		}
 	}()
 	return f(inner, h)

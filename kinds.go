@@ -166,8 +166,9 @@ const (
 // of this package waits for the next one: if both use the same path, give acquires a time
 // limit.
 //
-// The znodes of a semaphore are the two below its path that are named locks, which is a
-// mutex, and leases. Do not use either name for a lock.
+// A semaphore does not exclude a mutex or a read-write lock with the same name. The znodes of
+// a semaphore are the two below its path that are named locks, which is a mutex, and leases. Do
+// not use either name for a lock.
 //
 // kazoo's semaphore is a different recipe: with the kazoo layout, a semaphore fails with
 // ErrInvalidLock. With every other layout, the znodes of a semaphore have Curator's
@@ -221,10 +222,10 @@ const defaultAllTimeout = time.Minute
 // writers, and semaphores of one client. Its hold has all of them. An acquire that fails
 // has none.
 //
-// One transaction enters all queues, and they share one token. So each All waits only for
-// transactions before its own. Alls never deadlock with each other, whichever locks they
-// have in common and in whichever order they name them. The semaphores are acquired
-// afterwards, in the order of their paths.
+// An acquire enqueues for all mutexes, readers, and writers in one transaction, and they
+// share one token. So each All waits only for transactions before its own. Alls never
+// deadlock with each other, whichever locks they have in common and in whichever order they
+// name them. The semaphores are acquired afterwards, in the order of their paths.
 //
 // A program that acquires one of these locks while it holds another can deadlock with an
 // All, as it can with Curator's InterProcessMultiLock. Therefore an Acquire whose ctx has

@@ -386,10 +386,10 @@ func contextError(ctx context.Context) error {
 }
 
 // Do acquires the lock, calls f, and releases the lock. The context of f is done when ctx
-// is done or the hold is lost; if the hold is lost, its cause is ErrLost. f should then
-// return. Do returns the error of f. If the hold was lost before the release, Do joins
-// the loss to it; the release itself detects that another client deleted the znode of the
-// hold. If the servers do not confirm the release within a few seconds, Do does not
+// is done or the hold is lost; if the hold is lost, its cause wraps ErrLost. f should then
+// return. Do returns the error of f. If the hold was lost, Do joins the loss to that
+// error, also a loss that only the release detects, such as a znode that another client
+// deleted. If the servers do not confirm the release within a few seconds, Do does not
 // report an error, because the work of f is done. The release continues in the
 // background, and OnRelease or OnLost reports its outcome.
 func Do(ctx context.Context, l *Lock, f func(ctx context.Context, h *Hold) error) error {

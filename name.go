@@ -103,8 +103,8 @@ func forbidden(r rune) bool {
 // A Layout with fields is a custom layout, for sharing locks with programs that have a
 // recipe of their own. The name of an entry is Prefix, a marker, and the ten digits that
 // the servers append. Children with one of the markers and ten digits contend, and no
-// others. The textbook's read-write lock under one parent, [host]-R-0000000001 and
-// [host]-W-0000000002, has this layout:
+// others. For example, a read-write lock whose readers are named [host]-R-0000000001 and
+// whose writers are named [host]-W-0000000002 has this layout:
 //
 //	zklock.Layout{Prefix: host, Exclusive: "-W-", Shared: "-R-"}
 //

@@ -54,9 +54,12 @@ func TestInvalidNamesAreRefused(t *testing.T) {
 	}
 }
 
-// TestErrorTexts checks that errors say what failed, on what, and why.
+// TestErrorTexts checks that errors say what failed, on what, and why, and name a lock once.
 func TestErrorTexts(t *testing.T) {
+	ended := &zklock.Error{Op: "hold", Path: "/a", Err: zklock.ErrReleased}
 	for want, err := range map[string]error{
+		"zklock: guard /a: the hold was released":            &zklock.Error{Op: "guard", Path: "/a", Err: ended},
+		"zklock: guard /b: hold /a: the hold was released":   &zklock.Error{Op: "guard", Path: "/b", Err: ended},
 		"zklock: acquire /a: the lock is held or waited for": &zklock.Error{Op: "acquire", Path: "/a", Err: zklock.ErrLocked},
 		"zklock: dial: the client is closed":                 &zklock.Error{Op: "dial", Err: zklock.ErrClosed},
 	} {

@@ -66,6 +66,15 @@ func TestInvalidServersAreRefused(t *testing.T) {
 	}
 }
 
+func TestServersWithoutCommasAreExplained(t *testing.T) {
+	for _, in := range []string{"a:1 b:2", "a b", "a:1;b:2", "a:1,b:2\tc:3", "[::1]:1 [::2]:1"} {
+		_, _, err := parseServers(in)
+		if err == nil || !strings.HasSuffix(err.Error(), ": separate the servers by commas") {
+			t.Errorf("%q: %v", in, err)
+		}
+	}
+}
+
 func FuzzParseServers(f *testing.F) {
 	f.Add("a:1,b:2/chroot")
 	f.Add("[::1]:2181,unix:/x")

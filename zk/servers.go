@@ -139,6 +139,8 @@ func parseHost(s string) (a address, why string) {
 	switch {
 	case s == "":
 		return a, "a server is missing"
+	case strings.ContainsAny(s, " \t\n;"):
+		return a, "separate the servers by commas"
 	case strings.HasPrefix(s, "["):
 		end := strings.IndexByte(s, ']')
 		if end < 0 {

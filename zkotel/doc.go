@@ -17,7 +17,7 @@
 //	zklock.path      the lock
 //	zklock.mode      exclusive, shared, or permit
 //	zklock.token     the fencing token, of a hold that has one
-//	zklock.ahead     the number of entries ahead when the acquire entered the queue
+//	zklock.ahead     the number of entries ahead when the acquire was enqueued
 //	zklock.outcome   of an acquire: acquired, locked, timeout, cancelled, error
 //	zklock.blocker   of an event: the host and process, or the znode, of the predecessor
 //

@@ -30,7 +30,7 @@ func newLockMetrics(buckets []float64) lockMetrics {
 	return lockMetrics{
 		wait:       histogram("zklock_lock_wait_seconds", "Duration of successful acquires.", buckets),
 		hold:       histogram("zklock_lock_hold_seconds", "Duration of holds that ended.", buckets),
-		queue:      histogram("zklock_lock_queue_length", "Number of entries ahead of an acquire when it entered the queue.", []float64{0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}),
+		queue:      histogram("zklock_lock_queue_length", "Number of entries ahead of an acquire when it was enqueued.", []float64{0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}),
 		acquires:   counter("zklock_lock_acquires_total", "Acquires that ended, by outcome.", "outcome"),
 		releases:   counter("zklock_lock_releases_total", "Holds that were released, by the result of the release.", "result"),
 		losses:     counter("zklock_lock_losses_total", "Holds that were lost, by reason.", "reason"),

@@ -257,10 +257,22 @@ func (s *Settings) explainDial(t *target, err error) error {
 	return err
 }
 
+// invalidServers returns the usage error for a dial error about the connection string, and nil for
+// another error.
+func invalidServers(err error) error {
+	if dial, ok := errors.AsType[*zk.Error](err); ok && errors.Is(err, zk.ErrInvalidServers) {
+		return UsageError("--servers: %w", dial.Err)
+	}
+	return nil
+}
+
 // Explain adds to a dial error what the user can do.
 func (s *Settings) Explain(err error) error {
 	if dial, ok := errors.AsType[*zklock.Error](err); ok && dial.Op == "dial" {
 		err = dial.Err // its text already names the dial
+	}
+	if invalid := invalidServers(err); invalid != nil && s.Servers != "" {
+		return invalid
 	}
 	if errors.Is(err, context.DeadlineExceeded) && s.Servers != "" {
 		see := "see --servers and --connect-timeout"

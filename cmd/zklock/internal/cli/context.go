@@ -51,7 +51,7 @@ func (a *App) ContextCommand() *cobra.Command {
 		Long:    contextHelp,
 		Example: contextExample,
 	}
-	c.Args, c.RunE = Subcommand("a subcommand", "zklock context add, use, ls or rm")
+	c.Args, c.RunE = Subcommand("a subcommand", "zklock context add, use, ls, or rm")
 	c.AddCommand(a.contextAddCommand(), a.contextUseCommand(), a.contextLsCommand(), a.contextRmCommand())
 	return c
 }
@@ -142,13 +142,10 @@ func CheckServers(servers string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	c, err := zk.Dial(ctx, servers, nil)
-	switch {
-	case err == nil:
+	if err == nil {
 		return c.Close()
-	case errors.Is(err, zk.ErrInvalidServers):
-		return err
 	}
-	return nil
+	return invalidServers(err)
 }
 
 // contextUseCommand is zklock context use.

@@ -68,7 +68,7 @@ func Main(args []string, commands func(*App) []Group) int {
 	if err = cmp.Or(err, app.helpErr); err == nil {
 		return 0
 	}
-	err = withSources(c.Flags(), err)
+	err = withSources(c.Flags(), flagGroupError(err))
 	report(err, term.IsTerminal(2))
 	// Other errors of cobra itself are usage errors.
 	if !app.began && !isExit(err) && outputError(err) == nil {
@@ -146,7 +146,7 @@ func (a *App) Begin(c *cobra.Command, checks ...func(*pflag.FlagSet) error) erro
 func Exactly(n int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != n {
-			return UsageError("%s takes %s, got %d arguments; see %s --help", c.CommandPath(), what, len(args), c.CommandPath())
+			return UsageError("%s takes %s, got %s; see %s --help", c.CommandPath(), what, Count(len(args), "argument"), c.CommandPath())
 		}
 		return nil
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,10 +21,10 @@ func OneOf(value, what string, known []string) error {
 
 // alternatives returns words as a list that ends with "or".
 func alternatives(words []string) string {
-	if n := len(words); n > 1 {
-		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
+	if n := len(words); n > 2 {
+		return strings.Join(words[:n-1], ", ") + ", or " + words[n-1]
 	}
-	return strings.Join(words, "")
+	return strings.Join(words, " or ")
 }
 
 // commandNames returns the names of the visible commands below c.
@@ -82,6 +83,18 @@ func FlagError(c *cobra.Command, err error) error {
 		return UsageError("%s needs %s; see %s --help", longFlag(none.GetFlag()), article(argumentOf(none.GetFlag())), c.CommandPath())
 	}
 	return UsageError("%w; see %s --help", err, c.CommandPath())
+}
+
+// exclusiveFlags matches cobra's error for flags that exclude each other.
+var exclusiveFlags = regexp.MustCompile(`^if any flags in the group .* \[(.+)\] were all set$`)
+
+// flagGroupError words cobra's error for flags that exclude each other. It returns other errors
+// unchanged.
+func flagGroupError(err error) error {
+	if given := exclusiveFlags.FindStringSubmatch(err.Error()); given != nil {
+		return UsageError("--%s exclude each other; give one of them", strings.ReplaceAll(given[1], " ", " and --"))
+	}
+	return err
 }
 
 // longFlag returns the long form of a flag.

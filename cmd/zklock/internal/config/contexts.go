@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -187,7 +188,8 @@ func (f *ContextFile) Get(name string) (Context, error) {
 	if c, ok := f.Contexts[name]; ok {
 		return c, nil
 	}
-	return nil, fmt.Errorf("%w: no context %q in %s%s", ErrContexts, name, f.Path, DidYouMean(name, f.Names()))
+	do := cmp.Or(DidYouMean(name, f.Names()), "; zklock context ls lists them")
+	return nil, fmt.Errorf("%w: no context %q in %s%s", ErrContexts, name, f.Path, do)
 }
 
 // Names returns the names of all contexts, LocalContext first.

@@ -50,7 +50,7 @@ const maxNote = 4096
 var (
 	ErrUnavailable = errors.New("the local server cannot be used")
 	ErrNotRunning  = errors.New("the local server is not running")
-	errBusy        = errors.New("another process is serving, starting or stopping")
+	errBusy        = errors.New("another process is serving, starting, or stopping")
 )
 
 // Place is the directory of one local server.

@@ -95,7 +95,7 @@ func GC(a *cli.App) *cobra.Command {
 	}
 	a.ServerFlags(c)
 	f.out.Flag(c)
-	c.Flags().Var(&f.unused, "unused", "keep what was used in this time")
+	c.Flags().Var(&f.unused, "unused", "keep znodes used within this time")
 	c.Flags().BoolVar(&f.delete, "delete", false, "remove the znodes instead of listing them")
 	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "with --delete: do not ask for confirmation")
 	cli.CompleteNothing(c, "unused")
@@ -219,12 +219,12 @@ func (f *gcFlags) print(out io.Writer, prefix string, found []inspect.EmptyParen
 }
 
 // stateText returns the text for a state.
-func stateText(s inspect.ParentState) string {
+func (f *gcFlags) stateText(s inspect.ParentState) string {
 	switch s {
 	case inspect.ParentUnused:
 		return "would be removed"
 	case inspect.ParentRecent:
-		return "kept: not known to be unused for so long"
+		return "kept: may have been used within " + cli.ExactDuration(f.unused.D)
 	case inspect.ParentRemoved:
 		return "removed"
 	case inspect.ParentInUse:
@@ -242,13 +242,13 @@ func (f *gcFlags) printTable(out io.Writer, prefix string, found []inspect.Empty
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "PARENT\tUNUSED FOR\t")
+	fmt.Fprintln(w, "PARENT\tUNUSED FOR\tSTATE")
 	for _, p := range found {
 		unused := "-"
 		if !p.UnusedSince.IsZero() {
 			unused = cli.ShortDuration(p.UnusedFor)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", cli.OneCell(legible.Name(p.Path)), unused, stateText(p.State))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", cli.OneCell(legible.Name(p.Path)), unused, f.stateText(p.State))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -259,7 +259,7 @@ func (f *gcFlags) printTable(out io.Writer, prefix string, found []inspect.Empty
 		_, err := fmt.Fprintf(out, "%s would be removed: add --delete\n", cli.Count(n[inspect.ParentUnused], "parent"))
 		return err
 	case n[inspect.ParentRecent] == len(found) && !f.delete:
-		_, err := fmt.Fprintf(out, "nothing to remove yet: run gc --delete, which writes a mark, and again after %s\n", cli.ShortDuration(f.unused.D))
+		_, err := fmt.Fprintf(out, "nothing to remove yet: run zklock gc %s --delete, which writes a mark, and again after %s\n", legible.Word(prefix), cli.ExactDuration(f.unused.D))
 		return err
 	}
 	return nil

@@ -31,7 +31,7 @@ const (
 // nothing.
 func Possible(in, out *os.File) error {
 	if !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
-		return errors.New("this needs a terminal for input and output")
+		return errors.New("no terminal for input and output")
 	}
 	return nil
 }

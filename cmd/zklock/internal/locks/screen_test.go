@@ -96,7 +96,7 @@ func TestNoTerminal(t *testing.T) {
 	}
 	defer r.Close()
 	defer w.Close()
-	if _, err := Open(r, w, true); err == nil || !strings.Contains(err.Error(), "needs a terminal") {
+	if _, err := Open(r, w, true); err == nil || !strings.Contains(err.Error(), "no terminal") {
 		t.Errorf("a pipe: %v", err)
 	}
 }

@@ -69,8 +69,8 @@ func Top(a *cli.App) *cobra.Command {
 
 // top shows the locks until the user quits or a signal ends the command.
 func top(a *cli.App, layout cli.LayoutValue, prefix, order string) error {
-	if err := Possible(os.Stdin, os.Stdout); err != nil {
-		return cli.UsageError("zklock top: %w; for a pipe or a log there is zklock ls --watch", err)
+	if Possible(os.Stdin, os.Stdout) != nil {
+		return cli.UsageError("zklock top needs a terminal for input and output; for a pipe or a log, use zklock ls --watch")
 	}
 	if !cli.ObeysSequences(1) {
 		return cli.UsageError("zklock top needs a terminal that can move its cursor, and TERM is %q; zklock ls --watch does not", os.Getenv("TERM"))

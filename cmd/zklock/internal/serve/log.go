@@ -25,7 +25,7 @@ func (l *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 	level, ok := levels[l.level]
 	if !ok {
-		return nil, cli.UsageError("--log-level is %q: give debug, info, warn or error%s", l.level, config.DidYouMean(l.level, slices.Sorted(maps.Keys(levels))))
+		return nil, cli.UsageError("--log-level is %q: give debug, info, warn, or error%s", l.level, config.DidYouMean(l.level, slices.Sorted(maps.Keys(levels))))
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	switch l.format {

@@ -81,7 +81,7 @@ func (t *serveTLSFlags) settings() (serveTLS, error) {
 	if t.clientAuth != "" {
 		auth, err := config.ClientAuth(t.clientAuth)
 		if err != nil {
-			return s, cli.UsageError("--tls-client-auth is %q: give none, want or need", t.clientAuth)
+			return s, cli.UsageError("--tls-client-auth is %q: give none, want, or need", t.clientAuth)
 		}
 		s.Files.ClientAuth = auth
 	}

@@ -34,7 +34,7 @@ func TestServeTLSFlags(t *testing.T) {
 		{"--tls-listen :1", serveTLS{}, "--tls-cert is missing"},
 		{"--tls-listen 2281 --tls-cert c", serveTLS{}, `--tls-listen is "2281"`},
 		{"--tls-unify --tls-cert c --tls-client-auth need", serveTLS{}, "needs --tls-ca"},
-		{"--tls-unify --tls-cert c --tls-ca a --tls-client-auth x", serveTLS{}, "give none, want or need"},
+		{"--tls-unify --tls-cert c --tls-ca a --tls-client-auth x", serveTLS{}, "give none, want, or need"},
 	} {
 		var s serveTLSFlags
 		f := pflag.NewFlagSet("x", pflag.ContinueOnError)
