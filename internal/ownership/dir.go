@@ -54,9 +54,20 @@ func MakeDir(path string, perm fs.FileMode) error {
 	case errors.Is(err, fs.ErrExist): // another process has made it
 		return nil
 	case err != nil:
-		return err
+		return inDir(dir, err)
 	}
-	return dir.Chmod(name, perm)
+	return inDir(dir, dir.Chmod(name, perm))
+}
+
+// inDir makes the error of an operation in a directory name the whole path.
+func inDir(dir *os.Root, err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return &fs.PathError{Op: strings.TrimSuffix(e.Op, "at"), Path: filepath.Join(dir.Name(), e.Path), Err: e.Err}
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return &os.LinkError{Op: strings.TrimSuffix(e.Op, "at"), Old: filepath.Join(dir.Name(), e.Old), New: filepath.Join(dir.Name(), e.New), Err: e.Err}
+	}
+	return err
 }
 
 // ErrLocked means that another process has locked a directory for too long.
@@ -88,7 +99,7 @@ func Replace(dir *os.Root, name string, perm fs.FileMode, write func(*os.File) e
 		err = f.Chmod(perm)
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = dir.Rename(temp, name)
+		err = Rename(dir, temp, name)
 	}
 	if err != nil {
 		_ = dir.Remove(temp)
@@ -104,7 +115,10 @@ func CreateTemp(dir *os.Root, pattern string) (*os.File, string, error) {
 		name := prefix + strconv.FormatUint(rand.Uint64(), 36) + suffix
 		f, err := dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil || !os.IsExist(err) || try == 100 {
-			return f, name, err
+			return f, name, inDir(dir, err)
 		}
 	}
 }
+
+// Rename renames a file in a directory.
+func Rename(dir *os.Root, from, to string) error { return inDir(dir, dir.Rename(from, to)) }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -179,5 +180,29 @@ func TestMakeDir(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(top, "file"), nil, 0o600))
 	if err := MakeDir(filepath.Join(top, "file", "dir"), 0o700); err == nil {
 		t.Error("a directory was made in a file")
+	}
+}
+
+// TestErrorsNameTheWholePath: a user can only fix a directory that the error names.
+func TestErrorsNameTheWholePath(t *testing.T) {
+	top := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(top, "taken", "x"), 0o700))
+	dir, err := OpenDir(top)
+	must(t, err)
+	defer dir.Close()
+	nothing := func(*os.File) error { return nil }
+	for _, err := range []error{
+		Replace(dir, strings.Repeat("x", 300), 0o600, nothing), // the name is too long
+		Replace(dir, "taken", 0o600, nothing),
+	} {
+		if err == nil || !strings.Contains(err.Error(), " "+top+"/") {
+			t.Errorf("error %v", err)
+		}
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	if err := MakeDir("/proc/self/fd/new", 0o700); err == nil || !strings.Contains(err.Error(), "mkdir /proc/self/fd/new: ") {
+		t.Errorf("error %v", err)
 	}
 }

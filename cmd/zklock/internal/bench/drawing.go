@@ -106,7 +106,7 @@ func (d *drawing) place() error {
 		err = d.file.Close()
 	}
 	if err == nil {
-		err = d.dir.Rename(d.temp, filepath.Base(d.name))
+		err = ownership.Rename(d.dir, d.temp, filepath.Base(d.name))
 	}
 	return err
 }
