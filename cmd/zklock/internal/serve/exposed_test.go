@@ -96,6 +96,17 @@ func TestExposureOfSockets(t *testing.T) {
 	wantWarnings(t, "of others", p.exposures(), []string{"listening at [::]:2", "TLS at [::]:2", "metrics at [::]:2"})
 }
 
+// TestPagesHaveAddressesOfTheirNetwork: a unix socket has no URL.
+func TestPagesHaveAddressesOfTheirNetwork(t *testing.T) {
+	for want, addr := range map[string]net.Addr{
+		"http://[::1]:2/metrics": &net.TCPAddr{IP: net.IPv6loopback, Port: 2}, "unix:/run/s": &net.UnixAddr{Name: "/run/s", Net: "unix"},
+	} {
+		if got := pageAddress(addressed{addr}, "/metrics"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // addressed is a listener that has only an address.
 type addressed struct{ addr net.Addr }
 

@@ -128,11 +128,7 @@ func (p *plan) listeners(config *tls.Config) (all, pages []net.Listener, err err
 		return nil, nil, err
 	}
 	for _, page := range pages {
-		if page.Addr().Network() == "unix" {
-			announce("metrics", page)
-			continue
-		}
-		printLine("metrics at http://%s/metrics", page.Addr())
+		printLine("metrics at %s", pageAddress(page, "/metrics"))
 	}
 	return all, pages, nil
 }

@@ -204,7 +204,7 @@ func ui(a *cli.App, f *uiFlags, prefix, token, read string) error {
 	if f.actions {
 		cli.Warn("with this token, users can break and revoke locks on the page: %s", token)
 	}
-	printLine("page at http://%s/", ln.Addr())
+	printLine("page at %s", pageAddress(ln, "/"))
 	return servePage(h, ln, signals)
 }
 
