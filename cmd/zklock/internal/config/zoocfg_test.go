@@ -151,6 +151,8 @@ func TestNotes(t *testing.T) {
 		{"quorum.auth.enableSasl=true", 1, false, "no other servers"},
 		{"ssl.quorum.keyStore.location=/x", 1, false, "no other servers"},
 		{"admin.serverPort=8080", 1, false, "--metrics"},
+		{"IPAuthenticationProvider.usexforwardedfor=true", 1, false, "no admin server"},
+		{"fips-mode=true", 1, false, "accepts DIGEST-MD5"},
 		{"dataLogDir=/log", 1, true, "dataLogDir has no effect"},
 		{"autopurge.purgeInterval=1", 1, false, "after each snapshot"},
 		{"tickTme=1", 1, true, "tickTme is unknown and has no effect; is tickTime meant?"},
