@@ -30,7 +30,7 @@ func must(t *testing.T, errs ...error) {
 }
 
 // TestExposed checks that a file is exposed if other users may read or change it. The group may
-// read a file that another user owns.
+// read a file that another user owns, and could not read it any more with the mode 0600.
 func TestExposed(t *testing.T) {
 	needsRoot(t)
 	path := filepath.Join(t.TempDir(), "file")
@@ -43,8 +43,9 @@ func TestExposed(t *testing.T) {
 			must(t, os.Chown(path, uid, -1), os.Chmod(path, tt.mode))
 			info, err := os.Stat(path)
 			must(t, err)
-			if got := Exposed(info); got != want {
-				t.Errorf("mode %04o of user %d: %v", tt.mode, uid, got)
+			advice := map[bool]string{true: "chmod 600 it", false: "chmod 640 it"}[uid != otherUser]
+			if got := Exposed(info); (got != "") != want || want && !strings.Contains(got, advice) {
+				t.Errorf("mode %04o of user %d: %q", tt.mode, uid, got)
 			}
 		}
 	}
