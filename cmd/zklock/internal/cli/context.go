@@ -211,7 +211,7 @@ func (a *App) contextRmCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return forgetZxid(args[0])
+			return forgetZxid(a.Settings.ContextID(args[0]))
 		},
 		ValidArgsFunction: a.completeContexts,
 	}
@@ -219,14 +219,14 @@ func (a *App) contextRmCommand() *cobra.Command {
 	return c
 }
 
-// forgetZxid removes the transaction id that doctor stored for a context. A new context of
-// that name can have other servers.
-func forgetZxid(name string) error {
+// forgetZxid removes the transaction id that doctor stored for the context with this ContextID. A
+// new context of that name can have other servers.
+func forgetZxid(id string) error {
 	own, err := local.Own()
 	if err != nil {
 		return nil // without the directory there is no file
 	}
-	if err := os.Remove(config.ZxidFile(own.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(config.ZxidFile(own.Dir, id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
