@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -114,18 +113,16 @@ func (s *Settings) newContext(f *pflag.FlagSet, name string) (config.Context, er
 			made[key] = flag.Value.String()
 		}
 	}
-	for _, key := range []string{"tls-ca", "tls-cert", "tls-key", "auth-file"} {
-		if name := made[key]; name != "" && name != config.SystemCAs {
-			path, err := filepath.Abs(name)
-			if err != nil {
-				return nil, err
-			}
-			made[key] = path
+	for key, absolute := range map[string]func(string) string{
+		"tls-ca": absolutePath, "tls-cert": absolutePath, "tls-key": absolutePath, "auth-file": absolutePath,
+		"kerberos-keytab": absoluteKerberos, "kerberos-ccache": absoluteKerberos,
+	} {
+		name := made[key]
+		if name == "" {
+			continue
 		}
-	}
-	for _, key := range []string{"kerberos-keytab", "kerberos-ccache"} {
-		if name := made[key]; name != "" {
-			made[key] = absoluteKerberos(name)
+		if made[key] = absolute(name); made[key] == "" {
+			return nil, UsageError("--%s is %s, which later commands do not have open: give a file", key, name)
 		}
 	}
 	if s.Servers == "" {
