@@ -59,13 +59,14 @@ func MakeDir(path string, perm fs.FileMode) error {
 	return inDir(dir, dir.Chmod(name, perm))
 }
 
-// inDir makes the error of an operation in a directory name the whole path.
+// inDir makes the new error of an operation in a directory name the whole path.
 func inDir(dir *os.Root, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return &fs.PathError{Op: strings.TrimSuffix(e.Op, "at"), Path: filepath.Join(dir.Name(), e.Path), Err: e.Err}
+		e.Op, e.Path = strings.TrimSuffix(e.Op, "at"), filepath.Join(dir.Name(), e.Path)
 	}
 	if e, ok := errors.AsType[*os.LinkError](err); ok {
-		return &os.LinkError{Op: strings.TrimSuffix(e.Op, "at"), Old: filepath.Join(dir.Name(), e.Old), New: filepath.Join(dir.Name(), e.New), Err: e.Err}
+		e.Op = strings.TrimSuffix(e.Op, "at")
+		e.Old, e.New = filepath.Join(dir.Name(), e.Old), filepath.Join(dir.Name(), e.New)
 	}
 	return err
 }

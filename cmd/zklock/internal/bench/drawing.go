@@ -68,7 +68,8 @@ func isDescriptor(name string) bool {
 // and if another file is in its place, which another user can have put there.
 func openSame(name string, there os.FileInfo) (*os.File, error) {
 	if uid, other := ownership.Other(there); other && there.Mode().Type() == os.ModeNamedPipe {
-		return nil, fmt.Errorf("%s is a named pipe of user %d, who decides how long a write waits: give another file", name, uid)
+		return nil, fmt.Errorf("%s is a named pipe of user %d, who decides how long a write waits: "+
+			"give another file", name, uid)
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|ownership.NoFollow, 0)
 	if err != nil {

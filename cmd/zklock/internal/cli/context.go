@@ -114,15 +114,17 @@ func (s *Settings) newContext(f *pflag.FlagSet, name string) (config.Context, er
 		}
 	}
 	for key, absolute := range map[string]func(string) string{
-		"tls-ca": absolutePath, "tls-cert": absolutePath, "tls-key": absolutePath, "auth-file": absolutePath,
-		"kerberos-keytab": absoluteKerberos, "kerberos-ccache": absoluteKerberos,
+		"tls-ca": absolutePath, "tls-cert": absolutePath, "tls-key": absolutePath,
+		"auth-file": absolutePath, "kerberos-keytab": absoluteKerberos,
+		"kerberos-ccache": absoluteKerberos,
 	} {
 		name := made[key]
 		if name == "" {
 			continue
 		}
 		if made[key] = absolute(name); made[key] == "" {
-			return nil, UsageError("--%s is %s, which later commands do not have open: give a file", key, name)
+			return nil, UsageError("--%s is %s, which later commands do not have open: give a file",
+				key, name)
 		}
 	}
 	if s.Servers == "" {

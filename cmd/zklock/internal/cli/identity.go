@@ -181,7 +181,8 @@ func absolutePath(name string) string {
 	if name == config.SystemCAs {
 		return name
 	}
-	if name == "/dev/stdin" || strings.HasPrefix(name, "/dev/fd/") || strings.HasPrefix(name, "/proc/self/") {
+	if name == "/dev/stdin" || strings.HasPrefix(name, "/dev/fd/") ||
+		strings.HasPrefix(name, "/proc/self/") {
 		return ""
 	}
 	if abs, err := filepath.Abs(name); err == nil {

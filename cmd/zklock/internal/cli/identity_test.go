@@ -137,7 +137,8 @@ func TestIdentityForACommand(t *testing.T) {
 		{"a file replaces the variables", identity{authFile: "mine"}, true,
 			map[string]string{EnvAuth: "", envSASL: "", EnvUIToken: "", EnvUIReadToken: "", envAuthFile: filepath.Join(here, "mine")}},
 		{"a descriptor of ours", identity{authFile: "/dev/fd/63"}, false, map[string]string{EnvAuth: "", envSASL: "", EnvUIToken: "", EnvUIReadToken: "", envAuthFile: ""}},
-		{"standard input", identity{authFile: "/dev/stdin"}, false, map[string]string{EnvAuth: "", envSASL: "", EnvUIToken: "", EnvUIReadToken: "", envAuthFile: ""}},
+		{"standard input", identity{authFile: "/dev/stdin"}, false,
+			map[string]string{EnvAuth: "", envSASL: "", EnvUIToken: "", EnvUIReadToken: "", envAuthFile: ""}},
 	} {
 		if got := row.identity.CommandEnvironment(row.secrets); !maps.Equal(got, row.want) {
 			t.Errorf("%s: %v, want %v", row.name, got, row.want)

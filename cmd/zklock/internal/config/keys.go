@@ -276,7 +276,8 @@ func (c *ServerConfig) finish() error {
 		known := []string{"ip", "digest", "sasl", "x509"}
 		for _, s := range c.schemes {
 			if !slices.Contains(known, s) {
-				return fmt.Errorf("enforce.auth.schemes names %.100q: use some of %s", s, strings.Join(known, ", "))
+				return fmt.Errorf("enforce.auth.schemes names %.100q: use some of %s",
+					s, strings.Join(known, ", "))
 			}
 		}
 		c.Server.EnforceAuthSchemes = c.schemes

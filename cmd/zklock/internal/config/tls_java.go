@@ -77,7 +77,8 @@ func (j *JavaTLS) Set(key, value string) (known bool, err error) {
 	case "ssl.clientHostnameVerification":
 		var on bool
 		if on, err = boolean(value); on {
-			err = errors.New("this server does not check the host names in clients' certificates: set it to false, and name the clients in ACLs of the scheme x509")
+			err = errors.New("this server does not check the host names in clients' certificates: " +
+				"set it to false, and name the clients in ACLs of the scheme x509")
 		}
 	case "ssl.hostnameVerification", "ssl.allowReverseDnsLookup":
 		var on bool

@@ -159,7 +159,8 @@ func TestRelativeTMPDIRIsNotUsed(t *testing.T) {
 	dir := filepath.Join(home700(t), strings.Repeat("x", 120))
 	// An earlier version can have used such a path.
 	old := filepath.Join("zklock-1", socketName)
-	if err := errors.Join(os.Mkdir(filepath.Dir(old), 0o700), os.Mkdir(dir, 0o700), (&serving{place: Place{Dir: dir}}).announce(old)); err != nil {
+	earlier := &serving{place: Place{Dir: dir}}
+	if err := errors.Join(os.Mkdir(filepath.Dir(old), 0o700), os.Mkdir(dir, 0o700), earlier.announce(old)); err != nil {
 		t.Fatal(err)
 	}
 	r := serve(t, dir, time.Hour)

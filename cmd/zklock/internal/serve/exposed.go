@@ -58,7 +58,8 @@ func (p *plan) exposedTLS(at string) []string {
 	if !beyond(at) || p.clientsProve(true) {
 		return nil
 	}
-	return []string{"listening for TLS at " + at + " to other machines, without authentication of clients: every client that can connect can acquire and break locks that have no ACL; see --tls-ca and --jaas"}
+	return []string{"listening for TLS at " + at + " to other machines, without authentication of clients: " +
+		"every client that can connect can acquire and break locks that have no ACL; see --tls-ca and --jaas"}
 }
 
 // exposedMetrics returns a warning about an address of the metrics.
@@ -66,7 +67,8 @@ func exposedMetrics(at string) []string {
 	if !beyond(at) {
 		return nil
 	}
-	return []string{"serving metrics at " + at + " to other machines, without a password: serve them on the loopback, or behind a proxy"}
+	return []string{"serving metrics at " + at + " to other machines, without a password: " +
+		"serve them on the loopback, or behind a proxy"}
 }
 
 // clientsProve reports whether every client of an address must prove who it is. Every

@@ -99,7 +99,8 @@ func TestExposureOfSockets(t *testing.T) {
 // TestPagesHaveAddressesOfTheirNetwork: a unix socket has no URL.
 func TestPagesHaveAddressesOfTheirNetwork(t *testing.T) {
 	for want, addr := range map[string]net.Addr{
-		"http://[::1]:2/metrics": &net.TCPAddr{IP: net.IPv6loopback, Port: 2}, "unix:/run/s": &net.UnixAddr{Name: "/run/s", Net: "unix"},
+		"http://[::1]:2/metrics": &net.TCPAddr{IP: net.IPv6loopback, Port: 2},
+		"unix:/run/s":            &net.UnixAddr{Name: "/run/s", Net: "unix"},
 	} {
 		if got := pageAddress(addressed{addr}, "/metrics"); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -96,12 +96,14 @@ func (f *serveFlags) planWith(sockets []Socket, listenGiven bool) (*plan, error)
 // checkTLSAddresses returns an error if the addresses for TLS and for plain connections contradict
 // each other.
 func (p *plan) checkTLSAddresses() error {
-	plain := p.listen != "" || slices.ContainsFunc(p.sockets, func(s Socket) bool { return s.Name != socketTLS && s.Name != socketMetrics })
+	plain := func(s Socket) bool { return s.Name != socketTLS && s.Name != socketMetrics }
 	switch {
-	case p.tls.Unify && !plain:
-		return cli.UsageError("--tls-unify needs a plain address, and with --tls-listen there is none: give --listen, or omit --tls-unify")
+	case p.tls.Unify && p.listen == "" && !slices.ContainsFunc(p.sockets, plain):
+		return cli.UsageError("--tls-unify needs a plain address, and with --tls-listen there is none: " +
+			"give --listen, or omit --tls-unify")
 	case p.listen != "" && p.listen == p.tls.Listen && len(p.sockets) == 0:
-		return cli.UsageError("the addresses for plain connections and for TLS are both %s: give different ones, or only the plain one with --tls-unify or client.portUnification", p.listen)
+		return cli.UsageError("the addresses for plain connections and for TLS are both %s: give different ones, "+
+			"or only the plain one with --tls-unify or client.portUnification", p.listen)
 	}
 	return nil
 }
@@ -228,7 +230,8 @@ func (p *plan) users(cfg *config.ServerConfig) error {
 		}
 		p.opts.SASLUsers["super"] = secret
 	}
-	const noUsers = "--config: %s, and there are no SASL users, so no client could use the server: name a JAAS file by java.security.auth.login.config or --jaas"
+	const noUsers = "--config: %s, and there are no SASL users, so no client could use the server: " +
+		"name a JAAS file by java.security.auth.login.config or --jaas"
 	switch {
 	case len(p.opts.SASLUsers) > 0:
 	case p.opts.RequireSASL:
