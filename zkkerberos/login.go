@@ -138,11 +138,6 @@ func fileProblem(err error) string {
 	return err.Error()
 }
 
-// exposed returns the problem of a file with secrets that other users may read or change.
-func exposed(info fs.FileInfo) string {
-	return fmt.Sprintf("other users could read or change it (mode %04o): chmod 600 it, or chmod 640 it if it is another user's file for your group", info.Mode().Perm())
-}
-
 // readKeytab reads a keytab. No error has text of gokrb5, which quotes the keys.
 func (e *environment) readKeytab(file string) error {
 	const op = "read the keytab"
@@ -150,8 +145,8 @@ func (e *environment) readKeytab(file string) error {
 	if err != nil {
 		return unusable(op, file, fileProblem(err))
 	}
-	if ownership.Exposed(info) {
-		return unusable(op, file, exposed(info))
+	if problem := ownership.Exposed(info); problem != "" {
+		return unusable(op, file, problem)
 	}
 	e.file, e.keytab = file, keytab.New()
 	if err := parse(e.keytab, b); err != nil || len(e.keytab.Entries) == 0 {
@@ -189,8 +184,8 @@ func (e *environment) readCCache(name string) error {
 	if uid, other := ownership.Other(info); other {
 		return unusable(op, file, fmt.Sprintf("it belongs to user %d, who could change it; run kinit -c FILE:NAME, and set KRB5CCNAME to FILE:NAME", uid))
 	}
-	if ownership.Exposed(info) {
-		return unusable(op, file, exposed(info))
+	if problem := ownership.Exposed(info); problem != "" {
+		return unusable(op, file, problem)
 	}
 	e.file, e.ccache = file, new(credentials.CCache)
 	if err := parse(e.ccache, b); err != nil || e.ccache.DefaultPrincipal.Realm == "" {

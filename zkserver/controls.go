@@ -53,5 +53,5 @@ func (s *Server) jumpSequence(path string, next int32) error {
 	case code != wire.ErrOK:
 		return fmt.Errorf("zkserver: set sequence of %s to %d: %w", path, next, code)
 	}
-	return nil
+	return s.storageError() // if the sync failed
 }

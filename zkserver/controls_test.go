@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"errors"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,7 +49,7 @@ func TestPausedServerCanBeClosed(t *testing.T) {
 
 func TestJumpSequenceIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts, _ := onMemory(t, 2)
+		opts, disk := onMemory(t, 2)
 		opts.setup.Controls = new(servertest.Controls)
 		s := start(t, opts)
 		login(t, s, time.Hour).create("/q", wire.ModePersistent)
@@ -58,6 +59,10 @@ func TestJumpSequenceIsDurable(t *testing.T) {
 		}
 		if err := opts.setup.Controls.JumpSequence("/q", 5); !errors.Is(err, wire.ErrBadArguments) {
 			t.Errorf("back to a lower number: %v", err)
+		}
+		disk.FailAt(0, syscall.EIO, 0)
+		if err := opts.setup.Controls.JumpSequence("/q", 1<<31-1); !errors.Is(err, ErrStorage) {
+			t.Errorf("a jump that the disk did not store: %v", err)
 		}
 		s.Close()
 		c := login(t, start(t, opts), time.Hour)

@@ -13,7 +13,8 @@ import (
 // changes have no effect.
 type Options struct {
 	// DataDir is the directory of the log and the snapshots. New creates it if it is
-	// missing, and locks it while the server runs. On Unix it must belong to the process's
+	// missing, and locks it while the server runs. A relative path begins at the working
+	// directory of the process during New. On Unix the directory must belong to the process's
 	// user or to root, and no other user may be able to write to it, except members of its
 	// group. Empty keeps everything in memory: nothing survives the Server. Transaction
 	// ids, and thus fencing tokens, begin at 0 in a new directory, and at the wall clock in

@@ -75,6 +75,12 @@ func (s *Server) openLog() error {
 	opts.MaxRecord = 2 * largestMaxFrame
 	if fsys == nil {
 		fsys = wal.OS{}
+		// The program may change its working directory.
+		dir, err := filepath.Abs(s.opts.DataDir)
+		if err != nil {
+			return fmt.Errorf("zkserver: open the data directory %s: %w", s.opts.DataDir, err)
+		}
+		s.opts.DataDir = dir
 	} else {
 		// Preallocation helps on disks. In memory it would cost megabytes.
 		opts.Preallocate = -1

@@ -204,6 +204,36 @@ func TestDirectoryIsLocked(t *testing.T) {
 	start(t, opts).Close()
 }
 
+// TestRelativeDirectoryStaysAfterChdir: the program may change its working directory.
+func TestRelativeDirectoryStaysAfterChdir(t *testing.T) {
+	opts, home := testOptions(t), t.TempDir()
+	opts.DataDir = "data"
+	t.Chdir(home)
+	s := start(t, opts)
+	t.Chdir(t.TempDir())
+	login(t, s, time.Minute).create("/a", wire.ModePersistent)
+	must(t, s.Shutdown(t.Context())) // writes a snapshot
+	t.Chdir(home)
+	if !login(t, start(t, opts), time.Minute).exists("/a") {
+		t.Error("the znode is gone")
+	}
+}
+
+// TestDirectoryBehindLinkAndDotDot: all steps of the start must mean the same directory.
+func TestDirectoryBehindLinkAndDotDot(t *testing.T) {
+	opts, home := testOptions(t), t.TempDir()
+	target := filepath.Join(home, "releases", "1")
+	must(t, os.MkdirAll(target, 0o700))
+	if err := os.Symlink(target, filepath.Join(home, "link")); err != nil {
+		t.Skip(err) // on Windows, a user needs a permission for that
+	}
+	opts.DataDir = filepath.Join(home, "link") + "/../data"
+	start(t, opts).Close()
+	if _, err := os.Stat(filepath.Join(home, "data", "lock")); err != nil {
+		t.Error(err)
+	}
+}
+
 // wantWarnings starts servers whose directory is path below a directory with each mode. It fails
 // unless the log contains words for exactly the modes that are true.
 func wantWarnings(t *testing.T, words, path string, modes map[os.FileMode]bool) {

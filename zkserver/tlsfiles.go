@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/zklock/zklock/internal/inputfile"
@@ -65,6 +66,12 @@ const maxPEM = 4 << 20
 func (f TLSFiles) Config() (*tls.Config, error) {
 	if err := f.check(); err != nil {
 		return nil, err
+	}
+	// The program may change its working directory before the files are read again.
+	for _, name := range []*string{&f.Cert, &f.Key, &f.CA} {
+		if full, err := filepath.Abs(*name); err == nil && *name != "" {
+			*name = full
+		}
 	}
 	r := &tlsReloader{files: f}
 	if err := r.load(); err != nil {

@@ -116,6 +116,24 @@ func TestTLSReloadThroughLinks(t *testing.T) {
 	})
 }
 
+// TestTLSReloadOfRelativePathsAfterChdir: the program may change its working directory.
+func TestTLSReloadOfRelativePathsAfterChdir(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTLSFixture(t, tls.NoClientCert)
+		next := b.ca.Server(tlsHost)
+		cert, key := b.files.Cert, b.files.Key
+		t.Chdir(filepath.Dir(cert))
+		b.files.Cert, b.files.Key = filepath.Base(cert), filepath.Base(key)
+		b.serve("2281", Secure)
+		t.Chdir(t.TempDir())
+		replaceFile(t, cert, next.Cert)
+		replaceFile(t, key, next.Key)
+		if got := b.servedSerial(); got != serial(next) {
+			t.Error("the new certificate is not served")
+		}
+	})
+}
+
 // TestTLSReloadIgnoresUnchangedContent replaces a file by one with the same content.
 func TestTLSReloadIgnoresUnchangedContent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -132,13 +132,19 @@ func (p *port) open(r *Relay) (string, error) {
 	p.mu.Unlock()
 	go func() {
 		defer close(done)
+		// The target of a proxy may not answer. No other connection waits for it, and the end
+		// of the port cancels the attempt.
+		ctx, cancel := context.WithCancel(context.Background())
+		var attempts sync.WaitGroup
+		defer attempts.Wait()
+		defer cancel()
 		for {
 			c, err := ln.Accept()
 			if err != nil {
 				return
 			}
 			// A refused connection shows to its client as a reset.
-			_ = r.connect(context.Background(), c)
+			attempts.Go(func() { _ = r.connect(ctx, c) })
 		}
 	}()
 	return ln.Addr().String(), nil

@@ -68,14 +68,14 @@ func MakeDir(path string, perm fs.FileMode) error {
 		return nil
 	}
 	if err != nil {
-		return err
+		return inDir(dir, err)
 	}
 	info, err := dir.Lstat(name)
 	if err == nil && perm&^info.Mode()&0o700 != 0 {
 		err = dir.Chmod(name, info.Mode()|perm&0o700)
 	}
 	if err != nil {
-		return err
+		return inDir(dir, err)
 	}
 	return syncNames(dir)
 }
@@ -88,13 +88,25 @@ func syncNames(dir *os.Root) error {
 	}
 	f, err := dir.Open(".")
 	if err != nil {
-		return err
+		return inDir(dir, err)
 	}
 	defer f.Close()
 	if err := f.Sync(); !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	return nil
+}
+
+// inDir makes the new error of an operation in a directory name the whole path.
+func inDir(dir *os.Root, err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		e.Op, e.Path = strings.TrimSuffix(e.Op, "at"), filepath.Join(dir.Name(), e.Path)
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		e.Op = strings.TrimSuffix(e.Op, "at")
+		e.Old, e.New = filepath.Join(dir.Name(), e.Old), filepath.Join(dir.Name(), e.New)
+	}
+	return err
 }
 
 // ErrLocked means that another process has locked a directory for too long.
@@ -126,7 +138,7 @@ func Replace(dir *os.Root, name string, perm fs.FileMode, write func(*os.File) e
 		err = f.Chmod(perm)
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = dir.Rename(temp, name)
+		err = Rename(dir, temp, name)
 	}
 	if err != nil {
 		_ = dir.Remove(temp)
@@ -142,7 +154,10 @@ func CreateTemp(dir *os.Root, pattern string) (*os.File, string, error) {
 		name := prefix + strconv.FormatUint(rand.Uint64(), 36) + suffix
 		f, err := dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil || !os.IsExist(err) || try == 100 {
-			return f, name, err
+			return f, name, inDir(dir, err)
 		}
 	}
 }
+
+// Rename renames a file in a directory.
+func Rename(dir *os.Root, from, to string) error { return inDir(dir, dir.Rename(from, to)) }

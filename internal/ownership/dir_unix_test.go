@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,7 +31,7 @@ func must(t *testing.T, errs ...error) {
 }
 
 // TestExposed checks that a file is exposed if other users may read or change it. The group may
-// read a file that another user owns.
+// read a file that another user owns, and could not read it any more with the mode 0600.
 func TestExposed(t *testing.T) {
 	needsRoot(t)
 	path := filepath.Join(t.TempDir(), "file")
@@ -43,8 +44,9 @@ func TestExposed(t *testing.T) {
 			must(t, os.Chown(path, uid, -1), os.Chmod(path, tt.mode))
 			info, err := os.Stat(path)
 			must(t, err)
-			if got := Exposed(info); got != want {
-				t.Errorf("mode %04o of user %d: %v", tt.mode, uid, got)
+			advice := map[bool]string{true: "chmod 600 it", false: "chmod 640 it"}[uid != otherUser]
+			if got := Exposed(info); (got != "") != want || want && !strings.Contains(got, advice) {
+				t.Errorf("mode %04o of user %d: %q", tt.mode, uid, got)
 			}
 		}
 	}
@@ -232,5 +234,29 @@ func TestMakeDirMakesOnlyThePath(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(top, "d")); err == nil {
 		t.Error("MakeDir did not follow the link")
+	}
+}
+
+// TestErrorsNameTheWholePath: a user can only fix a directory that the error names.
+func TestErrorsNameTheWholePath(t *testing.T) {
+	top := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(top, "taken", "x"), 0o700))
+	dir, err := OpenDir(top)
+	must(t, err)
+	defer dir.Close()
+	nothing := func(*os.File) error { return nil }
+	for _, err := range []error{
+		Replace(dir, strings.Repeat("x", 300), 0o600, nothing), // the name is too long
+		Replace(dir, "taken", 0o600, nothing),
+	} {
+		if err == nil || !strings.Contains(err.Error(), " "+top+"/") {
+			t.Errorf("error %v", err)
+		}
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	if err := MakeDir("/proc/self/fd/new", 0o700); err == nil || !strings.Contains(err.Error(), "mkdir /proc/self/fd/new: ") {
+		t.Errorf("error %v", err)
 	}
 }

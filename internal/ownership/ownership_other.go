@@ -47,8 +47,8 @@ func ReadableByAll(string) bool { return false }
 // Other is unknown on this system.
 func Other(fs.FileInfo) (uid int, other bool) { return -1, false }
 
-// Exposed reports false, because the mode does not show which users may read a file here.
-func Exposed(fs.FileInfo) bool { return false }
+// Exposed returns "", because the mode does not show which users may read a file here.
+func Exposed(fs.FileInfo) string { return "" }
 
 // flock does nothing, because directories cannot be locked here.
 func flock(*os.File, time.Time) error { return nil }

@@ -241,15 +241,19 @@ func Other(info fs.FileInfo) (uid int, other bool) {
 	return int(st.Uid), st.Uid != 0 && int(st.Uid) != os.Geteuid()
 }
 
-// Exposed reports whether other users may read or change a file with secrets. The group may
-// read a file of another user, such as root, because that user gave it to the group.
-func Exposed(info fs.FileInfo) bool {
+// Exposed returns what is wrong with a file with secrets if other users may read or change it,
+// and what to do. Otherwise, it returns "". The group may read a file of another user, such as
+// root, because that user gave it to the group.
+func Exposed(info fs.FileInfo) string {
 	owner, known := info.Sys().(*syscall.Stat_t)
-	forbidden := fs.FileMode(0o027)
-	if !known || int(owner.Uid) == os.Geteuid() {
-		forbidden = 0o077
+	mode, forbidden, remedy := info.Mode().Perm(), fs.FileMode(0o077), "chmod 600 it"
+	if known && int(owner.Uid) != os.Geteuid() {
+		forbidden, remedy = 0o027, fmt.Sprintf("chmod 640 it, because it belongs to user %d", owner.Uid)
 	}
-	return info.Mode().Perm()&forbidden != 0
+	if mode&forbidden == 0 {
+		return ""
+	}
+	return fmt.Sprintf("other users could read or change it (mode %04o): %s", mode, remedy)
 }
 
 // flock locks a directory. It polls, because the kernel's blocking lock has no deadline.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -519,5 +520,23 @@ func TestSnapshotsRemoveOldFiles(t *testing.T) {
 	}
 	if st.LastIndex != uint64(len(states)-1) || st.DurableIndex != st.LastIndex {
 		t.Errorf("%+v of %d", st, len(states)-1)
+	}
+}
+
+// TestSnapshotsRemoveOldFilesAfterOneIsGone removes old files, as an operator can do to free
+// space. A network file system that repeats a removal gives the same error.
+func TestSnapshotsRemoveOldFilesAfterOneIsGone(t *testing.T) {
+	opts := smallOptions(2)
+	opts.KeepSnapshots = 2
+	fsys, l, states := newMem(t, 2, opts, 60, 5)
+	fsys.Delete(filepath.Join(dir, names(t, fsys, "snapshot-")[0]))
+	fsys.Delete(filepath.Join(dir, names(t, fsys, "log-")[0]))
+	s := states[len(states)-1]
+	for range 3 {
+		appendAll(t, l, &s, strings.Repeat("a record that fills a segment", 25))
+		must(t, l.Snapshot(s.index, nil, s.snapshot))
+	}
+	if got := names(t, fsys, "snapshot-"); len(got) != 2 {
+		t.Errorf("snapshots: %v", got)
 	}
 }

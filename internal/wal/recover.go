@@ -76,7 +76,7 @@ type recovery struct {
 // nothing in dir was changed.
 func Open(fsys FS, dir string, opts Options) (*Log, *Recovered, error) {
 	if err := fsys.MkdirAll(dir); err != nil {
-		return nil, nil, fmt.Errorf("wal: cannot create the data directory: %w", err)
+		return nil, nil, fmt.Errorf("wal: cannot create the data directory: %w%s", err, Advice(err))
 	}
 	lock, err := fsys.Lock(filepath.Join(dir, lockName))
 	if errors.Is(err, ErrLocked) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"path/filepath"
 )
 
@@ -216,7 +217,8 @@ func (l *Log) prune(index uint64) error {
 	l.retire(index)
 	l.mu.Unlock()
 	for len(l.garbage) > 0 {
-		if err := l.fs.Remove(filepath.Join(l.dir, l.garbage[0])); err != nil {
+		err := l.fs.Remove(filepath.Join(l.dir, l.garbage[0]))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // an operator may have removed it
 			return fmt.Errorf("wal: the snapshot is written, but an old file was not removed: %w", err)
 		}
 		if err := l.syncDir(); err != nil {

@@ -317,6 +317,7 @@ func TestOpenErrorsSayWhatToDo(t *testing.T) {
 			[]string{"are missing", "records", "would be lost"}},
 		{"full", fails(memfs.OpWrite, syscall.ENOSPC), syscall.ENOSPC, []string{dir, "free space on this disk", "no acknowledged change is lost"}},
 		{"limit of file sizes", fails(memfs.OpWrite, syscall.EFBIG), syscall.EFBIG, []string{dir, "raise the limit of file sizes (ulimit -f", "no acknowledged change is lost"}},
+		{"below a read-only mount", fails(memfs.OpMkdir, syscall.EROFS), syscall.EROFS, []string{"check the disk"}},
 		{"mounted read-only", fails(memfs.OpLock, syscall.EROFS), syscall.EROFS, []string{dir, "read-only"}},
 		{"not ours", fails(memfs.OpLock, fs.ErrPermission), fs.ErrPermission, []string{dir, "must own"}},
 		{"a segment is not ours", fails(memfs.OpOpen, fs.ErrPermission), fs.ErrPermission, []string{dir, "must own"}},

@@ -64,9 +64,13 @@ func isDescriptor(name string) bool {
 	return name == "/dev/stdout" || name == "/dev/stderr" || dir == "/dev/fd" || dir == "/proc/self/fd"
 }
 
-// openSame opens a device or a pipe for writing. It returns an error if another file is in its
-// place, which another user can have put there.
+// openSame opens a device or a pipe for writing. It returns an error for a pipe of another user,
+// and if another file is in its place, which another user can have put there.
 func openSame(name string, there os.FileInfo) (*os.File, error) {
+	if uid, other := ownership.Other(there); other && there.Mode().Type() == os.ModeNamedPipe {
+		return nil, fmt.Errorf("%s is a named pipe of user %d, who decides how long a write waits: "+
+			"give another file", name, uid)
+	}
 	f, err := os.OpenFile(name, os.O_WRONLY|ownership.NoFollow, 0)
 	if err != nil {
 		return nil, err
@@ -106,7 +110,7 @@ func (d *drawing) place() error {
 		err = d.file.Close()
 	}
 	if err == nil {
-		err = d.dir.Rename(d.temp, filepath.Base(d.name))
+		err = ownership.Rename(d.dir, d.temp, filepath.Base(d.name))
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestDrawingToPipe checks that a file that is not regular is written to and not
@@ -66,6 +67,31 @@ func TestDrawingReplacesNoFileByLinkOfAnotherUser(t *testing.T) {
 	if d, err := newDrawing(link); err == nil || !strings.Contains(err.Error(), "symbolic link of user 12345") {
 		d.discard()
 		t.Errorf("the link was followed: %v", err)
+	}
+}
+
+// TestDrawingToPipeOfAnotherUserIsRefused: without a reader, opening it would wait forever.
+func TestDrawingToPipeOfAnotherUserIsRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make a pipe another user's")
+	}
+	name := filepath.Join(t.TempDir(), "pipe")
+	if err := errors.Join(syscall.Mkfifo(name, 0o666), os.Chown(name, 12345, -1)); err != nil {
+		t.Fatal(err)
+	}
+	refused := make(chan error, 1)
+	go func() {
+		d, err := newDrawing(name)
+		d.discard()
+		refused <- err
+	}()
+	select {
+	case err := <-refused:
+		if err == nil || !strings.Contains(err.Error(), "pipe of user 12345") {
+			t.Errorf("error %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the drawing waits for a reader")
 	}
 }
 

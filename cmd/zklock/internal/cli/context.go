@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -114,18 +113,18 @@ func (s *Settings) newContext(f *pflag.FlagSet, name string) (config.Context, er
 			made[key] = flag.Value.String()
 		}
 	}
-	for _, key := range []string{"tls-ca", "tls-cert", "tls-key", "auth-file"} {
-		if name := made[key]; name != "" && name != config.SystemCAs {
-			path, err := filepath.Abs(name)
-			if err != nil {
-				return nil, err
-			}
-			made[key] = path
+	for key, absolute := range map[string]func(string) string{
+		"tls-ca": absolutePath, "tls-cert": absolutePath, "tls-key": absolutePath,
+		"auth-file": absolutePath, "kerberos-keytab": absoluteKerberos,
+		"kerberos-ccache": absoluteKerberos,
+	} {
+		name := made[key]
+		if name == "" {
+			continue
 		}
-	}
-	for _, key := range []string{"kerberos-keytab", "kerberos-ccache"} {
-		if name := made[key]; name != "" {
-			made[key] = absoluteKerberos(name)
+		if made[key] = absolute(name); made[key] == "" {
+			return nil, UsageError("--%s is %s, which later commands do not have open: give a file",
+				key, name)
 		}
 	}
 	if s.Servers == "" {
@@ -208,7 +207,7 @@ func (a *App) contextRmCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return forgetZxid(args[0])
+			return forgetZxid(a.Settings.ContextID(args[0]))
 		},
 		ValidArgsFunction: a.completeContexts,
 	}
@@ -216,14 +215,14 @@ func (a *App) contextRmCommand() *cobra.Command {
 	return c
 }
 
-// forgetZxid removes the transaction id that doctor stored for a context. A new context of
-// that name can have other servers.
-func forgetZxid(name string) error {
+// forgetZxid removes the transaction id that doctor stored for the context with this ContextID. A
+// new context of that name can have other servers.
+func forgetZxid(id string) error {
 	own, err := local.Own()
 	if err != nil {
 		return nil // without the directory there is no file
 	}
-	if err := os.Remove(config.ZxidFile(own.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(config.ZxidFile(own.Dir, id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -165,11 +166,10 @@ func (i *identity) CommandEnvironment(secrets bool) map[string]string {
 	}
 	i.kerberos.environment(env)
 	env[EnvUIToken], env[EnvUIReadToken] = "", "" // only zklock ui needs them
-	if i.authFile != "" {
-		env[envAuthFile] = absolutePath(i.authFile)
-		// The file replaces them.
-		env[EnvAuth], env[envSASL] = "", ""
-	} else if !secrets {
+	if file := cmp.Or(i.authFile, os.Getenv(envAuthFile)); file != "" {
+		env[envAuthFile] = absolutePath(file)
+	}
+	if i.authFile != "" || !secrets { // the file replaces them
 		env[EnvAuth], env[envSASL] = "", ""
 	}
 	return env
@@ -181,7 +181,8 @@ func absolutePath(name string) string {
 	if name == config.SystemCAs {
 		return name
 	}
-	if strings.HasPrefix(name, "/dev/fd/") || strings.HasPrefix(name, "/proc/self/") {
+	if name == "/dev/stdin" || strings.HasPrefix(name, "/dev/fd/") ||
+		strings.HasPrefix(name, "/proc/self/") {
 		return ""
 	}
 	if abs, err := filepath.Abs(name); err == nil {

@@ -137,9 +137,19 @@ func TestIdentityForACommand(t *testing.T) {
 		{"a file replaces the variables", identity{authFile: "mine"}, true,
 			map[string]string{EnvAuth: "", envSASL: "", EnvUIToken: "", EnvUIReadToken: "", envAuthFile: filepath.Join(here, "mine")}},
 		{"a descriptor of ours", identity{authFile: "/dev/fd/63"}, false, map[string]string{EnvAuth: "", envSASL: "", EnvUIToken: "", EnvUIReadToken: "", envAuthFile: ""}},
+		{"standard input", identity{authFile: "/dev/stdin"}, false,
+			map[string]string{EnvAuth: "", envSASL: "", EnvUIToken: "", EnvUIReadToken: "", envAuthFile: ""}},
 	} {
 		if got := row.identity.CommandEnvironment(row.secrets); !maps.Equal(got, row.want) {
 			t.Errorf("%s: %v, want %v", row.name, got, row.want)
+		}
+	}
+	// The variable of the command itself is like the flag, but replaces no other variable.
+	for file, want := range map[string]string{"mine": filepath.Join(here, "mine"), "/dev/fd/63": ""} {
+		t.Setenv(envAuthFile, file)
+		want := map[string]string{EnvUIToken: "", EnvUIReadToken: "", envAuthFile: want}
+		if got := (&identity{}).CommandEnvironment(true); !maps.Equal(got, want) {
+			t.Errorf("%s=%s: %v, want %v", envAuthFile, file, got, want)
 		}
 	}
 }

@@ -3,7 +3,10 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -60,6 +63,19 @@ func (s *Settings) contextPath() (path string, named bool) {
 		return path, true
 	}
 	return config.ContextPath(os.Getenv), false
+}
+
+// ContextID returns the name of a context, with a hash of its file unless that is the default one:
+// two files can have contexts of the same name.
+func (s *Settings) ContextID(name string) string {
+	path, _ := s.contextPath()
+	full, err := filepath.Abs(path)
+	if name == config.LocalContext || path == config.ContextPath(os.Getenv) || err != nil {
+		return name
+	}
+	h := fnv.New32a()
+	_, _ = io.WriteString(h, full) // a hash returns no error
+	return fmt.Sprintf("%s@%08x", name, h.Sum32())
 }
 
 // contexts loads the context file. A file that the user named must exist.

@@ -10,9 +10,9 @@ import (
 	"github.com/zklock/zklock/internal/inputfile"
 )
 
-// ZxidFile returns the file in a directory that keeps the highest transaction id of a
-// context.
-func ZxidFile(dir, context string) string { return filepath.Join(dir, "zxid-"+context) }
+// ZxidFile returns the file in a directory that keeps the highest transaction id of the context
+// with an id.
+func ZxidFile(dir, id string) string { return filepath.Join(dir, "zxid-"+id) }
 
 // LastZxid returns the transaction id in a file, 0 if there is no valid one.
 func LastZxid(path string) int64 {

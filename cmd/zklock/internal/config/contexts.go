@@ -188,9 +188,15 @@ func (f *ContextFile) Get(name string) (Context, error) {
 	if c, ok := f.Contexts[name]; ok {
 		return c, nil
 	}
+	if f.Path == "" {
+		return nil, errNoHome
+	}
 	do := cmp.Or(DidYouMean(name, f.Names()), "; zklock context ls lists them")
 	return nil, fmt.Errorf("%w: no context %q in %s%s", ErrContexts, name, f.Path, do)
 }
+
+// errNoHome means that there is no default path of the file.
+var errNoHome = fmt.Errorf("%w: HOME is not set; name the file with --config-file", ErrContexts)
 
 // Names returns the names of all contexts, LocalContext first.
 func (f *ContextFile) Names() []string {
@@ -253,7 +259,7 @@ func withoutLinks(path string) (string, error) {
 // save replaces the file atomically. Its directory exists.
 func (f *ContextFile) save() error {
 	if f.Path == "" {
-		return fmt.Errorf("%w: HOME is not set; name the file with --config-file", ErrContexts)
+		return errNoHome
 	}
 	s := stored{Current: f.Current, Contexts: f.Contexts}
 	if s.Current == LocalContext {

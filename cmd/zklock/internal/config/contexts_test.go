@@ -182,6 +182,10 @@ func TestGet(t *testing.T) {
 	if !errors.Is(err, ErrContexts) || !strings.Contains(err.Error(), "did you mean prod?") {
 		t.Error(err)
 	}
+	f.Path = "" // without a home directory
+	if _, err := f.Get("prd"); !errors.Is(err, ErrContexts) || !strings.Contains(err.Error(), "HOME is not set") {
+		t.Errorf("without a home directory: %v", err)
+	}
 }
 
 // TestContextsChangedAtOnce checks that processes that change a file at the same time keep the

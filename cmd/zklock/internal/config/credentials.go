@@ -97,8 +97,8 @@ func ReadFile(name string) (Credentials, error) {
 	if err != nil {
 		return Credentials{}, fmt.Errorf("%w: %w", ErrCredentials, err)
 	}
-	if ownership.Exposed(info) {
-		return Credentials{}, fmt.Errorf("%w: %s has mode %04o: other users could read or change it: chmod 600 %s", ErrCredentials, name, info.Mode().Perm(), name)
+	if problem := ownership.Exposed(info); problem != "" {
+		return Credentials{}, fmt.Errorf("%w: %s: %s", ErrCredentials, name, problem)
 	}
 	return ParseCredentials(name, string(text))
 }

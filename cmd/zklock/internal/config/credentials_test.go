@@ -87,7 +87,7 @@ func TestReadFile(t *testing.T) {
 	}
 	for i, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o602, 0o644, 0o666} {
 		path := file(fmt.Sprint("open", i), "digest:ann:secret", mode)
-		bad[path] = fmt.Sprintf("%04o: other users could read or change it: chmod 600 %s", mode, path)
+		bad[path] = fmt.Sprintf("%s: other users could read or change it (mode %04o): chmod 600 it", path, mode)
 	}
 	for path, want := range bad {
 		_, err := ReadFile(path)

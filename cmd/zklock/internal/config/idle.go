@@ -14,6 +14,7 @@ const (
 	notNeeded   = "this server always does this, or needs no setting for it"
 	noKerberos  = "this server does not support Kerberos"
 	forClients  = "clients read it, not servers"
+	noFIPS      = "this server has no FIPS mode, and always accepts DIGEST-MD5"
 )
 
 // idle has the keys of ZooKeeper 3.8 and 3.9 that have no effect in a server of one node in
@@ -57,15 +58,16 @@ func idleKeys() idle {
 			"maxConcurrentSnapSyncs maxConcurrentDiffSyncs maxTimeToWaitForEpoch",
 		otherInside: "preAllocSize fsync.warningthresholdms maxResponseCacheSize maxGetChildrenResponseCacheSize serverCnxnFactory " +
 			"flushDelay maxWriteQueuePollTime maxBatchSize intBufferStartingSizeBytes watchManagerName bitHashCacheSize fastFormat " +
-			"maxInProcessingDeadWatchers snapshotSizeFactor fips-mode throttledOpWaitTime throttled_op_wait_time largeRequestMaxBytes largeRequestThreshold serializeLastProcessedZxid.enabled txnLogSizeLimitInKb " +
+			"maxInProcessingDeadWatchers snapshotSizeFactor throttledOpWaitTime throttled_op_wait_time largeRequestMaxBytes largeRequestThreshold serializeLastProcessedZxid.enabled txnLogSizeLimitInKb " +
 			"clientPortListenBacklog znode.container.maxPerMinute jute.maxbuffer.extrasize " +
 			"advancedFlowControlEnabled outstandingHandshake.limit ssl.sslProvider " +
 			"connectionMaxTokens connectionTokenFillTime connectionTokenFillCount connectionFreezeTime " +
 			"connectionDropIncrease connectionDropDecrease connectionDecreaseRatio",
 		noKerberos: "kinit requireKerberosConfig security.auth_to_local",
 		forClients: "client.secure clientCnxnSocket disableAutoWatchReset request.timeout server.principal server.realm",
-		notNeeded: "forceSnapshotSync client.certReload clientTcpKeepAlive " +
-			"IPAuthenticationProvider.usexforwardedfor",
+		notNeeded:  "forceSnapshotSync client.certReload clientTcpKeepAlive",
+		noAdmin:    "IPAuthenticationProvider.usexforwardedfor",
+		noFIPS:     "fips-mode",
 	} {
 		for key := range strings.FieldsSeq(list) {
 			i.exact[key] = why

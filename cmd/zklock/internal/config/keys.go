@@ -80,8 +80,8 @@ func placeKeys() map[string]setter {
 func limitKeys() map[string]setter {
 	return map[string]setter{
 		"tickTime":                   into(span(1), func(c *ServerConfig) *time.Duration { return &c.Server.TickTime }),
-		"minSessionTimeout":          into(span(-1), func(c *ServerConfig) *time.Duration { return &c.Server.MinSessionTimeout }),
-		"maxSessionTimeout":          into(span(-1), func(c *ServerConfig) *time.Duration { return &c.Server.MaxSessionTimeout }),
+		"minSessionTimeout":          into(sessionTimeout, func(c *ServerConfig) *time.Duration { return &c.Server.MinSessionTimeout }),
+		"maxSessionTimeout":          into(sessionTimeout, func(c *ServerConfig) *time.Duration { return &c.Server.MaxSessionTimeout }),
 		"nio.sessionlessCnxnTimeout": into(span(1), func(c *ServerConfig) *time.Duration { return &c.Server.HandshakeTimeout }),
 		"maxClientCnxns":             into(perAddress, func(c *ServerConfig) *int { return &c.Server.MaxClientConns }),
 		"maxCnxns":                   into(inAll, func(c *ServerConfig) *int { return &c.Server.MaxConns }),
@@ -272,6 +272,13 @@ func (c *ServerConfig) finish() error {
 	if c.enforce {
 		if len(c.schemes) == 0 {
 			return errors.New("enforce.auth.enabled is true, but enforce.auth.schemes names no scheme, such as sasl or x509")
+		}
+		known := []string{"ip", "digest", "sasl", "x509"}
+		for _, s := range c.schemes {
+			if !slices.Contains(known, s) {
+				return fmt.Errorf("enforce.auth.schemes names %.100q: use some of %s",
+					s, strings.Join(known, ", "))
+			}
 		}
 		c.Server.EnforceAuthSchemes = c.schemes
 	} else if len(c.schemes) > 0 {

@@ -28,7 +28,7 @@ func (c *ServerConfig) metricsKey(line int, key, value string) (err error) {
 	case "metricsProvider.httpHost":
 		c.metrics.host, err = host(value)
 	case "metricsProvider.httpPort":
-		c.metrics.port, err = count(0, 65535)(value)
+		c.metrics.port, err = count(1, 65535)(value)
 	case "metricsProvider.exportJvmInfo":
 		c.note(Note{Line: line, Text: key + " has no effect: there is no JVM; the metrics include those of the Go runtime"})
 	case "metricsProvider.httpsPort":

@@ -74,7 +74,13 @@ func (j *JavaTLS) Set(key, value string) (known bool, err error) {
 		if value != "" && value != "x509" {
 			err = fmt.Errorf("%+q is not supported: this server checks clients' certificates with the scheme x509", value)
 		}
-	case "ssl.hostnameVerification", "ssl.clientHostnameVerification", "ssl.allowReverseDnsLookup":
+	case "ssl.clientHostnameVerification":
+		var on bool
+		if on, err = boolean(value); on {
+			err = errors.New("this server does not check the host names in clients' certificates: " +
+				"set it to false, and name the clients in ACLs of the scheme x509")
+		}
+	case "ssl.hostnameVerification", "ssl.allowReverseDnsLookup":
 		var on bool
 		if on, err = boolean(value); on {
 			j.warnings = append(j.warnings, key+" has no effect: this server does not look up the names in clients' certificates")

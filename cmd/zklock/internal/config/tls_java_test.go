@@ -58,7 +58,7 @@ func TestJavaFiles(t *testing.T) {
 		{stores + "ssl.ciphersuites=TLS_AES_128_GCM_SHA256",
 			with(func(f *zkserver.TLSFiles) { f.MinVersion = tls.VersionTLS13 }), 0},
 		{stores + "ssl.crl=false\nssl.ocsp=false\nssl.authProvider=x509\nssl.handshakeDetectionTimeoutMillis=5", both, 1},
-		{stores + "ssl.hostnameVerification=true\nssl.clientHostnameVerification=TRUE\nssl.allowReverseDnsLookup=true", both, 3},
+		{stores + "ssl.hostnameVerification=true\nssl.allowReverseDnsLookup=true", both, 2},
 		{stores + "ssl.hostnameVerification=false\nssl.clientHostnameVerification=false\nssl.allowReverseDnsLookup=false", both, 0},
 	} {
 		j, err := read(t, row.text)

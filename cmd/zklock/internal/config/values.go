@@ -32,6 +32,16 @@ func milliseconds(value string, least int64) (time.Duration, error) {
 	return time.Duration(max(n, 0)) * time.Millisecond, err
 }
 
+// sessionTimeout parses a limit of the session timeout. For ZooKeeper, 0 is no default: it permits
+// any timeout, or none.
+func sessionTimeout(value string) (time.Duration, error) {
+	d, err := milliseconds(value, -1)
+	if d == 0 && err == nil && !strings.HasPrefix(value, "-") {
+		err = fmt.Errorf("%.100q is not a session timeout: give 1 or more, or -1 for the default", value)
+	}
+	return d, err
+}
+
 // boolean parses the values of Java's Boolean. It rejects other values, which Java silently
 // treats as false.
 func boolean(value string) (bool, error) {

@@ -49,7 +49,7 @@ With -o name it prints the subjects that have problems.
 
 Doctor changes nothing. If permitted, it creates one znode and deletes it in the
 same transaction, which no client sees, to read the leader's clock. It opens one
-session per server. It keeps the highest transaction id of a context in the file
+session per server. It keeps the highest transaction id of a context in a file
 zxid-CONTEXT in the directory of the local server (ZKLOCK_HOME). It finds more
 problems if the servers' whitelist of four-letter words contains conf, mntr,
 dump, and cons.
@@ -218,7 +218,7 @@ func zxidFile(s *cli.Settings) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return config.ZxidFile(own.Dir, name), nil
+	return config.ZxidFile(own.Dir, s.ContextID(name)), nil
 }
 
 // newConfig returns the configuration of the checks.

@@ -126,6 +126,9 @@ func DialNamed(ctx context.Context, network, address string) (net.Conn, error) {
 // have removed it. Then any user could create another one of that name, or a link to the
 // directory of another server of this user.
 func (p Place) guarded(socket string) error {
+	if !filepath.IsAbs(socket) { // of a relative TMPDIR: it leads each process elsewhere
+		return fmt.Errorf("the path %q is not absolute", socket)
+	}
 	dir := filepath.Dir(socket)
 	if dir == filepath.Clean(p.Dir) {
 		return nil

@@ -152,6 +152,25 @@ func TestLongPathUsesOtherSocket(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(filepath.Dir(socket)) })
 }
 
+// TestRelativeTMPDIRIsNotUsed: commands with another working directory could not connect.
+func TestRelativeTMPDIRIsNotUsed(t *testing.T) {
+	t.Chdir(home700(t))
+	t.Setenv("TMPDIR", ".")
+	dir := filepath.Join(home700(t), strings.Repeat("x", 120))
+	// An earlier version can have used such a path.
+	old := filepath.Join("zklock-1", socketName)
+	earlier := &serving{place: Place{Dir: dir}}
+	if err := errors.Join(os.Mkdir(filepath.Dir(old), 0o700), os.Mkdir(dir, 0o700), earlier.announce(old)); err != nil {
+		t.Fatal(err)
+	}
+	r := serve(t, dir, time.Hour)
+	socket := r.place.Socket()
+	t.Cleanup(func() { os.RemoveAll(filepath.Dir(socket)) })
+	if !filepath.IsAbs(socket) {
+		t.Errorf("the socket is at %s", socket)
+	}
+}
+
 // TestLongPathFollowsNoLinkOfAnotherUser: the directory of the socket was deleted, and another
 // user creates a link in its place to the directory of another server of this user.
 func TestLongPathFollowsNoLinkOfAnotherUser(t *testing.T) {

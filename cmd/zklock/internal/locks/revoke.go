@@ -80,6 +80,8 @@ func (f *revokeFlags) check(set *pflag.FlagSet, name string) error {
 		return cli.UsageError("--then-break breaks the lock after --wait: give --wait, or use zklock break")
 	case f.thenBreak:
 		return cli.NewConfirmer(f.yes).Check()
+	case f.yes:
+		return cli.UsageError("--yes applies to --then-break: give both")
 	}
 	return nil
 }

@@ -21,21 +21,16 @@ func (p *plan) exposures() (warnings []string) {
 		}
 		switch s.Name {
 		case socketTLS:
-			secure = at
+			secure = ""
+			warnings = append(warnings, p.exposedTLS(at)...)
 		case socketMetrics:
-			metrics = at
+			metrics = ""
+			warnings = append(warnings, exposedMetrics(at)...)
 		default:
 			warnings = append(warnings, p.exposedPlain(at)...)
 		}
 	}
-	warnings = append(warnings, p.exposedPlain(plain)...)
-	if beyond(secure) && !p.clientsProve(true) {
-		warnings = append(warnings, "listening for TLS at "+secure+" to other machines, without authentication of clients: every client that can connect can acquire and break locks that have no ACL; see --tls-ca and --jaas")
-	}
-	if beyond(metrics) {
-		warnings = append(warnings, "serving metrics at "+metrics+" to other machines, without a password: serve them on the loopback, or behind a proxy")
-	}
-	return warnings
+	return slices.Concat(warnings, p.exposedPlain(plain), p.exposedTLS(secure), exposedMetrics(metrics))
 }
 
 // exposedSocket returns a warning about a unix socket that systemd passed, if its clients
@@ -55,6 +50,24 @@ func (p *plan) exposedPlain(at string) []string {
 		return nil
 	}
 	return []string{"listening at " + at + " to other machines, without TLS: an attacker on the network can read everything, also session passwords, and every client that can connect can acquire and break locks that have no ACL; see --tls-listen, or listen at 127.0.0.1"}
+}
+
+// exposedTLS returns a warning about an address of TLS whose clients need not prove who they are.
+func (p *plan) exposedTLS(at string) []string {
+	if !beyond(at) || p.clientsProve(true) {
+		return nil
+	}
+	return []string{"listening for TLS at " + at + " to other machines, without authentication of clients: " +
+		"every client that can connect can acquire and break locks that have no ACL; see --tls-ca and --jaas"}
+}
+
+// exposedMetrics returns a warning about an address of the metrics.
+func exposedMetrics(at string) []string {
+	if !beyond(at) {
+		return nil
+	}
+	return []string{"serving metrics at " + at + " to other machines, without a password: " +
+		"serve them on the loopback, or behind a proxy"}
 }
 
 // clientsProve reports whether every client of an address must prove who it is. Every

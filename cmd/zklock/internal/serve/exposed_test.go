@@ -87,10 +87,25 @@ func TestExposureOfSockets(t *testing.T) {
 		p.sockets = append(p.sockets, Socket{Name: name, Listener: addressed{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}}})
 	}
 	wantWarnings(t, "of the loopback", p.exposures(), nil)
-	p.sockets = append(p.sockets, Socket{Name: "other", Listener: addressed{&net.UnixAddr{Name: "/run/s", Net: "unix"}}},
-		Socket{Name: socketTLS, Listener: addressed{&net.TCPAddr{IP: net.IPv6zero, Port: 2}}},
-		Socket{Name: "unknown", Listener: addressed{&net.TCPAddr{IP: net.IPv4zero, Port: 3}}})
-	wantWarnings(t, "of others", p.exposures(), []string{"listening at 0.0.0.0:3", "TLS at [::]:2"})
+	p.sockets = append(p.sockets, Socket{Name: "other", Listener: addressed{&net.UnixAddr{Name: "/run/s", Net: "unix"}}})
+	for _, name := range []string{"unknown", socketTLS, socketMetrics} { // each with two addresses
+		for _, ip := range []net.IP{net.IPv6zero, net.IPv6loopback} {
+			p.sockets = append(p.sockets, Socket{Name: name, Listener: addressed{&net.TCPAddr{IP: ip, Port: 2}}})
+		}
+	}
+	wantWarnings(t, "of others", p.exposures(), []string{"listening at [::]:2", "TLS at [::]:2", "metrics at [::]:2"})
+}
+
+// TestPagesHaveAddressesOfTheirNetwork: a unix socket has no URL.
+func TestPagesHaveAddressesOfTheirNetwork(t *testing.T) {
+	for want, addr := range map[string]net.Addr{
+		"http://[::1]:2/metrics": &net.TCPAddr{IP: net.IPv6loopback, Port: 2},
+		"unix:/run/s":            &net.UnixAddr{Name: "/run/s", Net: "unix"},
+	} {
+		if got := pageAddress(addressed{addr}, "/metrics"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }
 
 // addressed is a listener that has only an address.

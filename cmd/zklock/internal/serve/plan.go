@@ -84,10 +84,28 @@ func (f *serveFlags) planWith(sockets []Socket, listenGiven bool) (*plan, error)
 			return nil, err
 		}
 	}
+	if err := p.checkTLSAddresses(); err != nil {
+		return nil, err
+	}
 	if p.listen == "" && !listenGiven {
 		return p, nil
 	}
 	return p, checkAddress("--listen", p.listen)
+}
+
+// checkTLSAddresses returns an error if the addresses for TLS and for plain connections contradict
+// each other.
+func (p *plan) checkTLSAddresses() error {
+	plain := func(s Socket) bool { return s.Name != socketTLS && s.Name != socketMetrics }
+	switch {
+	case p.tls.Unify && p.listen == "" && !slices.ContainsFunc(p.sockets, plain):
+		return cli.UsageError("--tls-unify needs a plain address, and with --tls-listen there is none: " +
+			"give --listen, or omit --tls-unify")
+	case p.listen != "" && p.listen == p.tls.Listen && len(p.sockets) == 0:
+		return cli.UsageError("the addresses for plain connections and for TLS are both %s: give different ones, "+
+			"or only the plain one with --tls-unify or client.portUnification", p.listen)
+	}
+	return nil
 }
 
 // place sets where the data is stored.
@@ -211,6 +229,15 @@ func (p *plan) users(cfg *config.ServerConfig) error {
 			return cli.UsageError("SASLAuthenticationProvider.superPassword needs users: name a JAAS file by java.security.auth.login.config or --jaas")
 		}
 		p.opts.SASLUsers["super"] = secret
+	}
+	const noUsers = "--config: %s, and there are no SASL users, so no client could use the server: " +
+		"name a JAAS file by java.security.auth.login.config or --jaas"
+	switch {
+	case len(p.opts.SASLUsers) > 0:
+	case p.opts.RequireSASL:
+		return cli.UsageError(noUsers, "sessionRequireClientSASLAuth is true")
+	case slices.Equal(p.opts.EnforceAuthSchemes, []string{"sasl"}):
+		return cli.UsageError(noUsers, "enforce.auth.schemes is only sasl")
 	}
 	return nil
 }

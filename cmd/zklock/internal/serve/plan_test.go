@@ -293,6 +293,26 @@ func TestOnlyX509NeedsTLS(t *testing.T) {
 	}
 }
 
+// TestContradictingSettingsAreRefused checks that the error names flags of the command and keys of
+// the file, not options of the Go API.
+func TestContradictingSettingsAreRefused(t *testing.T) {
+	const sasl, schemes = "sessionRequireClientSASLAuth=true", "enforce.auth.enabled=true\nenforce.auth.schemes=sasl"
+	for _, tt := range []struct{ args, cfg, want string }{
+		{"--memory --tls-listen :1 --tls-unify --tls-cert c", "", "--tls-unify"},
+		{"--memory --listen :1 --tls-listen :1 --tls-cert c", "", "both :1"},
+		{"--memory", "clientPort=1\nsecureClientPort=1\nssl.keyStore.location=/k.pem\nssl.clientAuth=none", "both :1"},
+		{"--memory", sasl, "sessionRequireClientSASLAuth"},
+		{"--memory", schemes, "enforce.auth.schemes"},
+		{"--memory", schemes + ",x509", ""},
+		{"--memory --listen :1 --tls-listen :2 --tls-unify --tls-cert c", "", ""},
+	} {
+		_, err := planned(t, tt.args, tt.cfg)
+		if tt.want == "" && err != nil || tt.want != "" && (cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s with %q: %v, want %q", tt.args, tt.cfg, err, tt.want)
+		}
+	}
+}
+
 // TestSettingsWithoutEffect checks that the log names settings for TLS and authentication that
 // have no effect.
 func TestSettingsWithoutEffect(t *testing.T) {

@@ -30,7 +30,7 @@ const (
 type running struct {
 	plan    *plan
 	server  *zkserver.Server
-	page    *http.Server // serves the metrics
+	page    *http.Server // serves the metrics; nil before begin
 	ended   chan error   // has a capacity for every goroutine below
 	tasks   sync.WaitGroup
 	signals chan os.Signal
@@ -58,11 +58,11 @@ func (p *plan) serve() error {
 	}
 	r := &running{plan: p, server: server, signals: cli.TerminationSignals()}
 	defer signal.Stop(r.signals)
-	listeners, page, err := p.listeners(config)
+	listeners, pages, err := p.listeners(config)
 	if err != nil {
 		return errors.Join(err, server.Close())
 	}
-	r.begin(listeners, page)
+	r.begin(listeners, pages)
 	return r.wait()
 }
 
@@ -107,8 +107,8 @@ func (p *plan) ownAddresses() (plain, secure, metrics string) {
 }
 
 // listeners returns the sockets that systemd passed, and listens itself for each purpose
-// that has none. page is nil without metrics.
-func (p *plan) listeners(config *tls.Config) (all []net.Listener, page net.Listener, err error) {
+// that has none. pages are those for metrics.
+func (p *plan) listeners(config *tls.Config) (all, pages []net.Listener, err error) {
 	want := p.tls
 	plain, secure, metrics := p.ownAddresses()
 	want.Listen = secure
@@ -118,7 +118,7 @@ func (p *plan) listeners(config *tls.Config) (all []net.Listener, page net.Liste
 			announce("serving TLS", s)
 			all = append(all, zkserver.Secure(s.Listener, config))
 		case socketMetrics:
-			page = s.Listener
+			pages = append(pages, s.Listener)
 		default:
 			announce("serving", s)
 			ln := s.Listener
@@ -129,7 +129,10 @@ func (p *plan) listeners(config *tls.Config) (all []net.Listener, page net.Liste
 		}
 	}
 	if metrics != "" {
-		page, err = listenAt(metrics)
+		var page net.Listener
+		if page, err = listenAt(metrics); err == nil {
+			pages = append(pages, page)
+		}
 	}
 	if err == nil {
 		var own []net.Listener
@@ -137,29 +140,26 @@ func (p *plan) listeners(config *tls.Config) (all []net.Listener, page net.Liste
 		all = append(all, own...)
 	}
 	if err != nil {
-		if page != nil {
-			all = append(all, page)
-		}
-		for _, ln := range all {
+		for _, ln := range append(all, pages...) {
 			_ = ln.Close() // it has not accepted a connection
 		}
 		return nil, nil, err
 	}
-	if page != nil {
-		printLine("metrics at http://%s/metrics", page.Addr())
+	for _, page := range pages {
+		printLine("metrics at %s", pageAddress(page, "/metrics"))
 	}
-	return all, page, nil
+	return all, pages, nil
 }
 
 // begin serves each listener in a goroutine that ends with the server or, for metrics,
 // with the page. wait waits for them.
-func (r *running) begin(listeners []net.Listener, page net.Listener) {
-	r.ended = make(chan error, len(listeners)+1)
+func (r *running) begin(listeners, pages []net.Listener) {
+	r.ended = make(chan error, len(listeners)+len(pages))
 	for _, ln := range listeners {
 		r.tasks.Go(func() { r.ended <- r.server.Serve(ln) })
 	}
-	if page != nil {
-		r.page = metricsServer(r.server, r.plan.log)
+	r.page = metricsServer(r.server, r.plan.log)
+	for _, page := range pages {
 		r.tasks.Go(func() { r.ended <- r.page.Serve(few(page, maxPageConns)) })
 	}
 	if every := Watchdog(); every > 0 {

@@ -1,9 +1,11 @@
 package serve
 
 import (
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/cmd/zklock/internal/local"
@@ -90,6 +92,9 @@ func Serve(a *cli.App) *cobra.Command {
 			if given := c.Flags().Changed; (given("output") || given("json")) && !f.status {
 				return cli.UsageError("-o applies to --status: give both; for the log of the server see --log-format")
 			}
+			if err := f.checkAction(c.Flags()); err != nil {
+				return err
+			}
 			if err := f.checkLimits(); err != nil {
 				return err
 			}
@@ -128,6 +133,23 @@ func (f *serveFlags) add(c *cobra.Command) {
 
 // defaultPerAddress is the default of --max-conns-per-address, as of maxClientCnxns.
 const defaultPerAddress = 60
+
+// checkAction returns an error for a flag that has no effect with --status or --stop.
+func (f *serveFlags) checkAction(flags *pflag.FlagSet) (err error) {
+	action := "status"
+	switch {
+	case f.stop:
+		action = "stop"
+	case !f.status:
+		return nil
+	}
+	flags.Visit(func(flag *pflag.Flag) {
+		if !slices.Contains([]string{action, "output", "json"}, flag.Name) && err == nil {
+			err = cli.UsageError("--%s does not apply to --%s: omit one of them", flag.Name, action)
+		}
+	})
+	return err
+}
 
 // checkLimits returns an error if a limit is invalid.
 func (f *serveFlags) checkLimits() error {

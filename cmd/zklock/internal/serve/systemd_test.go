@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zklock/zklock/zkserver"
 )
 
 // TestMain is also the child process of TestSockets, which prints the sockets that it got.
@@ -150,5 +154,41 @@ func TestWatchdog(t *testing.T) {
 		if got := Watchdog(); got != tt.want {
 			t.Errorf("%+v: %v", tt, got)
 		}
+	}
+}
+
+// TestEverySocketForMetricsIsServed: one socket unit can have several addresses, which then have
+// the same name.
+func TestEverySocketForMetricsIsServed(t *testing.T) {
+	server, err := zkserver.New(&zkserver.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan{log: slog.New(slog.DiscardHandler)}
+	for range 2 {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.sockets = append(p.sockets, Socket{Name: socketMetrics, Listener: ln})
+	}
+	r := &running{plan: p, server: server, signals: make(chan os.Signal, 1)}
+	listeners, pages, err := p.listeners(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.begin(listeners, pages)
+	client := http.Client{Timeout: time.Minute}
+	for _, s := range p.sockets {
+		answer, err := client.Get("http://" + s.Addr().String() + "/metrics")
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		answer.Body.Close()
+	}
+	r.signals <- os.Interrupt
+	if err := r.wait(); err != nil {
+		t.Error(err)
 	}
 }

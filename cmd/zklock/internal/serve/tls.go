@@ -162,6 +162,15 @@ func addressOf(ln net.Listener) string {
 	return ln.Addr().String()
 }
 
+// pageAddress returns where a browser finds a path of a listener for HTTP.
+func pageAddress(ln net.Listener, path string) string {
+	at := addressOf(ln)
+	if strings.HasPrefix(at, "unix:") {
+		return at
+	}
+	return "http://" + at + path
+}
+
 // printTime limits how long printLine waits.
 const printTime = 100 * time.Millisecond
 

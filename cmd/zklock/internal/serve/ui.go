@@ -147,8 +147,8 @@ func tokenIn(file, flag string) (string, error) {
 	if err != nil {
 		return "", cli.UsageError("%s: %w", flag, err)
 	}
-	if info.Mode().IsRegular() && ownership.Exposed(info) {
-		return "", cli.UsageError("%s: other users of this machine can read %s: chmod 600 it", flag, file)
+	if problem := ownership.Exposed(info); info.Mode().IsRegular() && problem != "" {
+		return "", cli.UsageError("%s: %s: %s", flag, file, problem)
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" {
@@ -204,7 +204,7 @@ func ui(a *cli.App, f *uiFlags, prefix, token, read string) error {
 	if f.actions {
 		cli.Warn("with this token, users can break and revoke locks on the page: %s", token)
 	}
-	printLine("page at http://%s/", ln.Addr())
+	printLine("page at %s", pageAddress(ln, "/"))
 	return servePage(h, ln, signals)
 }
 
