@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -67,10 +68,11 @@ func (f TLSFiles) Config() (*tls.Config, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	// The program may change its working directory before the files are read again.
+	// The program may change its working directory before the files are read again. Unlike
+	// filepath.Abs, this keeps each "..", which leads elsewhere after a link.
 	for _, name := range []*string{&f.Cert, &f.Key, &f.CA} {
-		if full, err := filepath.Abs(*name); err == nil && *name != "" {
-			*name = full
+		if dir, err := os.Getwd(); err == nil && *name != "" && !filepath.IsAbs(*name) {
+			*name = dir + string(filepath.Separator) + *name
 		}
 	}
 	r := &tlsReloader{files: f}

@@ -21,10 +21,8 @@ func (p *plan) exposures() (warnings []string) {
 		}
 		switch s.Name {
 		case socketTLS:
-			secure = ""
 			warnings = append(warnings, p.exposedTLS(at)...)
 		case socketMetrics:
-			metrics = ""
 			warnings = append(warnings, exposedMetrics(at)...)
 		default:
 			warnings = append(warnings, p.exposedPlain(at)...)
