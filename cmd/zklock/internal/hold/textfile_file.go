@@ -91,8 +91,11 @@ func readTextfile(dir *os.Root, name string) (Textfile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxTextfileSize {
-		return nil, ErrTextfileForeign
+	switch {
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%w (a symbolic link, or another file that is not regular)", ErrTextfileForeign)
+	case info.Size() > maxTextfileSize:
+		return nil, fmt.Errorf("%w (%d bytes)", ErrTextfileForeign, info.Size())
 	}
 	f, err := dir.OpenFile(name, os.O_RDONLY|ownership.NoWait, 0)
 	if err != nil {
