@@ -69,9 +69,12 @@ func (f TLSFiles) Config() (*tls.Config, error) {
 		return nil, err
 	}
 	// The program may change its working directory before the files are read again. Unlike
-	// filepath.Abs, this keeps each "..", which leads elsewhere after a link.
+	// filepath.Abs, this keeps each "..", which leads elsewhere after a link. It also keeps the
+	// paths of Windows that name a drive, or begin at its root.
 	for _, name := range []*string{&f.Cert, &f.Key, &f.CA} {
-		if dir, err := os.Getwd(); err == nil && *name != "" && !filepath.IsAbs(*name) {
+		dir, err := os.Getwd()
+		if err == nil && *name != "" && filepath.VolumeName(*name) == "" &&
+			!os.IsPathSeparator((*name)[0]) {
 			*name = dir + string(filepath.Separator) + *name
 		}
 	}

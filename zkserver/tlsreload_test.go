@@ -134,6 +134,18 @@ func TestTLSReloadOfRelativePathsAfterChdir(t *testing.T) {
 	})
 }
 
+// TestTLSPathsFromRoot: on Windows, a path from the root of the current drive is not absolute.
+func TestTLSPathsFromRoot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTLSFixture(t, tls.NoClientCert)
+		drive := filepath.VolumeName(b.files.Cert)
+		t.Chdir(filepath.Dir(b.files.Cert))
+		b.files.Cert, b.files.Key = b.files.Cert[len(drive):], b.files.Key[len(drive):]
+		b.serve("2281", Secure)
+		b.servedSerial()
+	})
+}
+
 // TestTLSReloadIgnoresUnchangedContent replaces a file by one with the same content.
 func TestTLSReloadIgnoresUnchangedContent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

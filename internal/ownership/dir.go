@@ -21,8 +21,7 @@ func OpenDir(path string) (*os.Root, error) {
 	if path == "" {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 	}
-	// A pipe fails at once because of the dot, instead of waiting for its other end.
-	root, err := os.OpenRoot(path + "/.")
+	root, err := os.OpenRoot(path + onlyDir)
 	if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
 		wrong.Path = path
 	}
@@ -53,8 +52,8 @@ func MakeDir(path string, perm fs.FileMode) error {
 	if !errors.Is(err, fs.ErrNotExist) || name == "" {
 		return err
 	}
-	if parent == "" {
-		parent = "."
+	if parent == filepath.VolumeName(parent) { // none, or a drive without its root
+		parent += "."
 	}
 	if err := MakeDir(parent, perm); err != nil {
 		return err

@@ -15,6 +15,9 @@ const NoFollow = 0
 // NoWait is nothing: there are no pipes with names in directories here.
 const NoWait = 0
 
+// onlyDir is nothing: a dot is a name in the paths that Windows does not normalize.
+const onlyDir = ""
+
 // CheckLinks refuses nothing here.
 func CheckLinks(string) error { return nil }
 

@@ -21,6 +21,10 @@ const NoFollow = syscall.O_NOFOLLOW
 // NoWait is a flag for os.OpenFile that opens a pipe without waiting for its other end.
 const NoWait = syscall.O_NONBLOCK
 
+// onlyDir ends the path of a directory to open. A pipe then fails at once, instead of waiting for
+// its other end.
+const onlyDir = "/."
+
 // CheckLinks refuses a path through a symbolic link of another user, who could change
 // where it leads. It trusts the links of root and of this user. A missing directory, or
 // one that this user cannot read, is no error.

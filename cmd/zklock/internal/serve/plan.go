@@ -97,11 +97,12 @@ func (f *serveFlags) planWith(sockets []Socket, listenGiven bool) (*plan, error)
 // each other.
 func (p *plan) checkTLSAddresses() error {
 	plain := func(s Socket) bool { return s.Name != socketTLS && s.Name != socketMetrics }
+	anyPort := strings.HasSuffix(p.listen, ":0") // each listener gets its own
 	switch {
 	case p.tls.Unify && p.listen == "" && !slices.ContainsFunc(p.sockets, plain):
 		return cli.UsageError("--tls-unify needs a plain address, and with --tls-listen there is none: " +
 			"give --listen, or omit --tls-unify")
-	case p.listen != "" && p.listen == p.tls.Listen && len(p.sockets) == 0:
+	case p.listen != "" && !anyPort && p.listen == p.tls.Listen && len(p.sockets) == 0:
 		return cli.UsageError("the addresses for plain connections and for TLS are both %s: give different ones, "+
 			"or only the plain one with --tls-unify or client.portUnification", p.listen)
 	}

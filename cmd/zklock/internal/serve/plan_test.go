@@ -305,6 +305,7 @@ func TestContradictingSettingsAreRefused(t *testing.T) {
 		{"--memory", schemes, "enforce.auth.schemes"},
 		{"--memory", schemes + ",x509", ""},
 		{"--memory --listen :1 --tls-listen :2 --tls-unify --tls-cert c", "", ""},
+		{"--memory --listen :0 --tls-listen :0 --tls-cert c", "", ""}, // two free ports
 	} {
 		_, err := planned(t, tt.args, tt.cfg)
 		if tt.want == "" && err != nil || tt.want != "" && (cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), tt.want)) {
