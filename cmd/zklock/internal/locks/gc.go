@@ -95,7 +95,7 @@ func GC(a *cli.App) *cobra.Command {
 	}
 	a.ServerFlags(c)
 	f.out.Flag(c)
-	c.Flags().Var(&f.unused, "unused", "keep znodes used within this time")
+	c.Flags().Var(&f.unused, "unused", "keep znodes used in this time")
 	c.Flags().BoolVar(&f.delete, "delete", false, "remove the znodes instead of listing them")
 	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "with --delete: do not ask for confirmation")
 	cli.CompleteNothing(c, "unused")
