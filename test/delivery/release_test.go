@@ -221,7 +221,10 @@ func TestReleaseTagsModules(t *testing.T) {
 	if got := len(strings.Fields(out)); err != nil || got != len(released(t)) {
 		t.Errorf("%v, tags:\n%s", err, out)
 	}
-	expect("scripts/release", true, "the tag v9.8.7 exists")
+	expect("scripts/release", false, "This commit has the tags v9.8.7 ")
+	expect("git tag -d cmd/zklock/v9.8.7 && scripts/release --tag", false, "tagged cmd/zklock/v9.8.7\n")
+	expect("git commit -q --allow-empty -m later", false)
+	expect("scripts/release --tag", true, "the tag v9.8.7 names an earlier commit")
 
 	earlier := map[string]bool{}
 	for _, dir := range released(t) {
