@@ -39,6 +39,9 @@ func OpenDir(path string) (*os.Root, error) {
 	return root, nil
 }
 
+// separators are the separators of paths. Windows has both, Unix only the slash.
+var separators = strings.Trim("/"+string(filepath.Separator), "/") + "/"
+
 // MakeDir makes a directory and its missing parents, durably, and with the mode perm as far as
 // the umask permits. The umask takes nothing from the owner. MakeDir refuses paths as [OpenDir]
 // does. An existing directory keeps its mode.
@@ -48,7 +51,7 @@ func MakeDir(path string, perm fs.FileMode) error {
 		return dir.Close()
 	}
 	// Unlike filepath.Dir, Split keeps each "..", which leads elsewhere after a link.
-	parent, name := filepath.Split(strings.TrimRight(path, "/"+string(filepath.Separator)))
+	parent, name := filepath.Split(strings.TrimRight(path, separators))
 	if !errors.Is(err, fs.ErrNotExist) || name == "" {
 		return err
 	}
