@@ -7,12 +7,11 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/zklock/zklock/internal/inputfile"
 	"github.com/zklock/zklock/internal/netutil"
+	"github.com/zklock/zklock/internal/ownership"
 )
 
 // TLSFiles names the files of a server's TLS configuration, all in PEM. The server checks
@@ -68,14 +67,10 @@ func (f TLSFiles) Config() (*tls.Config, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	// The program may change its working directory before the files are read again. Unlike
-	// filepath.Abs, this keeps each "..", which leads elsewhere after a link. It also keeps the
-	// paths of Windows that name a drive, or begin at its root.
+	// The program may change its working directory before the files are read again.
 	for _, name := range []*string{&f.Cert, &f.Key, &f.CA} {
-		dir, err := os.Getwd()
-		if err == nil && *name != "" && filepath.VolumeName(*name) == "" &&
-			!os.IsPathSeparator((*name)[0]) {
-			*name = dir + string(filepath.Separator) + *name
+		if full, err := ownership.Absolute(*name); err == nil && *name != "" {
+			*name = full
 		}
 	}
 	r := &tlsReloader{files: f}

@@ -59,7 +59,7 @@ func TestSilentTargetOfProxyDelaysNothingElse(t *testing.T) {
 		t.Errorf("a second connection: %v, want that it is refused", err)
 	}
 	ended := make(chan struct{})
-	go func() {
+	go func() { // ends with Close, or when the system gives up the target
 		defer close(ended)
 		p.Close()
 	}()

@@ -39,9 +39,6 @@ func OpenDir(path string) (*os.Root, error) {
 	return root, nil
 }
 
-// separators are the separators of paths. Windows has both, Unix only the slash.
-var separators = strings.Trim("/"+string(filepath.Separator), "/") + "/"
-
 // MakeDir makes a directory and its missing parents, durably, and with the mode perm as far as
 // the umask permits. The umask takes nothing from the owner. MakeDir refuses paths as [OpenDir]
 // does. An existing directory keeps its mode.
@@ -51,7 +48,7 @@ func MakeDir(path string, perm fs.FileMode) error {
 		return dir.Close()
 	}
 	// Unlike filepath.Dir, Split keeps each "..", which leads elsewhere after a link.
-	parent, name := filepath.Split(strings.TrimRight(path, separators))
+	parent, name := filepath.Split(strings.TrimRightFunc(path, isSeparator))
 	if !errors.Is(err, fs.ErrNotExist) || name == "" {
 		return err
 	}
@@ -81,6 +78,9 @@ func MakeDir(path string, perm fs.FileMode) error {
 	}
 	return syncNames(dir)
 }
+
+// isSeparator reports whether a character separates the names of a path.
+func isSeparator(r rune) bool { return r == '/' || r == filepath.Separator }
 
 // syncNames makes the names in a directory durable, where the system and the file system can
 // sync directories. NTFS journals names by itself.

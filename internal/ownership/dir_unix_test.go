@@ -124,6 +124,15 @@ func flicker(t *testing.T) (path, to string) {
 	dir, to := t.TempDir(), t.TempDir()
 	path, link := filepath.Join(dir, "path"), filepath.Join(dir, "link")
 	must(t, os.Symlink(to, link), os.Lchown(link, otherUser, -1))
+	repeat(t, func() {
+		_, _ = os.Rename(link, path), os.Remove(path)
+		_, _ = os.Symlink(to, link), os.Lchown(link, otherUser, -1)
+	})
+	return path, to
+}
+
+// repeat calls f again and again in a goroutine, until the test ends.
+func repeat(t *testing.T, f func()) {
 	stop := make(chan struct{})
 	t.Cleanup(func() { stop <- struct{}{} })
 	go func() {
@@ -132,12 +141,10 @@ func flicker(t *testing.T) (path, to string) {
 			case <-stop:
 				return
 			default:
-				_, _ = os.Rename(link, path), os.Remove(path)
-				_, _ = os.Symlink(to, link), os.Lchown(link, otherUser, -1)
+				f()
 			}
 		}
 	}()
-	return path, to
 }
 
 // enough reports whether a test that has made so many calls can end: it must have met a link that

@@ -37,7 +37,7 @@ func CheckLinks(path string) error {
 // the file. It refuses links as [CheckLinks] does, also if a link appears while Resolve runs. If
 // there is no file, or if this user cannot reach it, it returns the path itself.
 func Resolve(path string) (real string, file fs.FileInfo, err error) {
-	full, err := absolute(path)
+	full, err := Absolute(path)
 	if err != nil {
 		return "", nil, err
 	}
@@ -96,22 +96,12 @@ func CheckDir(dir string) error {
 // ends at the first directory that is missing. In a user namespace in which root has no
 // number, a directory of an unmapped user may be root's, and counts as root's.
 func CheckParents(path string) error {
-	path, err := absolute(path)
+	path, err := Absolute(path)
 	if err != nil {
 		return err
 	}
 	_, _, err = resolve(path, checkParent)
 	return unlessMissing(err)
-}
-
-// absolute makes a path absolute. Unlike filepath.Abs it keeps each "..", which leads
-// elsewhere after a link.
-func absolute(path string) (string, error) {
-	if filepath.IsAbs(path) {
-		return path, nil
-	}
-	wd, err := os.Getwd()
-	return wd + "/" + path, err
 }
 
 // resolve follows an absolute path as the kernel does, and returns the path and the file that
@@ -165,7 +155,7 @@ func resolve(path string, check func(dir string, info fs.FileInfo) error) (strin
 // not lead to it. Another user cannot move a directory of this one to that place, so the
 // path did not pass through such a link when the directory was opened.
 func checkOpened(path string, opened fs.FileInfo) error {
-	path, err := absolute(path)
+	path, err := Absolute(path)
 	if err != nil {
 		return err
 	}

@@ -49,18 +49,7 @@ func TestResolveReadsTheLinkThatItChecked(t *testing.T) {
 	must(t, os.Symlink(mine, a), os.Symlink(other, b), os.Lchown(b, otherUser, -1))
 	exchange(t, a, b)
 	exchange(t, a, b)
-	stop := make(chan struct{})
-	t.Cleanup(func() { stop <- struct{}{} })
-	go func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				_ = unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
-			}
-		}
-	}()
+	repeat(t, func() { _ = unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE) })
 	refused, followed := false, false
 	for i := 0; i < 30_000 || i < 1_000_000 && (!refused || !followed); i++ {
 		real, _, err := Resolve(a)

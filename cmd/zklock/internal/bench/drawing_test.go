@@ -80,7 +80,7 @@ func TestDrawingToPipeOfAnotherUserIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused := make(chan error, 1)
-	go func() {
+	go func() { // ends with newDrawing, or with the process if that waits for a reader
 		d, err := newDrawing(name)
 		d.discard()
 		refused <- err

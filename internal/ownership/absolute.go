@@ -1,0 +1,16 @@
+package ownership
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// Absolute makes a path absolute. Unlike [filepath.Abs] it keeps each "..", which leads
+// elsewhere after a link, and the paths of Windows that name a drive or begin at its root.
+func Absolute(path string) (string, error) {
+	if filepath.VolumeName(path) != "" || path != "" && os.IsPathSeparator(path[0]) {
+		return path, nil
+	}
+	dir, err := os.Getwd()
+	return dir + string(filepath.Separator) + path, err
+}
