@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -16,6 +15,7 @@ import (
 
 	"github.com/zklock/zklock/cmd/zklock/internal/config"
 	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/internal/ownership"
 	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zkkerberos"
 )
@@ -153,16 +153,14 @@ func (i *identity) credentials() (p config.Credentials, err error) {
 func warnReread(err error) { Warn("%v; the previous certificates stay in use", err) }
 
 // CommandEnvironment returns the variables of the identity for a command that runs under a
-// lock. They name files. The secrets themselves are included only if secrets is set.
+// lock. They name files. The secrets themselves are included only if secrets is set. A variable
+// with an empty value is removed, also a setting that only other servers than these have.
 func (i *identity) CommandEnvironment(secrets bool) map[string]string {
-	env := map[string]string{}
-	for key, name := range map[string]string{"ZKLOCK_TLS_CA": i.TLS.CA, "ZKLOCK_TLS_CERT": i.TLS.Cert, "ZKLOCK_TLS_KEY": i.TLS.Key} {
-		if name != "" {
-			env[key] = absolutePath(name)
-		}
-	}
-	if i.TLS.ServerName != "" {
-		env["ZKLOCK_TLS_SERVER_NAME"] = i.TLS.ServerName
+	env := map[string]string{
+		"ZKLOCK_TLS_CA":          absolutePath(i.TLS.CA),
+		"ZKLOCK_TLS_CERT":        absolutePath(i.TLS.Cert),
+		"ZKLOCK_TLS_KEY":         absolutePath(i.TLS.Key),
+		"ZKLOCK_TLS_SERVER_NAME": i.TLS.ServerName,
 	}
 	i.kerberos.environment(env)
 	env[EnvUIToken], env[EnvUIReadToken] = "", "" // only zklock ui needs them
@@ -178,14 +176,14 @@ func (i *identity) CommandEnvironment(secrets bool) map[string]string {
 // absolutePath returns the absolute path of a file, because the command can change its
 // directory. It returns "" for a descriptor of this process, which the command does not have.
 func absolutePath(name string) string {
-	if name == config.SystemCAs {
+	if name == "" || name == config.SystemCAs {
 		return name
 	}
 	if name == "/dev/stdin" || strings.HasPrefix(name, "/dev/fd/") ||
 		strings.HasPrefix(name, "/proc/self/") {
 		return ""
 	}
-	if abs, err := filepath.Abs(name); err == nil {
+	if abs, err := ownership.Absolute(name); err == nil {
 		return abs
 	}
 	return name

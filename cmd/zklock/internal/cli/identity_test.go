@@ -124,30 +124,43 @@ func TestIdentityForACommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// expected returns given, and removes the other variables of TLS, Kerberos, and the page.
+	expected := func(given map[string]string) map[string]string {
+		all := map[string]string{EnvUIToken: "", EnvUIReadToken: ""}
+		for flag, key := range Environment() {
+			if strings.HasPrefix(flag, "tls-") || strings.HasPrefix(flag, "kerberos-") {
+				all[key] = ""
+			}
+		}
+		maps.Copy(all, given)
+		return all
+	}
+	type values = map[string]string
 	for _, row := range []struct {
 		name     string
 		identity identity
 		secrets  bool
-		want     map[string]string
+		want     values
 	}{
-		{"nothing", identity{}, false, map[string]string{EnvAuth: "", envSASL: "", EnvUIToken: "", EnvUIReadToken: ""}},
-		{"nothing, secrets wanted", identity{}, true, map[string]string{EnvUIToken: "", EnvUIReadToken: ""}},
+		{"nothing", identity{}, false, values{EnvAuth: "", envSASL: ""}},
+		{"nothing, secrets wanted", identity{}, true, nil},
 		{"TLS", identity{TLS: config.ClientTLS{CA: "system", Cert: "c.pem", Key: "/k.pem", ServerName: "zoo"}}, true,
-			map[string]string{EnvUIToken: "", EnvUIReadToken: "", "ZKLOCK_TLS_CA": "system", "ZKLOCK_TLS_CERT": filepath.Join(here, "c.pem"), "ZKLOCK_TLS_KEY": "/k.pem", "ZKLOCK_TLS_SERVER_NAME": "zoo"}},
+			values{"ZKLOCK_TLS_CA": "system", "ZKLOCK_TLS_CERT": filepath.Join(here, "c.pem"), "ZKLOCK_TLS_KEY": "/k.pem", "ZKLOCK_TLS_SERVER_NAME": "zoo"}},
+		{"Kerberos", identity{kerberos: kerberos{keytab: "/k", principal: "app"}}, true,
+			values{"ZKLOCK_KERBEROS_KEYTAB": "/k", "ZKLOCK_KERBEROS_PRINCIPAL": "app"}},
 		{"a file replaces the variables", identity{authFile: "mine"}, true,
-			map[string]string{EnvAuth: "", envSASL: "", EnvUIToken: "", EnvUIReadToken: "", envAuthFile: filepath.Join(here, "mine")}},
-		{"a descriptor of ours", identity{authFile: "/dev/fd/63"}, false, map[string]string{EnvAuth: "", envSASL: "", EnvUIToken: "", EnvUIReadToken: "", envAuthFile: ""}},
-		{"standard input", identity{authFile: "/dev/stdin"}, false,
-			map[string]string{EnvAuth: "", envSASL: "", EnvUIToken: "", EnvUIReadToken: "", envAuthFile: ""}},
+			values{EnvAuth: "", envSASL: "", envAuthFile: filepath.Join(here, "mine")}},
+		{"a descriptor of ours", identity{authFile: "/dev/fd/63"}, false, values{EnvAuth: "", envSASL: "", envAuthFile: ""}},
+		{"standard input", identity{authFile: "/dev/stdin"}, false, values{EnvAuth: "", envSASL: "", envAuthFile: ""}},
 	} {
-		if got := row.identity.CommandEnvironment(row.secrets); !maps.Equal(got, row.want) {
-			t.Errorf("%s: %v, want %v", row.name, got, row.want)
+		if got := row.identity.CommandEnvironment(row.secrets); !maps.Equal(got, expected(row.want)) {
+			t.Errorf("%s: %v, want %v", row.name, got, expected(row.want))
 		}
 	}
 	// The variable of the command itself is like the flag, but replaces no other variable.
 	for file, want := range map[string]string{"mine": filepath.Join(here, "mine"), "/dev/fd/63": ""} {
 		t.Setenv(envAuthFile, file)
-		want := map[string]string{EnvUIToken: "", EnvUIReadToken: "", envAuthFile: want}
+		want := expected(values{envAuthFile: want})
 		if got := (&identity{}).CommandEnvironment(true); !maps.Equal(got, want) {
 			t.Errorf("%s=%s: %v, want %v", envAuthFile, file, got, want)
 		}

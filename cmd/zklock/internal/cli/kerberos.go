@@ -73,16 +73,10 @@ func (k *kerberos) mechanism() (zk.SASLMechanism, error) {
 
 // environment adds the variables for a command that runs under a lock.
 func (k *kerberos) environment(env map[string]string) {
-	for key, name := range map[string]string{"ZKLOCK_KERBEROS_KEYTAB": k.keytab, "ZKLOCK_KERBEROS_CCACHE": k.ccache} {
-		if name != "" {
-			env[key] = absoluteKerberos(name)
-		}
-	}
-	for key, name := range map[string]string{"ZKLOCK_KERBEROS_PRINCIPAL": k.principal, "ZKLOCK_KERBEROS_SERVER": k.server} {
-		if name != "" {
-			env[key] = name
-		}
-	}
+	env["ZKLOCK_KERBEROS_KEYTAB"] = absoluteKerberos(k.keytab)
+	env["ZKLOCK_KERBEROS_CCACHE"] = absoluteKerberos(k.ccache)
+	env["ZKLOCK_KERBEROS_PRINCIPAL"] = k.principal
+	env["ZKLOCK_KERBEROS_SERVER"] = k.server
 }
 
 // absoluteKerberos returns the absolute path of a keytab or a credential cache. It keeps
