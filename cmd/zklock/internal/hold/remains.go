@@ -38,19 +38,30 @@ func wasEnded(exit process.Exit) bool {
 
 // isStopping reports whether this process got a signal that ends programs. A shutdown
 // signals all processes, and the command may catch the signal and exit before it reaches
-// this process. If processes of the command are left, isStopping waits for the signal.
-func (s *supervisor) isStopping() bool {
-	if s.stopping || !s.cmd.Left() {
-		return s.stopping
+// this process. If processes of the command are left, or its success would be recorded,
+// isStopping waits for the signal.
+func (s *supervisor) isStopping(exit process.Exit) bool {
+	var grace time.Duration
+	if s.cmd.Left() || s.records && exit.Status() == 0 {
+		grace = signalGrace
 	}
-	timer := time.NewTimer(signalGrace)
+	timer := time.NewTimer(grace)
 	defer timer.Stop()
+	over := grace == 0
 	for !s.stopping {
 		select {
 		case sig := <-s.signals:
 			s.forward(sig)
-		case <-timer.C:
-			return false
+		default: // no signal is pending
+			if over {
+				return false
+			}
+			select {
+			case sig := <-s.signals:
+				s.forward(sig)
+			case <-timer.C:
+				over = true
+			}
 		}
 	}
 	return true

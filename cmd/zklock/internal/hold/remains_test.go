@@ -90,6 +90,36 @@ func TestRemainsEndBeforeTheRelease(t *testing.T) {
 	}
 }
 
+// TestShutdownCountsAfterTheExit checks that a supervisor takes a signal into account that
+// reaches it together with the exit of the command, or shortly afterwards if a success would be
+// recorded: the command may have exited because of the same signal.
+func TestShutdownCountsAfterTheExit(t *testing.T) {
+	for range 50 { // select chooses at random
+		synctest.Test(t, func(t *testing.T) {
+			for _, records := range []bool{false, true} {
+				for _, later := range []time.Duration{0, signalGrace - 1} {
+					if later > 0 && !records {
+						continue
+					}
+					cmd := newFakeProcess(false)
+					s, _, _ := newTestSupervisor(newFakeHold(15*time.Second), cmd)
+					signals := make(chan os.Signal, 1)
+					s.signals, s.records = signals, records
+					go func() {
+						cmd.exited <- process.Exit{Code: 0}
+						time.Sleep(later)
+						signals <- syscall.SIGTERM
+					}()
+					synctest.Wait()
+					if exit, _ := s.run(); exit.Status() != 0 || !s.stopping {
+						t.Errorf("a success is recorded: %v, the signal comes %v after the exit: %+v, stopping %v", records, later, exit, s.stopping)
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestRemainsThatCannotBeKilled checks that the lock is kept while such processes run, with a
 // warning. After the lock is lost and its deadline has passed, the supervisor returns and warns
 // that they still run.

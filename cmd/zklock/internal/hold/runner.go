@@ -124,7 +124,7 @@ func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-
 	// A release request that arrived before this call is in the znode, which Revoked
 	// reads first.
 	s.revoked, s.onRevoke, s.title = releaseRequests(hold), r.flags.onRevoke, r.flags.spec.title()
-	s.hook, s.maxHold.limit = r.hook, r.flags.maxHold.D
+	s.hook, s.maxHold.limit, s.records = r.hook, r.flags.maxHold.D, r.flags.oncePer.D > 0
 	exit, ended := s.run()
 	r.status.Revoked = s.wasRevoked
 	// The watchdog must learn before the deadline that the command has exited. Otherwise

@@ -64,6 +64,7 @@ type supervisor struct {
 	events        <-chan zklock.Event // jeopardy begins or ends; may be nil
 	servers       string              // suffix of messages that names the servers
 	stopping      bool                // the command got a signal that ends programs, for another reason than its lock
+	records       bool                // a run that succeeds is recorded
 	remains       *remains            // of the command; nil unless it was ended
 	hook          lossHook            // of --on-lost; may be nil
 	maxHold       maxHold
@@ -95,7 +96,7 @@ func (s *supervisor) run() (process.Exit, bool) {
 		select {
 		case exit = <-s.cmd.Exited(): // once
 			ended = core.Ending() || exit.Signal == killSignal && s.watchdogDue()
-			if !ended && !wasEnded(exit) && !s.isStopping() {
+			if !ended && !wasEnded(exit) && !s.isStopping(exit) {
 				return exit, false
 			}
 			s.endRemains(core, exit)
