@@ -32,7 +32,7 @@ type waitLine struct {
 	link     *process.Link
 	me       zklock.Owner
 	servers  string // suffix that names the servers, for a log
-	quiet    bool   // print the line only on a terminal
+	quiet    bool   // outside a terminal, print only warnings about other clients
 	// report gets the queue, and an error while the servers do not answer, instead of a line.
 	// It may be nil.
 	report func([]zklock.Entry, error)
@@ -76,7 +76,7 @@ func (w *waitLine) run(ctx context.Context, c *zklock.Client, l *zklock.Lock, na
 			if shown && w.terminal {
 				fmt.Fprint(w.out, cli.EraseLine)
 			}
-			if silence.err != nil && !unanswered(c.Health()) && w.report == nil && w.visible() {
+			if silence.err != nil && !unanswered(c.Health()) && w.report == nil && w.visible() && w.talks() {
 				w.warn("the servers answer again")
 			}
 			return
@@ -111,7 +111,7 @@ func (w *waitLine) run(ctx context.Context, c *zklock.Client, l *zklock.Lock, na
 			w.warn("%s: %s%s", name, warning, w.servers)
 			warned = true
 		}
-		if text := silence.observe(c.Health(), name, w.servers); text != "" {
+		if text := silence.observe(c.Health(), name, w.servers); text != "" && w.talks() {
 			w.warn("%s", text)
 		}
 		// A log gets one line, not one per second.
@@ -127,7 +127,7 @@ func (w *waitLine) run(ctx context.Context, c *zklock.Client, l *zklock.Lock, na
 		}
 		if w.terminal {
 			fmt.Fprint(w.out, cli.EraseLine, cli.Cut("zklock: "+text, w.width()-1))
-		} else if !w.quiet {
+		} else if w.talks() {
 			fmt.Fprintf(w.out, "zklock: %s%s\n", text, w.servers)
 		}
 		shown = true
@@ -137,6 +137,9 @@ func (w *waitLine) run(ctx context.Context, c *zklock.Client, l *zklock.Lock, na
 // visible reports whether the line may write. In the background, another job has the
 // terminal, and its user may be typing.
 func (w *waitLine) visible() bool { return !w.terminal || w.link.Foreground() }
+
+// talks reports whether the line may print that the wait continues.
+func (w *waitLine) talks() bool { return w.terminal || !w.quiet }
 
 // warn prints a message above the line.
 func (w *waitLine) warn(format string, args ...any) {

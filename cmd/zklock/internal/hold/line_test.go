@@ -159,9 +159,11 @@ func TestWaitingLineReportsOnlySilence(t *testing.T) {
 }
 
 // TestWaitingLineReportsOutageOnce checks that a waiter reports once that the servers do not
-// answer, and once that they answer again. A short interruption is not reported.
+// answer, and once that they answer again. A short interruption is not reported. With -E 0, a
+// waiter prints none of this outside a terminal.
 func TestWaitingLineReportsOutageOnce(t *testing.T) {
-	for _, terminal := range []bool{false, true} {
+	for n := range 4 {
+		terminal, quiet := n%2 > 0, n/2 > 0
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t)
 			c, holder := zklock.New(srv.Dial(t), nil), zklock.New(srv.Dial(t), nil)
@@ -178,7 +180,7 @@ func TestWaitingLineReportsOutageOnce(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var all sync.WaitGroup // ended by cancel
 			var out bytes.Buffer
-			line := &waitLine{out: &out, terminal: terminal, width: func() int { return 80 }, servers: ", on a:1"}
+			line := &waitLine{out: &out, terminal: terminal, quiet: quiet, width: func() int { return 80 }, servers: ", on a:1"}
 			all.Go(func() { _, _ = acquire(ctx, s, c, k, line, time.Now()) })
 			for _, outage := range []time.Duration{time.Second, 10 * time.Second, 10 * time.Second} {
 				time.Sleep(20 * time.Second)
@@ -197,13 +199,16 @@ func TestWaitingLineReportsOutageOnce(t *testing.T) {
 			silent := "zklock: reconnecting: no answer from the servers; still waiting for m, on a:1: zktest: the server is stopped; Restart it first: connection refused\n"
 			answer := "zklock: the servers answer again; still waiting for m\n"
 			want := []string{silent, answer, silent, answer}
-			if terminal {
+			switch {
+			case terminal:
 				want = append(want, "") // the line is erased
-			} else {
+			case quiet:
+				want = nil
+			default:
 				want = append([]string{"zklock: waiting for m, on a:1\n"}, want...)
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("terminal %v: printed %q, want %q", terminal, got, want)
+				t.Errorf("terminal %v, quiet %v: printed %q, want %q", terminal, quiet, got, want)
 			}
 		})
 	}

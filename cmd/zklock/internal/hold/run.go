@@ -161,7 +161,7 @@ func (f *runFlags) check(set *pflag.FlagSet) error {
 	if f.oncePer.D <= 0 {
 		return cli.UsageError("--once-per is %v: give a time above 0", f.oncePer.D)
 	}
-	for _, other := range []string{"shared", "count", "node", "lock"} {
+	for _, other := range []string{"shared", "count", "resizable", "node", "lock"} {
 		if cli.Given(set, other) {
 			return cli.UsageError("--once-per and --%s: runs are remembered for one exclusive lock; omit one of them", other)
 		}
