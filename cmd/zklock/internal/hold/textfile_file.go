@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxTextfileSize  = 1 << 20 // bytes
+	maxTextfileSize  = 4 << 20 // bytes
 	maxTextfileLocks = 500     // each run rewrites the metrics of all locks
 	// textfileWait limits how long a run waits for other runs that update the file. Each
 	// update takes a moment.
@@ -25,7 +25,7 @@ var (
 	// ErrTextfileName means that the collector would not read the file.
 	ErrTextfileName = errors.New("the node exporter reads only files whose names end in .prom and do not begin with a dot")
 	// ErrTextfileFull means that the file has metrics of too many locks.
-	ErrTextfileFull = fmt.Errorf("the file has metrics of more than %d locks; use several files", maxTextfileLocks)
+	ErrTextfileFull = fmt.Errorf("the file would have metrics of more than %d locks, or more than %d bytes; use several files", maxTextfileLocks, maxTextfileSize)
 	// ErrTextfileBusy means that the file was changed without the lock of its directory.
 	ErrTextfileBusy = fmt.Errorf("another process has locked its directory for more than %v; the file was changed all the same, which can undo a change of another run", textfileWait)
 )
@@ -43,7 +43,7 @@ func CheckTextfile(path string) error {
 // directory is locked for too long, it returns ErrTextfileBusy after the change: every user who
 // may read the directory can lock it.
 func UpdateTextfile(path string, change func(Textfile)) error {
-	dir, err := ownership.OpenDir(filepath.Dir(path))
+	dir, err := ownership.OpenDir(ownership.Parent(path))
 	if err != nil {
 		return err
 	}
@@ -72,6 +72,9 @@ func changeTextfile(dir *os.Root, name string, change func(Textfile)) error {
 	text, err := s.text()
 	if err != nil {
 		return err
+	}
+	if len(text) > maxTextfileSize {
+		return ErrTextfileFull // readTextfile would refuse it
 	}
 	// Every user may read the file, because the exporter runs as its own user. The file is
 	// not synced: after a crash of the machine, the old file will do.

@@ -119,6 +119,15 @@ func TestForeignTextfileIsKept(t *testing.T) {
 	if !errors.Is(err, ErrTextfileFull) {
 		t.Errorf("metrics of %d locks: %v", maxTextfileLocks+1, err)
 	}
+	long := filepath.Join(dir, "long.prom")
+	err = UpdateTextfile(long, func(s Textfile) {
+		for i := range maxTextfileLocks {
+			s.Put("zklock_run_running", fmt.Sprint("/", i, strings.Repeat("l", maxTextfileSize/maxTextfileLocks)), 1)
+		}
+	})
+	if _, missing := os.Stat(long); !errors.Is(err, ErrTextfileFull) || !errors.Is(missing, os.ErrNotExist) {
+		t.Errorf("a file that would be too large to be read again: %v, %v", err, missing)
+	}
 	if err := UpdateTextfile(filepath.Join(dir, "none", "x.prom"), nothing); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing directory: %v", err)
 	}
