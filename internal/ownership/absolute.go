@@ -14,3 +14,12 @@ func Absolute(path string) (string, error) {
 	dir, err := os.Getwd()
 	return dir + string(filepath.Separator) + path, err
 }
+
+// Parent returns the directory of a file. Unlike [filepath.Dir] it keeps each "..", as Absolute
+// does.
+func Parent(path string) string {
+	if dir, _ := filepath.Split(path); dir != "" {
+		return dir
+	}
+	return "."
+}

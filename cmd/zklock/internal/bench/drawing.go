@@ -45,7 +45,7 @@ func newDrawing(name string) (*drawing, error) {
 		d.direct = true
 		d.file, err = openSame(real, there)
 	default:
-		if d.dir, err = ownership.OpenDir(filepath.Dir(real)); err != nil {
+		if d.dir, err = ownership.OpenDir(ownership.Parent(real)); err != nil {
 			break
 		}
 		if d.file, d.temp, err = ownership.CreateTemp(d.dir, ".zklock-*.svg"); err != nil {

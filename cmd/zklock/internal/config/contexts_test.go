@@ -188,6 +188,28 @@ func TestGet(t *testing.T) {
 	}
 }
 
+// TestContextFileBehindLink checks a path with ".." after a symbolic link: the file is where a
+// read looks for it, beside what the link leads to.
+func TestContextFileBehindLink(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "data", "conf"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(dir, "data", "conf"), filepath.Join(dir, "conf")); err != nil {
+		t.Skip("SKIPPED: cannot create a symbolic link: ", err)
+	}
+	path := dir + "/conf/../contexts.yaml"
+	if err := ChangeContexts(path, false, func(f *ContextFile) error {
+		f.Contexts["c"] = Context{"servers": "x:1"}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := Load(path, true); err != nil || len(f.Contexts) != 1 {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
 // TestContextsChangedAtOnce checks that processes that change a file at the same time keep the
 // changes of each other. flock distinguishes open files, not processes.
 func TestContextsChangedAtOnce(t *testing.T) {

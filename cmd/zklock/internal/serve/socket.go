@@ -18,7 +18,7 @@ import (
 // removes a socket that does not answer, because its server was killed. It does not follow
 // a link of another user, who could otherwise choose which files it removes and changes.
 func listenUnix(path string) (net.Listener, error) {
-	dir, err := ownership.OpenDir(filepath.Dir(path))
+	dir, err := ownership.OpenDir(ownership.Parent(path))
 	if err != nil {
 		return nil, err
 	}
