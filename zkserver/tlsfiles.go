@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/zklock/zklock/internal/inputfile"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/netutil"
 	"github.com/zklock/zklock/internal/ownership"
 )
@@ -158,7 +159,7 @@ func checkKeyReadable(name string, content []byte) error {
 	for block, rest := pem.Decode(content); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type == "ENCRYPTED PRIVATE KEY" || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED") {
 			return fmt.Errorf("%w: the key in %s is encrypted: decrypt it to a file that only the server's user may read, "+
-				"with openssl pkey -in %s -out plain.pem", ErrTLSFiles, name, name)
+				"with openssl pkey -in %s -out plain.pem", ErrTLSFiles, name, legible.Word(name))
 		}
 	}
 	return nil

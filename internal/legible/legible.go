@@ -5,6 +5,7 @@ package legible
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"unicode"
@@ -89,11 +90,15 @@ func Name(path string) string {
 var shellEscape = strings.NewReplacer(`'`, `'\''`, `\`, `'\\'`)
 
 // Word returns Path for a command that a user may copy into a shell. If the path has a
-// character that could mean something to bash, dash, fish, or zsh, it is in single quotes.
+// character that could mean something to bash, dash, fish, or zsh, it is in single quotes. On
+// Windows, the characters of its paths do not count.
 func Word(path string) string {
-	shown := Path(path)
+	shown, harmless := Path(path), "._/@+-"
+	if os.PathSeparator == '\\' {
+		harmless += `\:`
+	}
 	if shown != "" && !strings.ContainsFunc(shown, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._/@+-", r))
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(harmless, r))
 	}) {
 		return shown
 	}

@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/zklock/zklock/internal/inputfile"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/ownership"
 )
 
@@ -120,7 +121,7 @@ func readContexts(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", ErrContexts, err)
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 && permissions {
-		return nil, fmt.Errorf("%w: %s has mode %04o: other users could change it: chmod go-w %s", ErrContexts, path, mode, path)
+		return nil, fmt.Errorf("%w: %s has mode %04o: other users could change it: chmod go-w %s", ErrContexts, path, mode, legible.Word(path))
 	}
 	if uid, other := ownership.Other(info); other {
 		return nil, fmt.Errorf("%w: %s belongs to user %d, who could change it: give it to this user or root", ErrContexts, path, uid)
@@ -235,13 +236,13 @@ func lockContexts(path string, must bool) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Dir(path)); must && errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(ownership.Parent(path)); must && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err := ownership.MakeDir(filepath.Dir(path), 0o700); err != nil {
+	if err := ownership.MakeDir(ownership.Parent(path), 0o700); err != nil {
 		return nil, err
 	}
-	dir, err := ownership.OpenDir(filepath.Dir(path))
+	dir, err := ownership.OpenDir(ownership.Parent(path))
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +282,7 @@ func (f *ContextFile) save() error {
 
 // replace writes a file that only this user can read, whole or not at all.
 func replace(path string, text []byte) error {
-	dir, err := ownership.OpenDir(filepath.Dir(path))
+	dir, err := ownership.OpenDir(ownership.Parent(path))
 	if err != nil {
 		return err
 	}

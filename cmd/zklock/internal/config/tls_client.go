@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/zklock/zklock/internal/inputfile"
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // This file makes TLS configurations from flags, environment variables, and ZooKeeper's
@@ -161,7 +162,7 @@ func (c ClientTLS) pair() (*tls.Certificate, error) {
 	}
 	if encrypted(keyPEM) {
 		return nil, fmt.Errorf("%w: the key in %s is encrypted: decrypt it to a file that only you may read, with openssl pkey -in %s -out plain.pem",
-			ErrTLSFiles, key, key)
+			ErrTLSFiles, key, legible.Word(key))
 	}
 	certPEM, err := readPEM(c.Cert)
 	if err != nil {

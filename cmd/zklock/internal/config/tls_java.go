@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zkserver"
 )
 
@@ -174,10 +175,10 @@ func (j *JavaTLS) Files() (files zkserver.TLSFiles, warnings []string, err error
 
 // Commands that convert Java stores to PEM. Both ask for the password.
 const (
-	keyAdvice = "umask 077; keytool -importkeystore -srckeystore %[1]s -destkeystore %[2]s.p12 -deststoretype PKCS12 && " +
-		"openssl pkcs12 -in %[2]s.p12 -nodes -out %[2]s.pem && rm %[2]s.p12"
-	keyAdvice12 = "umask 077; openssl pkcs12 -in %[1]s -nodes -out %[2]s.pem"
-	trustAdvice = "keytool -list -rfc -keystore %[1]s >%[2]s.pem"
+	keyAdvice = "umask 077; keytool -importkeystore -srckeystore %[1]s -destkeystore %[2]s -deststoretype PKCS12 && " +
+		"openssl pkcs12 -in %[2]s -nodes -out %[3]s && rm %[2]s"
+	keyAdvice12 = "umask 077; openssl pkcs12 -in %[1]s -nodes -out %[3]s"
+	trustAdvice = "keytool -list -rfc -keystore %[1]s >%[3]s"
 )
 
 // pem returns an error for a store that is not PEM, with the command that converts it. The
@@ -206,7 +207,7 @@ func (s store) pem(key, advice string) error {
 	case kind != "JKS" && kind != "PKCS12" && kind != "BCFKS":
 		return fmt.Errorf("%w: %s.type is %+q: only PEM is supported", ErrTLSFiles, key, s.kind)
 	}
-	command := fmt.Sprintf(advice, s.location, base)
+	command := fmt.Sprintf(advice, legible.Word(s.location), legible.Word(base+".p12"), legible.Word(base+".pem"))
 	return fmt.Errorf("%w: %s.location is %s, a %s store, which only Java can read: convert it with %s, set %s.location=%s.pem, and remove %s.type",
 		ErrTLSFiles, key, s.location, kind, command, key, base, key)
 }

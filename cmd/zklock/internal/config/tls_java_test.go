@@ -79,6 +79,8 @@ func TestJavaErrors(t *testing.T) {
 		{"", "ssl.keyStore.location is missing"},
 		{"ssl.keyStore.location=/x/a.pem", "ssl.trustStore.location is missing"},
 		{"ssl.keyStore.location=/x/a.jks", "keytool -importkeystore -srckeystore /x/a.jks -destkeystore /x/a.p12"},
+		{"ssl.keyStore.location=/x/a;id;b c.jks", "keytool -importkeystore -srckeystore '/x/a;id;b c.jks' -destkeystore '/x/a;id;b c.p12'"},
+		{"ssl.keyStore.location=/x/a b.jks", "-nodes -out '/x/a b.pem' && rm '/x/a b.p12'"},
 		{"ssl.keyStore.location=/x/a\nssl.keyStore.type=jks", "a JKS store"},
 		{"ssl.keyStore.location=/x/a.p12", "openssl pkcs12 -in /x/a.p12 -nodes -out /x/a.pem"},
 		{"ssl.keyStore.location=/x/a.bcfks", "a BCFKS store"},
