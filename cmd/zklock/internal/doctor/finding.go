@@ -133,7 +133,7 @@ func (s Span) String() string {
 
 // finding returns a finding. An empty do means that there is nothing to do.
 func finding(level Level, check, do, format string, args ...any) Finding {
-	return Finding{Level: level, Check: check, What: legible.Text(fmt.Sprintf(format, args...)), Do: do}
+	return Finding{Level: level, Check: check, What: legible.Text(fmt.Sprintf(format, args...)), Do: legible.Text(do)}
 }
 
 // at returns the finding with the servers that it is about.

@@ -89,12 +89,28 @@ func (l Level) paint(text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
+// words splits text at each single space. It keeps several spaces, because they are part of a
+// name: without one of them, it would be the name of another lock.
+func words(text string) []string {
+	var words []string
+	inside := false // the last part was between two spaces
+	for _, part := range strings.Split(text, " ") {
+		if last := len(words) - 1; last >= 0 && (inside || part == "") {
+			words[last] += " " + part
+		} else {
+			words = append(words, part)
+		}
+		inside = part == ""
+	}
+	return words
+}
+
 // wrap wraps text between words, and cuts words that are too long. It returns at least one
 // line.
 func wrap(text string, width int) []string {
 	var lines []string
 	line, long := "", 0
-	for _, word := range strings.Fields(text) {
+	for _, word := range words(text) {
 		for n := utf8.RuneCountInString(word); ; n = utf8.RuneCountInString(word) {
 			if long > 0 && long+1+n > width {
 				lines, line, long = append(lines, line), "", 0
