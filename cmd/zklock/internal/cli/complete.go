@@ -231,7 +231,7 @@ func (a *App) CompleteTokens(c *cobra.Command, args []string, _ string) ([]cobra
 		}
 		seen := map[int64]bool{} // the holders of one transaction have one token
 		for _, e := range inspect.FirstPerAcquire(l.Holders()) {
-			if !seen[e.Token] {
+			if !seen[e.Token] && len(tokens) < maxCompletions {
 				seen[e.Token] = true
 				tokens = append(tokens, completionWithDesc(strconv.FormatInt(e.Token, 10), inspect.OwnerName(e.Entry)+" "+OwnerCommand(e.Entry)))
 			}

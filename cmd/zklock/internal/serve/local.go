@@ -16,6 +16,7 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/cmd/zklock/internal/local"
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // serveLocal runs the local server. In the background, its third descriptor is a pipe to
@@ -83,9 +84,9 @@ func runningView(st local.Status) localView {
 
 // print writes the state as text.
 func (v localView) print(out io.Writer) error {
-	text := "directory: " + v.Directory + "\n"
+	text := "directory: " + legible.Name(v.Directory) + "\n"
 	if v.Running {
-		text += fmt.Sprintf("running:   yes, process %d\nsocket:    %s\nsessions:  %s\n", v.PID, v.Socket, cmp.Or(v.Sessions, "not told"))
+		text += fmt.Sprintf("running:   yes, process %d\nsocket:    %s\nsessions:  %s\n", v.PID, legible.Name(v.Socket), cmp.Or(v.Sessions, "not told"))
 	} else {
 		text += "running:   no; the next command that needs it starts it\n"
 	}

@@ -8,6 +8,16 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/local"
 )
 
+// TestStateIsLegible checks that the names of directories have no effect on a terminal.
+func TestStateIsLegible(t *testing.T) {
+	for _, v := range []localView{{Directory: "/\x1b]0;x\a"}, runningView(local.Status{Dir: "/\x1b", Socket: "/\x1b/s"})} {
+		var text bytes.Buffer
+		if err := v.print(&text); err != nil || bytes.ContainsAny(text.Bytes(), "\x1b\a") {
+			t.Errorf("%v, %q", err, text.String())
+		}
+	}
+}
+
 // TestRunningView checks each form of a server that does not report its number of sessions.
 func TestRunningView(t *testing.T) {
 	for _, row := range []struct{ sessions, text, json string }{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/cmd/zklock/internal/config"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/netutil"
 	"github.com/zklock/zklock/zkserver"
 )
@@ -180,7 +181,7 @@ func printLine(format string, args ...any) {
 	out, written := os.Stdout, make(chan struct{})
 	go func() {
 		defer close(written)
-		_, _ = fmt.Fprintf(out, format+"\n", args...) // a failed write must not stop the server
+		_, _ = fmt.Fprintln(out, legible.Text(fmt.Sprintf(format, args...))) // a failed write must not stop the server
 	}()
 	select {
 	case <-written:
