@@ -189,11 +189,18 @@ func herdServers(s *cli.Settings, ctx context.Context, cfg *HerdConfig) (where s
 	cfg.Root = herdRoot()
 	cfg.Connect = s.Connect.D
 	cfg.Options = zk.Options{SessionTimeout: s.Session.D, Logger: s.Logger()}
-	// Not the user's local server: it writes to a disk, and other commands use it.
-	if s.Servers == "" && s.From.Context == "" {
+	alone := s.Servers == "" && s.From.Context == ""
+	if alone {
 		if err := s.Identity.CheckLocal(); err != nil {
 			return "", nil, err
 		}
+	}
+	proof, err := s.Identity.Authentication()
+	if err != nil {
+		return "", nil, err
+	}
+	cfg.Options.TLS, cfg.Options.Auth, cfg.Options.SASL = proof.TLS, proof.Auth, proof.SASL
+	if alone { // not the user's local server: it writes to a disk, and other commands use it
 		return embedded(cfg, s.Session.D)
 	}
 	ctx, cancel := s.ConnectContext(ctx)
@@ -204,11 +211,6 @@ func herdServers(s *cli.Settings, ctx context.Context, cfg *HerdConfig) (where s
 	}
 	cfg.Servers = t.Servers
 	cfg.Options.DialContext = t.Dial()
-	proof, err := s.Identity.Authentication()
-	if err != nil {
-		return "", nil, err
-	}
-	cfg.Options.TLS, cfg.Options.Auth, cfg.Options.SASL = proof.TLS, proof.Auth, proof.SASL
 	if !strings.HasPrefix(t.Servers, "unix:") { // a socket has no address
 		cfg.MaxSessions = politeSessions
 	}
