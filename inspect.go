@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
@@ -342,58 +341,13 @@ func (f znodeEntry) matchMixedEntry(before []znodeEntry) znodeEntry {
 	return f
 }
 
-// doAll sends operations together and returns their results, or the error of ctx. It repeats
-// those that the client found a server too old for, or that it lost with such a server.
+// doAll sends operations together and returns their results, or the error of ctx.
 func (c *Client) doAll(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
-	results, err := c.doOnce(ctx, ops)
-	for err == nil {
-		var again []zk.Op
-		var places []int
-		for i, r := range results {
-			if errors.Is(r.Err, zk.ErrConnectionLost) && zk.Applied(r.Err) == zk.AppliedNo {
-				again, places = append(again, ops[i]), append(places, i)
-			}
-		}
-		if len(again) == 0 {
-			break
-		}
-		var repeated []zk.Result
-		if repeated, err = c.doOnce(ctx, again); err == nil {
-			for i, at := range places {
-				results[at] = repeated[i]
-			}
-		}
-	}
-	return results, err
-}
-
-// doOnce sends operations together and returns their results, or the error of ctx.
-func (c *Client) doOnce(ctx context.Context, ops []zk.Op) ([]zk.Result, error) {
-	var mu sync.Mutex // guards left
-	left := len(ops)
-	results := make([]zk.Result, len(ops))
-	all := make(chan struct{})
-	if left == 0 {
-		return results, nil
-	}
-	for i, op := range ops {
-		c.zk.Go(op, func(r zk.Result) {
-			mu.Lock()
-			results[i] = r
-			left--
-			last := left == 0
-			mu.Unlock()
-			if last {
-				close(all)
-			}
-		})
-	}
-	select {
-	case <-all:
-		return results, nil
-	case <-ctx.Done():
+	results, err := c.zk.DoAll(ctx, ops...)
+	if err != nil {
 		return nil, contextError(ctx)
 	}
+	return results, nil
 }
 
 // inspectSemaphore returns the entries of the semaphore at this path, which has n

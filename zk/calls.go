@@ -2,6 +2,7 @@ package zk
 
 import (
 	"context"
+	"errors"
 	"math"
 	"sync/atomic"
 
@@ -158,32 +159,87 @@ func (c *Client) doIn(ctx context.Context, session int64, op *Op, inOrder func(*
 
 // doOnce sends op once. It reports whether op must be sent again.
 func (c *Client) doOnce(ctx context.Context, epoch uint64, op *Op, inOrder func(*call), use func(*call)) (res Result, resend bool, err error) {
-	fail := func(err error, applied Outcome) (Result, bool, error) {
-		return Result{}, false, &Error{Op: opName(op.op.Code), Path: op.op.Path, Err: err, applied: applied}
+	k, err := c.newWaiter(ctx, op)
+	if err != nil {
+		return Result{}, false, err
 	}
+	k.inOrder = inOrder
+	c.mu.Lock()
+	c.submitLocked(k, epoch)
+	res, resend = k.await(ctx, op, use)
+	return res, resend, res.Err
+}
+
+// doAll does the operations and stores their results. It returns the error of ctx if that ended
+// before.
+func (c *Client) doAll(ctx context.Context, ops []Op, results []Result) (ended error) {
+	todo := make([]int, len(ops)) // the indexes of the operations without a result
+	for i := range ops {
+		todo[i] = i
+	}
+	for len(todo) > 0 && ended == nil {
+		calls := make([]*call, len(todo))
+		for i, at := range todo {
+			calls[i], results[at].Err = c.newWaiter(ctx, &ops[at])
+		}
+		c.mu.Lock()
+		epoch := c.epochOf(0)
+		for _, k := range calls {
+			if k != nil {
+				c.core.Submit(&k.Call, epoch)
+			}
+		}
+		c.flush()
+		again := todo[:0]
+		for i, at := range todo {
+			if k := calls[i]; k != nil {
+				var resend bool
+				if results[at], resend = k.await(ctx, &ops[at], nil); resend {
+					again = append(again, at)
+				}
+			}
+			if err := ctx.Err(); err != nil && errors.Is(results[at].Err, err) {
+				ended = results[at].Err
+			}
+		}
+		todo = again
+	}
+	return ended
+}
+
+// newWaiter returns a call for a caller that waits for the result, see await.
+func (c *Client) newWaiter(ctx context.Context, op *Op) (*call, error) {
 	if err := ctx.Err(); err != nil {
-		return fail(err, AppliedNo)
+		return nil, op.failed(err, AppliedNo)
 	}
 	k := c.newCall()
 	if err := k.prepare(op); err != nil {
 		k.release()
-		return fail(err, AppliedNo)
+		return nil, op.failed(err, AppliedNo)
 	}
-	k.inOrder = inOrder
-	// After submit, the call is shared with the delivering goroutine. waiter decides
-	// which of the two releases the call: the one that finishes last.
 	k.waiter.Store(waiterWaits)
-	c.mu.Lock()
-	c.submitLocked(k, epoch)
+	return k, nil
+}
+
+// failed returns the error of an operation without an answer.
+func (op *Op) failed(err error, applied Outcome) error {
+	return &Error{Op: opName(op.op.Code), Path: op.op.Path, Err: err, applied: applied}
+}
+
+// await waits for the result of a submitted call or the end of ctx, and releases the call. use,
+// if not nil, is called while the call still holds the result. Since it was submitted, the call
+// is shared with the delivering goroutine. waiter decides which of the two releases it: the one
+// that finishes last.
+func (k *call) await(ctx context.Context, op *Op, use func(*call)) (res Result, resend bool) {
 	select {
 	case <-k.ready:
 	case <-ctx.Done():
-		if c.withdraw(k) {
+		if k.client.withdraw(k) {
 			k.release()
-			return fail(ctx.Err(), AppliedNo)
+			return Result{Err: op.failed(ctx.Err(), AppliedNo)}, false
 		}
 		if k.waiter.CompareAndSwap(waiterWaits, waiterGone) {
-			return fail(ctx.Err(), AppliedUnknown) // finish releases the call
+			return Result{Err: op.failed(ctx.Err(), AppliedUnknown)}, false // finish releases the call
 		}
 		<-k.ready // the result came first
 	}
@@ -192,7 +248,7 @@ func (c *Client) doOnce(ctx context.Context, epoch uint64, op *Op, inOrder func(
 		use(k)
 	}
 	k.release()
-	return res, resend, res.Err
+	return res, resend
 }
 
 // noEpoch is the epoch of no session, because epochs count up from 0.

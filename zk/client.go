@@ -316,6 +316,17 @@ func (c *Client) GoAll(requests ...Request) {
 	c.flush()
 }
 
+// DoAll sends operations as GoAll does, and waits for their results, which it returns in the
+// order of the operations. If ctx ends before, DoAll returns its error. It then takes back the
+// operations that were not sent; those that were sent may still be applied.
+func (c *Client) DoAll(ctx context.Context, ops ...Op) ([]Result, error) {
+	results := make([]Result, len(ops))
+	if err := c.doAll(ctx, ops, results); err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
 // SessionID returns the ID of the session that was last reported, see [StateChange],
 // or 0 after the session has expired.
 func (c *Client) SessionID() int64 {

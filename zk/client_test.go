@@ -39,6 +39,10 @@ func TestUnsentRequestIsWithdrawn(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || Applied(err) != AppliedNo {
 			t.Fatalf("%v, applied %v", err, Applied(err))
 		}
+		_, err = c.DoAll(within(t, time.Second), SetOp("/a", nil, -1), SetOp("/b", nil, -1))
+		if !errors.Is(err, context.DeadlineExceeded) || Applied(err) != AppliedNo {
+			t.Fatalf("%v, applied %v", err, Applied(err))
+		}
 		if err := f.net.SetUnreachable("127.0.0.1:2181", false); err != nil {
 			t.Fatal(err)
 		}
@@ -118,6 +122,10 @@ func TestInvalidRequestsAreNotSent(t *testing.T) {
 			c.Go(row.op, func(r Result) { done <- r.Err })
 			if err := <-done; !errors.Is(err, row.want) || Applied(err) != AppliedNo {
 				t.Errorf("%s: %v, want %v", row.name, err, row.want)
+			}
+			all, err := c.DoAll(t.Context(), GetOp("/a", false), row.op, GetOp("/a", false))
+			if err != nil || all[0].Err != nil || !errors.Is(all[1].Err, row.want) || all[2].Err != nil {
+				t.Errorf("%s between two others: %v, %v, want %v", row.name, all, err, row.want)
 			}
 		}
 		if err := c.Sync(t.Context(), "/"); err != nil {
