@@ -97,10 +97,13 @@ func (p *position) markClears() bool {
 }
 
 // block sets the position's blocker, zero for none. It removes the watch on the former
-// blocker's mark, which otherwise would stay on the server.
+// blocker's mark, which otherwise would stay on the server. If the server is too old to remove
+// watches, no more marks are watched on this connection, so their number does not grow.
 func (c *Core) block(p *position, b blocker) {
 	if m := p.blocker.mark; (m == markRequested || m == markWatched) && c.connected() {
-		c.send(Request{Kind: Unwatch, Path: p.markOf(p.blocker.name)}, func(time.Duration, Reply) {})
+		c.send(Request{Kind: Unwatch, Path: p.markOf(p.blocker.name)}, func(_ time.Duration, r Reply) {
+			c.keepsWatches = c.keepsWatches || r.Code == NoNode && r.Conn == c.session.Conn
+		})
 	}
 	p.unfollow()
 	c.unwatches(p)
@@ -123,7 +126,7 @@ func (c *Core) watchTogether(now time.Duration, p *position) {
 	ask.Paths = append(ask.Paths, p.parent+"/"+b.name)
 	b.watch = watchRequested
 	c.watches(p)
-	if p.markClears() {
+	if !c.keepsWatches && p.markClears() {
 		if ask.Path = p.markOf(b.name); ask.Path != "" {
 			b.mark = markRequested
 		}
