@@ -66,6 +66,7 @@ type Core struct {
 	soleUses        map[string]*soleUse      // by the same path
 	separateWatches time.Duration            // until when waiters set their watches by separate requests
 	noContainers    bool                     // the servers of this connection have no containers
+	keepsWatches    bool                     // they cannot remove watches
 
 	pending   map[uint64]waiter // requests in flight
 	lastReq   uint64
@@ -214,8 +215,8 @@ func (c *Core) Event(now time.Duration, kind EventKind, path string, zxid int64)
 	if l == nil || kind == Children {
 		return
 	}
-	if kind == Deleted {
-		l.entryDeleted(baseOf(path))
+	if kind == Deleted || kind == Changed {
+		l.entryUnwatched(baseOf(path))
 	}
 	for _, p := range l.concerned(kind, path) {
 		if p.membership == present {
@@ -303,7 +304,8 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 		if s.GivenUp != 0 {
 			c.unsettledUntil = s.GivenUp + s.Timeout
 		}
-		c.noContainers = false // another server may answer, or this one was upgraded
+		// Another server may answer, or this one was upgraded.
+		c.noContainers, c.keepsWatches = false, false
 		c.resume(now)
 	case Disconnected:
 		s.Session, s.Timeout = former.Session, former.Timeout
@@ -413,7 +415,7 @@ func deleteAt[T any](list []*T, i int) []*T {
 // advance handles the passing of time. Every input calls it first, so that nothing that
 // arrives after the deadline revives a hold.
 func (c *Core) advance(now time.Duration) {
-	if c.deadline.Ahead(now) == 0 {
+	if c.holds > 0 && c.deadline.Ahead(now) == 0 {
 		for _, acq := range slices.Clone(c.acquires) {
 			if acq.phase == held {
 				c.lose(now, acq, ErrDeadline)

@@ -129,9 +129,10 @@ func (p *position) predecessorExisted() bool {
 	return !slices.ContainsFunc(q.nodes, func(n *node) bool { return !n.seen && n.wentAt == 0 })
 }
 
-// entryDeleted records that the entry of a position that was left is gone. The answer to
-// the delete shows whether this client deleted it, and so whether it existed until then.
-func (l *clientQueue) entryDeleted(name string) {
+// entryUnwatched records that the watch on the entry of a position that was left is used up: the
+// entry is gone, or can go without another event. The answer to its delete shows whether this
+// client deleted it, and so whether it existed until then.
+func (l *clientQueue) entryUnwatched(name string) {
 	if q := l.given[name]; q != nil {
 		for _, n := range q.nodes {
 			if n.name == name {

@@ -220,8 +220,9 @@ func (p *position) drop(e *position) bool {
 		}
 		p.clearUpTo(at)
 	case p.others && p.kind() == Exclusive && e.kind() == Exclusive && e.listed && e.clearance == notCleared:
-		// What was ahead of e is ahead of its successor.
+		// What was ahead of e is ahead of its successor, and as certain.
 		p.ahead, p.hidden, p.others, p.relist = e.ahead, e.hidden, e.others, e.relist || p.delay > 0
+		p.discredited = p.discredited || e.discredited
 	default:
 		p.without(own)
 	}
