@@ -314,27 +314,34 @@ func (s *Server) sleepUnlessStopped(d time.Duration) bool {
 // MaxClientConns and MaxConns. When a limit is reached, a new connection replaces the
 // oldest half-open one, so a client that sends nothing keeps no other client out.
 
-// halfOpen is the entry of a half-open connection in the server's list.
+// halfOpen is the entry of a half-open connection in the server's list and in that of its
+// address. The elements are nil once the connect request has arrived, and guarded by srv.mu.
 type halfOpen struct {
-	addr    netip.Addr
-	element *list.Element // nil once the connect request has arrived; guarded by srv.mu
+	addr          netip.Addr
+	inAll, inAddr *list.Element
 }
 
 // addHalfOpen lists c as half-open. The caller holds s.mu.
 func (s *Server) addHalfOpen(c *conn) {
-	c.halfOpen = halfOpen{addr: addressKey(c.peer)}
-	c.halfOpen.element = s.halfOpen.PushBack(c)
-	s.halfOpenByAddr[c.halfOpen.addr]++
+	addr := addressKey(c.peer)
+	of := s.halfOpenByAddr[addr]
+	if of == nil {
+		of = list.New()
+		s.halfOpenByAddr[addr] = of
+	}
+	c.halfOpen = halfOpen{addr: addr, inAll: s.halfOpen.PushBack(c), inAddr: of.PushBack(c)}
 }
 
 // removeHalfOpen removes c from the list of half-open connections. The caller holds s.mu.
 func (s *Server) removeHalfOpen(c *conn) {
-	if c.blockingIO == nil || c.halfOpen.element == nil {
+	if c.blockingIO == nil || c.halfOpen.inAll == nil {
 		return
 	}
-	s.halfOpen.Remove(c.halfOpen.element)
-	c.halfOpen.element = nil
-	if s.halfOpenByAddr[c.halfOpen.addr]--; s.halfOpenByAddr[c.halfOpen.addr] == 0 {
+	of := s.halfOpenByAddr[c.halfOpen.addr]
+	s.halfOpen.Remove(c.halfOpen.inAll)
+	of.Remove(c.halfOpen.inAddr)
+	c.halfOpen.inAll, c.halfOpen.inAddr = nil, nil
+	if of.Len() == 0 {
 		delete(s.halfOpenByAddr, c.halfOpen.addr)
 	}
 }
@@ -350,25 +357,21 @@ func (s *Server) handshakeReceived(c *conn) {
 // and frees its slot. The limit that err names has refused the new one. It returns nil if
 // there is none. The caller holds s.mu, and aborts the returned connection.
 func (s *Server) evictHalfOpen(addr netip.Addr, err error) *conn {
+	var candidates *list.List
 	switch {
 	case errors.Is(err, errPerAddress):
-		if s.halfOpenByAddr[addr] == 0 {
-			return nil
-		}
-	case !errors.Is(err, errTotal) && !errors.Is(err, errDescriptors):
+		candidates = s.halfOpenByAddr[addr]
+	case errors.Is(err, errTotal), errors.Is(err, errDescriptors):
+		candidates = &s.halfOpen
+	}
+	if candidates == nil || candidates.Len() == 0 {
 		return nil
 	}
-	for e := s.halfOpen.Front(); e != nil; e = e.Next() {
-		c := e.Value.(*conn)
-		if errors.Is(err, errPerAddress) && c.halfOpen.addr != addr {
-			continue
-		}
-		s.removeHalfOpen(c)
-		s.releaseSlot(c)
-		s.evicted[c] = true
-		return c
-	}
-	return nil
+	c := candidates.Front().Value.(*conn)
+	s.removeHalfOpen(c)
+	s.releaseSlot(c)
+	s.evicted[c] = true
+	return c
 }
 
 // setKeepAlive turns on TCP keep-alive probes, if the options say so.

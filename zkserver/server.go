@@ -54,11 +54,11 @@ type Server struct {
 	err            error // why the server failed; nil if Shutdown or Close ended it
 	storageErr     error // why the server is read-only or has failed; nil if its storage works
 	listeners      map[net.Listener]bool
-	live           []*conn            // all connections, unordered
-	perIP          map[netip.Addr]int // counted connections by addressKey
-	halfOpen       list.List          // half-open connections, oldest first
-	halfOpenByAddr map[netip.Addr]int // half-open connections by addressKey
-	evicted        map[*conn]bool     // connections in live that no longer count for the limits
+	live           []*conn                   // all connections, unordered
+	perIP          map[netip.Addr]int        // counted connections by addressKey
+	halfOpen       list.List                 // half-open connections, oldest first
+	halfOpenByAddr map[netip.Addr]*list.List // the same by addressKey
+	evicted        map[*conn]bool            // connections in live that no longer count for the limits
 	lastID         tree.ConnID
 	ready          []*conn  // connections with input, or that have ended
 	handedOver     []*conn  // connections that the loop takes over
@@ -152,7 +152,7 @@ func New(o *Options) (*Server, error) {
 		listeners:  make(map[net.Listener]bool),
 		perIP:      make(map[netip.Addr]int),
 
-		halfOpenByAddr: make(map[netip.Addr]int),
+		halfOpenByAddr: make(map[netip.Addr]*list.List),
 		evicted:        make(map[*conn]bool),
 	}
 	s.loop.conns = make(map[tree.ConnID]*conn)
