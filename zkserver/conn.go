@@ -41,7 +41,8 @@ type conn struct {
 
 	// Used only by the loop.
 	phase    connPhase
-	runnable bool // on the loop's list for the next round
+	runnable bool  // on the loop's list for the next round
+	lastSize int32 // bytes of the last request, which may continue
 
 	limited     bool  // accepted by a listener: subject to MaxClientConns and MaxConns
 	onReadyList bool  // in srv.ready; guarded by srv.mu

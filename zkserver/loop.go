@@ -233,24 +233,27 @@ func (s *Server) applyRequests(c *conn) (size int) {
 		}
 		if c.phase == connContinuing {
 			size += s.applyRequest(c, nil, now)
-			continue
+		} else {
+			frame := c.work.frame(c.next)
+			if s.delayAuth(c, frame, now.Mono) {
+				break
+			}
+			arrived := c.work.frames[c.next].at
+			c.next++
+			records, greeting := len(s.loop.out.Records), c.phase == connNew
+			size += len(frame) + s.applyRequest(c, frame, now)
+			if want := s.loop.tree.TakeWantedBuffer(); want > 0 {
+				c.next--
+				s.awaitBuffer(c, want)
+				break
+			}
+			c.lastSize = int32(len(frame))
+			s.countRequest(c, frame, pending{c, arrived, len(s.loop.out.Records) > records}, greeting)
 		}
-		frame := c.work.frame(c.next)
-		if s.delayAuth(c, frame, now.Mono) {
-			break
+		if c.phase != connContinuing { // else the tree keeps the request
+			c.filling.answered++
+			c.filling.answeredBytes += int64(c.lastSize)
 		}
-		arrived := c.work.frames[c.next].at
-		c.next++
-		records, greeting := len(s.loop.out.Records), c.phase == connNew
-		size += len(frame) + s.applyRequest(c, frame, now)
-		if want := s.loop.tree.TakeWantedBuffer(); want > 0 {
-			c.next--
-			s.awaitBuffer(c, want)
-			break
-		}
-		c.filling.answered++
-		c.filling.answeredBytes += int64(len(frame))
-		s.countRequest(c, frame, pending{c, arrived, len(s.loop.out.Records) > records}, greeting)
 	}
 	s.addToBatch(c)
 	return size
