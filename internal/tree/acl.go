@@ -29,7 +29,8 @@ type aclNumber uint32
 // counts, clients that invent identities could fill the memory with unused lists.
 type aclTable struct {
 	byKey map[string]*aclSet
-	sets  []*aclSet   // by number, nil if the number is free
+	sets  aclBlocks   // by number, nil if the number is free
+	next  aclNumber   // the lowest number that was never assigned
 	free  []aclNumber // reused before higher numbers are assigned
 	bytes int64       // aclCost of all lists
 	buf   []byte      // reusable buffer to encode a list for a lookup
@@ -55,7 +56,7 @@ func (a *aclTable) intern(list []wire.ACL) *aclSet {
 	a.last, a.lastList = s, list
 	if !ok {
 		s = &aclSet{list: list, key: string(a.buf), number: a.newNumber(), index: newACLIndex(list)}
-		a.byKey[s.key], a.sets[s.number] = s, s
+		a.byKey[s.key], *a.sets.at(s.number) = s, s
 		a.bytes += aclCost(list)
 		a.last = s
 	}
@@ -70,12 +71,26 @@ func (a *aclTable) newNumber() aclNumber {
 		a.free = a.free[:last]
 		return n
 	}
-	a.sets = append(a.sets, nil)
-	return aclNumber(len(a.sets) - 1)
+	n := a.next
+	a.next++
+	if int(n/aclBlock) == len(a.sets) {
+		a.sets = append(a.sets, new([aclBlock]*aclSet))
+	}
+	return n
 }
 
+// aclBlock is how many lists a block has.
+const aclBlock = 4096
+
+// aclBlocks holds lists in blocks, so that none of millions of lists is moved when one more is
+// added: that would delay all clients.
+type aclBlocks []*[aclBlock]*aclSet
+
+// at returns the place of a number.
+func (b aclBlocks) at(n aclNumber) **aclSet { return &b[n/aclBlock][n%aclBlock] }
+
 // of returns the list of a node.
-func (a *aclTable) of(n *node) *aclSet { return a.sets[n.acl] }
+func (a *aclTable) of(n *node) *aclSet { return *a.sets.at(n.acl) }
 
 // release removes one user, and the list with its last user. To replace a node's
 // list, intern the new one before releasing the old one, because they may be equal.
@@ -83,7 +98,7 @@ func (a *aclTable) release(s *aclSet) {
 	s.refs--
 	if s.refs == 0 {
 		delete(a.byKey, s.key)
-		a.sets[s.number], a.free = nil, append(a.free, s.number)
+		*a.sets.at(s.number), a.free = nil, append(a.free, s.number)
 		a.bytes -= aclCost(s.list)
 	}
 }

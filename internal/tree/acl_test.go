@@ -250,7 +250,7 @@ func TestInternAfterRelease(t *testing.T) {
 	list := openACL()
 	for range 2 {
 		first, second := a.intern(list), a.intern(list)
-		found := a.byKey[first.key] == first && a.sets[first.number] == first
+		found := a.byKey[first.key] == first && *a.sets.at(first.number) == first
 		if first != second || !found || first.refs != 2 {
 			t.Fatalf("%+v and %+v", first, second)
 		}

@@ -88,11 +88,11 @@ func checkInvariants(tb testing.TB, t *Tree) {
 		tb.Fatalf("%d nodes of %d, %d bytes of %d, kinds %v", seen, t.nodes.len(), size, t.dataSize, kinds)
 	}
 	for s, n := range uses {
-		if s.refs != n || t.acls.byKey[s.key] != s || t.acls.sets[s.number] != s {
+		if s.refs != n || t.acls.byKey[s.key] != s || *t.acls.sets.at(s.number) != s {
 			tb.Fatalf("a list has %d users, %d counted", n, s.refs)
 		}
 	}
-	if len(uses) != len(t.acls.byKey) || len(uses) != len(t.acls.sets)-len(t.acls.free) {
+	if len(uses) != len(t.acls.byKey) || len(uses) != int(t.acls.next)-len(t.acls.free) {
 		tb.Fatalf("%d lists in use of %d", len(uses), len(t.acls.byKey))
 	}
 }
