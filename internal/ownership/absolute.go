@@ -18,8 +18,12 @@ func Absolute(path string) (string, error) {
 // Parent returns the directory of a file. Unlike [filepath.Dir] it keeps each "..", as Absolute
 // does.
 func Parent(path string) string {
-	if dir, _ := filepath.Split(path); dir != "" {
-		return dir
+	dir, _ := filepath.Split(path)
+	if dir == "" {
+		return "."
 	}
-	return "."
+	for root := len(filepath.VolumeName(dir)) + 1; len(dir) > root && os.IsPathSeparator(dir[len(dir)-1]); {
+		dir = dir[:len(dir)-1]
+	}
+	return dir
 }

@@ -267,3 +267,14 @@ func TestErrorsNameTheWholePath(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestParent checks the directories of paths, of which each ".." is kept.
+func TestParent(t *testing.T) {
+	for path, want := range map[string]string{
+		"f": ".", "d/f": "d", "d//f": "d", "/f": "/", "//f": "/", "/d/e/f": "/d/e", "link/../f": "link/..", "./f": ".",
+	} {
+		if got := Parent(path); got != want {
+			t.Errorf("the directory of %s is %s, want %s", path, got, want)
+		}
+	}
+}
