@@ -170,13 +170,14 @@ func (c *Client) doOnce(ctx context.Context, epoch uint64, op *Op, inOrder func(
 	return res, resend, res.Err
 }
 
-// doAll does the operations and stores their results. It returns the error of ctx if that ended
-// before.
-func (c *Client) doAll(ctx context.Context, ops []Op, results []Result) (ended error) {
+// doAll does the operations and stores their results. If ctx ends before, it returns the error of
+// an operation, which is not applied only if none is.
+func (c *Client) doAll(ctx context.Context, ops []Op, results []Result) error {
 	todo := make([]int, len(ops)) // the indexes of the operations without a result
 	for i := range ops {
 		todo[i] = i
 	}
+	var ended *Op // an operation without a result because ctx ended
 	for len(todo) > 0 && ended == nil {
 		calls := make([]*call, len(todo))
 		for i, at := range todo {
@@ -199,12 +200,21 @@ func (c *Client) doAll(ctx context.Context, ops []Op, results []Result) (ended e
 				}
 			}
 			if err := ctx.Err(); err != nil && errors.Is(results[at].Err, err) {
-				ended = results[at].Err
+				ended = &ops[at]
 			}
 		}
 		todo = again
 	}
-	return ended
+	if ended == nil {
+		return nil
+	}
+	outcome := AppliedNo
+	for _, r := range results {
+		if Applied(r.Err) != AppliedNo {
+			outcome = AppliedUnknown
+		}
+	}
+	return ended.failed(ctx.Err(), outcome)
 }
 
 // newWaiter returns a call for a caller that waits for the result, see await.

@@ -317,8 +317,9 @@ func (c *Client) GoAll(requests ...Request) {
 }
 
 // DoAll sends operations as GoAll does, and waits for their results, which it returns in the
-// order of the operations. If ctx ends before, DoAll returns its error. It then takes back the
-// operations that were not sent; those that were sent may still be applied.
+// order of the operations. Each result has the error of its operation. If ctx ends before, DoAll
+// returns only an error. It then takes back the operations that were not sent; those that were
+// sent may still be applied, see [Applied].
 func (c *Client) DoAll(ctx context.Context, ops ...Op) ([]Result, error) {
 	results := make([]Result, len(ops))
 	if err := c.doAll(ctx, ops, results); err != nil {

@@ -77,6 +77,26 @@ func TestAbandonedRequestKeepsOrder(t *testing.T) {
 	})
 }
 
+// TestAbandonedOperationsMayBeApplied checks the error of DoAll if some operations have an answer
+// at the end of the context, and others have none.
+func TestAbandonedOperationsMayBeApplied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeServer(t)
+		f.serve(func(c *fakeConn) {
+			c.acceptSession(7)
+			r, _ := c.read()
+			c.answer(r)
+			c.read() // without an answer
+			time.Sleep(3 * time.Second)
+		})
+		c := f.client(nil)
+		results, err := c.DoAll(within(t, time.Second), SetOp("/a", nil, -1), SetOp("/b", nil, -1))
+		if results != nil || !errors.Is(err, context.DeadlineExceeded) || Applied(err) != AppliedUnknown {
+			t.Fatalf("%v, %v, applied %v", results, err, Applied(err))
+		}
+	})
+}
+
 func TestCanceledContextSendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer(t)
