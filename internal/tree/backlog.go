@@ -2,6 +2,7 @@ package tree
 
 import (
 	"math/bits"
+	"strings"
 	"time"
 
 	"github.com/zklock/zklock/internal/wire"
@@ -62,8 +63,8 @@ const (
 	eventSteps   = 5  // an event for one connection
 	watchSteps   = 8  // a watch that is set or removed
 	// textPerStep bytes of a path, ancestorsPerStep ancestors of a changed node, and
-	// lookedPerStep entries of a list count as one step.
-	textPerStep, ancestorsPerStep, lookedPerStep = 512, 16, 4
+	// lookedPerStep entries of a list count as one step. The first fewAncestors are free.
+	textPerStep, ancestorsPerStep, fewAncestors, lookedPerStep = 512, 4, 20, 4
 	// namePerStep bytes of a certificate's name that is parsed count as one step.
 	namePerStep = 4
 	// entrySteps is an entry of a request's access control list.
@@ -89,6 +90,20 @@ func (t *Tree) Work() time.Duration { return time.Duration(t.steps) * stepTime }
 // exhausted reports whether the call has used its steps or its bytes.
 func (t *Tree) exhausted() bool {
 	return t.steps >= partSteps || t.recordBytes+t.longPaths >= partBytes
+}
+
+// walkSteps returns the steps of the visits to the ancestors of a node that changes: to count
+// the change there, to find a quota, and to find recursive watches. In a multi, the last two
+// are visited when the change is checked and when it is applied.
+func (t *Tree) walkSteps(path string) int {
+	walks := 1
+	if len(t.quotas) > 0 {
+		walks += 2
+	}
+	if t.watches.recursive > 0 {
+		walks += 2
+	}
+	return walks * max(0, strings.Count(path, "/")-fewAncestors) / ancestorsPerStep
 }
 
 // runBacklog does a part of the backlog.

@@ -203,15 +203,13 @@ func (t *Tree) countRecursiveOver(path string, above map[string]int) int {
 // the marks of ancestors whose watches were removed, so that the next operations need
 // not look them up.
 func (t *Tree) countRecursiveAbove(n *node) (count int) {
-	looked := 0
 	for p := n.parent; p != nil; p = p.parent {
-		if looked++; p.extra.recursiveWatch {
+		if p.extra.recursiveWatch {
 			n := t.watches.countWith(p.path(), dataRecursive)
 			count += n
 			p.extra.recursiveWatch = n > 0
 		}
 	}
-	t.steps += looked / ancestorsPerStep
 	return count
 }
 

@@ -83,18 +83,16 @@ func (f *firing) fireTable(once, lasting, recurse watchBits) {
 	if recurse == 0 || w.recursive == 0 {
 		return
 	}
-	looked := 0
 	var room [8]*aclSet
 	above, last := room[:0], f.above // the lists of the nodes between the watch and the change
 	for n := f.above; n != nil; n = n.parent {
-		if looked++; len(above) == 0 || n.acl != last.acl {
+		if len(above) == 0 || n.acl != last.acl {
 			above, last = append(above, f.t.acls.of(n)), n
 		}
 		if n.extra.recursiveWatch {
 			n.extra.recursiveWatch = f.deliverRecursive(n.path(), above)
 		}
 	}
-	f.t.steps += looked / ancestorsPerStep
 }
 
 // deliverRecursive notifies the recursive watches on the path of an ancestor, and
