@@ -641,6 +641,19 @@ func expensiveMultis() []expensiveRequest {
 				}
 			}
 		}},
+		{"creates and deletes with a long ACL each", nil, func(g *overload, c *rawClient, n int) func() {
+			m := new(wire.MultiRequest)
+			list := append(foreignACL(9998, 0), openACL()...)
+			return func() {
+				for i := range scale(50, 950) {
+					list[0].ID = fmt.Sprint("user:", i)
+					path := fmt.Sprint("/p", i)
+					c.do(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: list})
+					m.Ops = append(m.Ops, wire.MultiOp{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: path, Version: -1}})
+				}
+				c.do(wire.OpMulti, m)
+			}
+		}},
 		{"multi that checks long ACLs", nil, func(g *overload, c *rawClient, n int) func() {
 			m := new(wire.MultiRequest)
 			for i := range 100 {
