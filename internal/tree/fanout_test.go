@@ -225,6 +225,14 @@ func TestMultiCountsInspectedWatches(t *testing.T) {
 		if _, err := w.tree.checkEventLimits(slices.Repeat([]txn{{op: wire.OpSetData, path: "/a"}}, maxOps)); err != want {
 			t.Errorf("%d watches of the children: %s, want %s", watchers, err.Name(), want.Name())
 		}
+		p.want(p.addWatch("/a", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
+		var below []txn
+		for i := range maxOps / 2 {
+			below = append(below, txn{op: wire.OpSetData, path: fmt.Sprint("/a/", i, "/b")}, txn{op: wire.OpSetData, path: fmt.Sprint("/a/", i, "/c")})
+		}
+		if _, err := w.tree.checkEventLimits(below); err != want {
+			t.Errorf("%d watches of an ancestor: %s, want %s", watchers, err.Name(), want.Name())
+		}
 	}
 }
 
