@@ -41,8 +41,7 @@ type conn struct {
 
 	// Used only by the loop.
 	phase    connPhase
-	runnable bool  // on the loop's list for the next round
-	lastSize int32 // bytes of the last request, which may continue
+	runnable bool // on the loop's list for the next round
 
 	limited     bool  // accepted by a listener: subject to MaxClientConns and MaxConns
 	onReadyList bool  // in srv.ready; guarded by srv.mu
@@ -100,6 +99,7 @@ type exchange struct {
 	requeueOnDelivery bool          // make the connection runnable when output of it has left
 	work              inbox         // the frames from next on are not applied yet
 	next              int           // index into work.frames
+	lastSize          int           // bytes of the last request, which may continue
 	filling           output        // in the batch being filled
 	inFlight          output        // in the batch in flight
 	notBefore         time.Duration // the next request waits until then, see delayAuth
@@ -117,9 +117,9 @@ func (s *Server) beginExchange(c *conn) {
 	}
 }
 
-// endExchange takes the exchange back if it is empty.
+// endExchange takes the exchange back if it is empty and no request continues.
 func (s *Server) endExchange(c *conn) {
-	if c.exchange == nil || c.inBatch() || c.next < len(c.work.frames) {
+	if c.exchange == nil || c.inBatch() || c.next < len(c.work.frames) || c.phase == connContinuing {
 		return
 	}
 	t := c.exchange

@@ -75,6 +75,7 @@
 //	ephemeral nodes in a list        50,000 in the session                  QuotaExceeded
 //	events of a multi                50,000, and MaxReply                   QuotaExceeded
 //	permission checks of a multi     about 10 ms                            QuotaExceeded
+//	ancestors visited in a multi     200,000, without the first 20 of each  QuotaExceeded
 //	entries of lists in a multi      25,000, or 12,500 that are networks    QuotaExceeded
 //
 // No request delays other requests for more than about 50 ms, however large the state is.

@@ -247,7 +247,7 @@ func (s *Server) applyRequests(c *conn) (size int) {
 				s.awaitBuffer(c, want)
 				break
 			}
-			c.lastSize = int32(len(frame))
+			c.lastSize = len(frame)
 			s.countRequest(c, frame, pending{c, arrived, len(s.loop.out.Records) > records}, greeting)
 		}
 		if c.phase != connContinuing { // else the tree keeps the request

@@ -88,3 +88,43 @@ func TestNonReadingClientsThrottleOnlyThemselves(t *testing.T) {
 		}
 	})
 }
+
+// TestSetWatchesIsOutstandingUntilItIsDone: a long setWatches request takes several turns of the
+// loop. The server keeps the request until then, so it counts for the limits.
+func TestSetWatchesIsOutstandingUntilItIsDone(t *testing.T) {
+	s := start(t, Options{})
+	c := login(t, s, time.Hour)
+	req := &wire.SetWatches{DataWatches: []string{}, ExistWatches: make([]string, 60_000), ChildWatches: []string{}}
+	for i := range req.ExistWatches {
+		req.ExistWatches[i] = fmt.Sprint("/p", i)
+	}
+	done := make(chan struct{})
+	go func() { // ends with the answer
+		defer close(done)
+		c.do(wire.OpSetWatches, req)
+	}()
+	between := 0 // turns
+	for waiting := true; waiting; {
+		s.runOnLoop(func() {
+			for _, c := range s.loop.conns {
+				if c.phase != connContinuing {
+					continue
+				}
+				between++
+				if n, b := s.requestLimit.requests.Load(), s.requestLimit.bytes.Load(); n != 1 || b < 60_000 {
+					t.Errorf("%d requests of %d bytes are outstanding", n, b)
+				}
+			}
+		})
+		select {
+		case <-done:
+			waiting = false
+		default:
+		}
+	}
+	c.do(wire.OpPing, nil)
+	s.runOnLoop(func() {})
+	if n, b := s.requestLimit.requests.Load(), s.requestLimit.bytes.Load(); between == 0 || n != 0 || b != 0 {
+		t.Errorf("%d turns; afterwards, %d requests of %d bytes are outstanding", between, n, b)
+	}
+}

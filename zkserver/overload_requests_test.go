@@ -346,6 +346,34 @@ func expensiveEnds() []expensiveRequest {
 			}
 			return func() { c.do(wire.OpCloseSession, nil) }
 		}},
+		{"closeSession with watchers that have many identities", nil, func(g *overload, c *rawClient, n int) func() {
+			list := append(foreignACL(9999, 0), c.manyIdentities()...)
+			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/p", ACL: list})
+			for i := range 80 {
+				c.do(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprint("/p/", i), ACL: list, Flags: wire.ModeEphemeral})
+			}
+			g.eachAttacker(60, func(c *rawClient) {
+				c.manyIdentities()
+				c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/p", Mode: wire.AddWatchPersistent})
+				for i := range 80 {
+					c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: fmt.Sprint("/p/", i), Mode: wire.AddWatchPersistent})
+				}
+			})
+			return func() { c.do(wire.OpCloseSession, nil) }
+		}},
+		{"closeSession with few nodes that many clients watch", nil, func(g *overload, _ *rawClient, n int) func() {
+			top := login(g.t, g.s, time.Hour)
+			top.create("/p", wire.ModePersistent)
+			g.eachAttacker(scale(1000, 5000), func(c *rawClient) {
+				c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/p", Mode: wire.AddWatchPersistentRecursive})
+				c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/p", Mode: wire.AddWatchPersistent})
+			})
+			c := login(g.t, g.s, time.Hour)
+			for i := range 16 {
+				c.create(fmt.Sprint("/p/", i), wire.ModeEphemeral)
+			}
+			return func() { c.do(wire.OpCloseSession, nil) }
+		}},
 		{"expiry with deep nodes", nil, func(g *overload, _ *rawClient, n int) func() {
 			c := login(g.t, g.s, 3*time.Second)
 			deepEphemerals(g, c, min(n, 12_000))
@@ -462,6 +490,29 @@ func expensiveWatches() []expensiveRequest {
 			}
 			return func() { c.do(wire.OpMulti, m) }
 		}},
+		{"setData below long ACLs", nil, func(g *overload, c *rawClient, n int) func() {
+			own, path := c.manyIdentities(), ""
+			lists := [][]wire.ACL{append(foreignACL(9999, 0), own...), append(foreignACL(9999, 1), own...)}
+			for i := range 511 {
+				path += "/d"
+				c.do(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: lists[i%2]})
+			}
+			g.eachAttacker(15, func(c *rawClient) {
+				c.manyIdentities()
+				c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: wire.AddWatchPersistentRecursive})
+			})
+			return func() { c.do(wire.OpSetData, &wire.SetDataRequest{Path: path, Version: -1}) }
+		}},
+		{"setData with recursive watches on all ancestors", nil, func(g *overload, c *rawClient, n int) func() {
+			own, path := c.manyIdentities(), deepPath(511)
+			c.mkdirs(deepPath(510))
+			c.do(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: append(foreignACL(9999, 0), own...)})
+			g.eachAttacker(60, func(c *rawClient) {
+				c.manyIdentities()
+				c.watchAncestors(path)
+			})
+			return func() { c.do(wire.OpSetData, &wire.SetDataRequest{Path: path, Version: -1}) }
+		}},
 		{"multi of changes with watchers that have many identities", nil, func(g *overload, c *rawClient, n int) func() {
 			own := c.manyIdentities()
 			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/w", ACL: append(foreignACL(3, 0), own...)})
@@ -574,6 +625,34 @@ func expensiveMultis() []expensiveRequest {
 				return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path, ACL: openACL()}}
 			})
 			return func() { c.do(wire.OpMulti, m) }
+		}},
+		{"multi of changes below deep paths", nil, func(g *overload, c *rawClient, n int) func() {
+			chains, m := scale(50, 900), new(wire.MultiRequest)
+			path := func(i, names int) string { return fmt.Sprintf("/%03x", i) + deepPath(names-1) }
+			for names := 1; names <= 511; names++ { // so that the ancestors of a node are not near each other
+				c.createInMultis(chains, wire.ModePersistent, func(i int) string { return path(i, names) })
+			}
+			for i := range chains {
+				m.Ops = append(m.Ops, wire.MultiOp{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: path(i, 511), Data: []byte("x"), Version: -1}})
+			}
+			return func() {
+				for ; len(m.Ops) > 0; m.Ops = m.Ops[:len(m.Ops)*7/8] {
+					c.do(wire.OpMulti, m)
+				}
+			}
+		}},
+		{"creates and deletes with a long ACL each", nil, func(g *overload, c *rawClient, n int) func() {
+			m := new(wire.MultiRequest)
+			list := append(foreignACL(9998, 0), openACL()...)
+			return func() {
+				for i := range scale(50, 950) {
+					list[0].ID = fmt.Sprint("user:", i)
+					path := fmt.Sprint("/p", i)
+					c.do(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: list})
+					m.Ops = append(m.Ops, wire.MultiOp{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: path, Version: -1}})
+				}
+				c.do(wire.OpMulti, m)
+			}
 		}},
 		{"multi that checks long ACLs", nil, func(g *overload, c *rawClient, n int) func() {
 			m := new(wire.MultiRequest)

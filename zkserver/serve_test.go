@@ -207,6 +207,64 @@ func TestNewConnectionReplacesHalfOpen(t *testing.T) {
 	}
 }
 
+// connFrom is a connection from an address.
+type connFrom struct {
+	net.Conn
+	from net.TCPAddr
+}
+
+func (c *connFrom) RemoteAddr() net.Addr { return &c.from }
+
+// TestNewConnectionReplacesOldestHalfOpen: many addresses have half-open connections. A new one
+// replaces the oldest of its address at the limit per address, and the oldest of all addresses at
+// the limit in total.
+func TestNewConnectionReplacesOldestHalfOpen(t *testing.T) {
+	const addrs = 100
+	for _, opts := range []Options{{MaxClientConns: 2}, {MaxClientConns: -1, MaxConns: 2 * addrs}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := start(t, opts)
+			dial := func(addr byte) (ended chan struct{}) {
+				near, far := memnet.Pipe()
+				must(t, s.startHandler(&connFrom{far, net.TCPAddr{IP: net.IPv4(10, 0, 0, addr), Port: 1}}, true))
+				ended = make(chan struct{})
+				go func() { // ends with the connection
+					defer close(ended)
+					_, _ = io.Copy(io.Discard, near)
+					near.Close()
+				}()
+				return ended
+			}
+			var conns []chan struct{} // two of each address
+			for i := range 2 * addrs {
+				conns = append(conns, dial(byte(i%addrs)))
+			}
+			const from = 70
+			dial(from)
+			synctest.Wait()
+			want := from
+			if opts.MaxConns > 0 {
+				want = 0
+			}
+			for i, ended := range conns {
+				select {
+				case <-ended:
+					if i != want {
+						t.Errorf("connection %d was replaced, want %d", i, want)
+					}
+				default:
+					if i == want {
+						t.Errorf("connection %d was not replaced", i)
+					}
+				}
+			}
+			s.Close()
+			if n, m := s.halfOpen.Len(), len(s.halfOpenByAddr); n != 0 || m != 0 {
+				t.Errorf("%d connections, and %d addresses, are still half-open", n, m)
+			}
+		})
+	}
+}
+
 func TestAcceptOptionRefusesConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := testOptions(t)

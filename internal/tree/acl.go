@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"crypto/sha256"
+	"math/bits"
 	"slices"
 
 	"github.com/zklock/zklock/internal/jute"
@@ -13,8 +15,9 @@ import (
 type aclSet struct {
 	list   []wire.ACL
 	number aclNumber // index in the table
-	key    string    // the encoded list, by which equal lists are found
-	refs   int       // number of nodes with this list
+	key    aclKey
+	refs   int   // number of nodes with this list
+	cost   int64 // see aclCost
 	index  aclIndex
 	// unindexed: index is not computed yet. Only lists of an unfinished multi are not,
 	// because most of them are never checked.
@@ -25,43 +28,56 @@ type aclSet struct {
 // only in its table.
 type aclNumber uint32
 
+// aclKey is the hash of an encoded list, by which equal lists are found. It replaces the list,
+// which may have a megabyte, when the table grows or a list is removed. SHA-256 has no known
+// collisions.
+type aclKey [sha256.Size]byte
+
 // aclTable keeps one copy of each list while a node has it. Without the reference
 // counts, clients that invent identities could fill the memory with unused lists.
 type aclTable struct {
-	byKey map[string]*aclSet
+	byKey map[aclKey]*aclSet
 	sets  aclBlocks   // by number, nil if the number is free
 	next  aclNumber   // the lowest number that was never assigned
 	free  []aclNumber // reused before higher numbers are assigned
 	bytes int64       // aclCost of all lists
 	buf   []byte      // reusable buffer to encode a list for a lookup
 	// last and lastList are the last interned list and the argument that it came from. The
-	// creates of a multi often share the latter.
+	// creates of a multi often share the latter, and most creates have an equal one.
 	last     *aclSet
 	lastList []wire.ACL
 }
 
 func newACLTable() aclTable {
-	return aclTable{byKey: make(map[string]*aclSet)}
+	return aclTable{byKey: make(map[aclKey]*aclSet)}
 }
 
 // intern returns the shared copy of list and counts one user of it. The table keeps
 // list.
 func (a *aclTable) intern(list []wire.ACL) *aclSet {
-	if n := len(list); n > 0 && n == len(a.lastList) && &list[0] == &a.lastList[0] && a.last.refs > 0 {
+	const short = 4
+	if n := len(list); n > 0 && n == len(a.lastList) && a.last.refs > 0 &&
+		(&list[0] == &a.lastList[0] || n <= short && slices.Equal(list, a.lastList)) {
 		a.last.refs++
 		return a.last
 	}
-	a.buf = appendACL(a.buf[:0], list)
-	s, ok := a.byKey[string(a.buf)]
+	key := a.key(list)
+	s, ok := a.byKey[key]
 	a.last, a.lastList = s, list
 	if !ok {
-		s = &aclSet{list: list, key: string(a.buf), number: a.newNumber(), index: newACLIndex(list)}
+		s = &aclSet{list: list, key: key, number: a.newNumber(), cost: aclCost(list), index: newACLIndex(list)}
 		a.byKey[s.key], *a.sets.at(s.number) = s, s
-		a.bytes += aclCost(list)
+		a.bytes += s.cost
 		a.last = s
 	}
 	s.refs++
 	return s
+}
+
+// key returns the key of a list.
+func (a *aclTable) key(list []wire.ACL) aclKey {
+	a.buf = appendACL(a.buf[:0], list)
+	return sha256.Sum256(a.buf)
 }
 
 // newNumber assigns a free number.
@@ -99,20 +115,19 @@ func (a *aclTable) release(s *aclSet) {
 	if s.refs == 0 {
 		delete(a.byKey, s.key)
 		*a.sets.at(s.number), a.free = nil, append(a.free, s.number)
-		a.bytes -= aclCost(s.list)
+		a.bytes -= s.cost
 	}
 }
 
 // growth returns how many bytes it takes to replace the list old of a node by list.
 func (a *aclTable) growth(old *aclSet, list []wire.ACL) int64 {
-	a.buf = appendACL(a.buf[:0], list)
-	set, known := a.byKey[string(a.buf)]
+	set, known := a.byKey[a.key(list)]
 	size := int64(0)
 	if !known {
 		size = aclCost(list)
 	}
 	if old.refs == 1 && old != set {
-		size -= aclCost(old.list)
+		size -= old.cost
 	}
 	return size
 }
@@ -225,7 +240,7 @@ func (t *Tree) may(c *conn, s *aclSet, perm wire.Perm) bool {
 		return true
 	}
 	if t.cachedConn != c || len(c.ids) <= uncachedIdentities {
-		t.steps += len(c.ids) / lookupsPerStep
+		t.steps += s.lookups(c) / lookupsPerStep
 		return s.permits(perm, &c.credentials)
 	}
 	q := permissionKey{s, perm}
@@ -233,10 +248,17 @@ func (t *Tree) may(c *conn, s *aclSet, perm wire.Perm) bool {
 	if !known {
 		yes = s.permits(perm, &c.credentials)
 		t.permissionCache[q] = yes
-		t.steps += len(c.ids)
+		t.steps += max(len(c.ids), s.lookups(c)/lookupsPerStep)
 	}
 	return yes
 }
+
+// weight returns how many lookups in a short list one lookup in the list counts for. A
+// lookup is a binary search, and long lists are rarely in the processor's cache.
+func (s *aclSet) weight() int { return max(1, bits.Len(uint(len(s.list)))-2) }
+
+// lookups returns how many lookups in a short list a permission check of c counts for.
+func (s *aclSet) lookups(c *conn) int { return len(c.ids) * s.weight() }
 
 // uncachedIdentities is how many identities are checked in less time than the cache
 // takes.

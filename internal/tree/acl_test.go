@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -259,5 +260,33 @@ func TestInternAfterRelease(t *testing.T) {
 		if len(a.byKey) > 0 || a.bytes != 0 {
 			t.Fatalf("%d lists of %d bytes are left", len(a.byKey), a.bytes)
 		}
+	}
+}
+
+// TestACLTableIsNeverCopied checks that the table keeps each list at its number, and moves no
+// lists when it grows: with millions of lists, other clients would wait.
+func TestACLTableIsNeverCopied(t *testing.T) {
+	const n = 50*aclBlock + 1
+	a := newACLTable()
+	if got := allocated(func() {
+		for range n {
+			a.newNumber()
+		}
+	}); got > 10*n {
+		t.Errorf("numbers for %d lists allocated %d bytes, want at most %d", n, got, 10*n)
+	}
+	a = newACLTable()
+	var sets []*aclSet
+	for i := range 2*aclBlock + 1 {
+		sets = append(sets, a.intern([]wire.ACL{acl(31, "digest", fmt.Sprint("u:", i))}))
+	}
+	for i, s := range sets {
+		if got := a.of(&node{acl: s.number}); got != s || int(s.number) != i {
+			t.Fatalf("list %d has the number %d, where the table has another list", i, s.number)
+		}
+		a.release(s)
+	}
+	if s := a.intern(openACL()); int(s.number) >= len(sets) || a.of(&node{acl: s.number}) != s {
+		t.Errorf("a free number was not reused: %d", s.number)
 	}
 }

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"math/bits"
+	"strings"
 	"time"
 
 	"github.com/zklock/zklock/internal/wire"
@@ -62,8 +63,8 @@ const (
 	eventSteps   = 5  // an event for one connection
 	watchSteps   = 8  // a watch that is set or removed
 	// textPerStep bytes of a path, ancestorsPerStep ancestors of a changed node, and
-	// lookedPerStep entries of a list count as one step.
-	textPerStep, ancestorsPerStep, lookedPerStep = 512, 16, 4
+	// lookedPerStep entries of a list count as one step. The first fewAncestors are free.
+	textPerStep, ancestorsPerStep, fewAncestors, lookedPerStep = 512, 4, 20, 4
 	// namePerStep bytes of a certificate's name that is parsed count as one step.
 	namePerStep = 4
 	// entrySteps is an entry of a request's access control list.
@@ -89,6 +90,20 @@ func (t *Tree) Work() time.Duration { return time.Duration(t.steps) * stepTime }
 // exhausted reports whether the call has used its steps or its bytes.
 func (t *Tree) exhausted() bool {
 	return t.steps >= partSteps || t.recordBytes+t.longPaths >= partBytes
+}
+
+// walkSteps returns the steps of the visits to the ancestors of a node that changes: to count
+// the change there, to find a quota, and to find recursive watches. In a multi, the last two
+// are visited when the change is checked and when it is applied.
+func (t *Tree) walkSteps(path string) int {
+	walks := 1
+	if len(t.quotas) > 0 {
+		walks += 2
+	}
+	if t.watches.recursive > 0 {
+		walks += 2
+	}
+	return walks * max(0, strings.Count(path, "/")-fewAncestors) / ancestorsPerStep
 }
 
 // runBacklog does a part of the backlog.
@@ -156,31 +171,64 @@ func (t *Tree) removeWatchesOf(c *conn) bool {
 	return true
 }
 
-// fewNodes is how many nodes are always removed in one transaction, whatever the
-// events.
+// fewNodes is how many nodes are removed in one transaction even if that takes two parts.
 const fewNodes = 16
 
 // endsInOneTxn reports whether the rest of a session is small enough for one
-// transaction. The estimate is conservative: it assumes that every recursive watch,
-// and every watch on a node or its parent, is notified of every node.
+// transaction.
 func (t *Tree) endsInOneTxn(s *session) bool {
-	list := s.nodes()
+	list, most := s.nodes(), partSteps
 	if list.count <= fewNodes {
-		return true
+		most = 2*partSteps - t.steps
 	}
-	steps := list.count * (removalSteps + eventSteps*t.watches.recursive)
-	if steps > partSteps {
-		return false
-	}
+	steps := list.count * removalSteps
 	for n := range list.all() {
-		path := n.path()
-		t.steps++ // for this estimate, which may be needed for many sessions
-		steps += len(path)/ancestorsPerStep + (eventSteps+len(path)/textPerStep)*t.watches.listed(path)
-		if steps > partSteps {
+		if steps > most {
 			return false
 		}
+		t.steps++ // for this estimate, which may be needed for many sessions
+		steps += t.walkSteps(n.path()) + t.endEventSteps(n)
 	}
-	return steps <= partSteps
+	return steps <= most
+}
+
+// endEventSteps estimates the steps of the events of a node's removal. The estimate is
+// conservative: a connection counts once for each of its recursive watches on ancestors.
+func (t *Tree) endEventSteps(n *node) (steps int) {
+	if t.watches.total == 0 {
+		return 0
+	}
+	path, lists := n.path(), t.acls.of(n).weight() // the lists are counted by weight
+	each := eventSteps + len(path)/textPerStep
+	if len(path) > longPath {
+		each += len(path) / (partBytes / partSteps)
+	}
+	count := func(path string, bits watchBits, lists int) {
+		list := t.watches.byPath[path]
+		search := 1 + len(path)/textPerStep + len(list)/lookedPerStep
+		t.steps += search
+		steps += search
+		for _, e := range list {
+			if e.bits&bits != 0 {
+				steps += each + lists*len(e.conn.ids)/lookupsPerStep
+			}
+		}
+	}
+	count(path, dataMask|childMask, lists)
+	count(n.parent.path(), childMask, t.acls.of(n.parent).weight())
+	if t.watches.recursive == 0 {
+		return steps
+	}
+	t.steps += t.walkSteps(path)
+	for p, last := n.parent, n; p != nil; p = p.parent {
+		if last == n || p.acl != last.acl {
+			lists, last = lists+t.acls.of(p).weight(), p
+		}
+		if p.extra.recursiveWatch {
+			count(p.path(), dataRecursive, lists)
+		}
+	}
+	return steps
 }
 
 // startEnd makes the end of a session with many nodes certain: no client can resume
@@ -201,9 +249,9 @@ func (t *Tree) enqueueEnd(s *session) {
 }
 
 // continueEnd deletes nodes of an ending session, each in its own transaction, and
-// the session with the last ones. It reports whether that is complete.
+// then the session. It reports whether that is complete.
 func (t *Tree) continueEnd(s *session, now Now, out *Out) bool {
-	for s.nodes().count > fewNodes {
+	for s.nodes().count > 0 {
 		if t.exhausted() {
 			return false
 		}

@@ -107,15 +107,24 @@ func TestExpiryDoesNotWaitForBacklog(t *testing.T) {
 // for that of a session with many nodes nor for the watches of closed connections.
 func TestShortSessionEndPrecedesLongOne(t *testing.T) {
 	w := newHarness(t, Config{})
-	p, watcher, closed, other := w.dialOwner(), w.dial(), w.dial(), w.dial()
-	for i := range partSteps / fewNodes / eventSteps {
-		watcher.addWatch(fmt.Sprint("/nowhere", i), wire.AddWatchPersistentRecursive)
+	p, closed, other := w.dialOwner(), w.dial(), w.dial()
+	// The estimate of the end counts an event for each watch, not for each connection.
+	const deep = 100
+	dir, watchers := "", make([]*peer, partSteps/fewNodes/eventSteps/deep)
+	for i := range watchers {
+		watchers[i] = w.dial()
+	}
+	for range deep {
+		dir = other.mk(dir+"/d", 0)
+		for _, watcher := range watchers {
+			watcher.addWatch(dir, wire.AddWatchPersistentRecursive)
+		}
 	}
 	for i := range 3 * partSteps / watchSteps {
 		closed.addWatch(fmt.Sprint("/elsewhere", i), wire.AddWatchPersistent)
 	}
 	for i := range fewNodes + 1 {
-		other.mk(fmt.Sprint("/lock", i), wire.ModeEphemeral)
+		other.mk(fmt.Sprint(dir, "/", i), wire.ModeEphemeral)
 	}
 	w.tree.Disconnect(closed.id, w.now)
 	for _, s := range []*peer{p, other} {
@@ -145,11 +154,15 @@ func TestShortSessionEndsDoNotStarveLongOne(t *testing.T) {
 	const nodes = 2*fewNodes - 1
 	w := newHarness(t, Config{})
 	p := w.dialOwner()
+	p.mk("/d", 0)
+	for range partSteps / nodes / eventSteps {
+		w.dial().addWatch("/d", wire.AddWatchPersistent)
+	}
 	var peers []*peer
 	for i := range 40 {
 		other := w.dial()
 		for j := range nodes {
-			other.mk(fmt.Sprint("/", i, "-", j, strings.Repeat("x", partBytes/(nodes-fewNodes))), wire.ModeEphemeral)
+			other.mk(fmt.Sprint("/d/", i, "-", j, strings.Repeat("x", partBytes/(nodes-fewNodes))), wire.ModeEphemeral)
 		}
 		peers = append(peers, other)
 		w.flush()

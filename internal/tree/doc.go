@@ -78,13 +78,17 @@
 //     all other clients wait for it.
 //   - getEphemerals of a session with more than 50,000 nodes is refused, and so is
 //     one that compares too much text. A multi with more than 50,000 events is
-//     refused, or one whose permission checks take too long. Each 128 bytes of an
-//     event's path count as one more event, and so do 64 inspected watches, four
+//     refused, or one whose permission checks take too long, or whose changes visit
+//     more than 200,000 ancestors. The first 20 of each change are free. The others
+//     count up to five times if there are quotas and recursive watches. Each 128 bytes
+//     of an event's path count as one more event, and so do 64 inspected watches, four
 //     names of the path if there are recursive watches, and four identities of the
-//     watching client. If a change cannot be refused, paths longer than 256 bytes may
-//     use 8 MiB in the events of one call. The server closes the watching connections
-//     beyond that limit, and those whose permission checks for one change exceed
-//     500,000 lookups.
+//     watching client. If the list of an ancestor has 8 or more entries, its name counts
+//     more often: twice for 8 entries, and once more each time that number doubles. A
+//     lookup in such a list counts likewise. If a change cannot be refused, paths
+//     longer than 256 bytes may use 8 MiB in the events of one call. The server closes
+//     the watching connections beyond that limit, and those whose permission checks in
+//     one call exceed 500,000 lookups.
 //   - A recursive watch reports only nodes that the client could list. The client
 //     needs READ on the nodes between the watch and the change, and on the changed
 //     node.

@@ -29,29 +29,30 @@ func (t *Tree) checkEventLimits(subs []txn) (int, wire.ErrCode) {
 		return 0, wire.ErrOK
 	}
 	size, events, inspected, most := 0, 0, 0, 0
-	known := make(map[string]int, len(subs))
-	above, listed := make(map[string]int), make(map[string]bool)
+	known, above := make(map[string]audience, len(subs)), make(map[string]audience)
+	listed := make(map[string]bool)
 	for i := range subs {
 		x := &subs[i]
 		if x.path == "" {
 			continue // a check
 		}
 		once := 0
-		n, ok := known[x.path]
+		a, ok := known[x.path]
 		if !ok {
-			n = t.countWatchers(x.path, above)
-			known[x.path] = n
+			a = t.audienceOf(x.path, above)
+			known[x.path] = a
 			once = t.watches.countWith(x.path, dataOnce)
 		}
 		if x.op != wire.OpSetData {
 			once += t.countOnceByChild(x.path, listed)
 		}
-		once *= t.eventWeight(x)
+		weight := t.eventWeight(x, a)
+		once *= weight
 		events += once
 		most = max(most, once)
-		events += n * t.eventWeight(x)
-		size += n * (eventCost + len(x.path))
-		inspected += t.watches.listed(x.path)
+		events += a.watchers * weight
+		size += a.watchers * (eventCost + len(x.path))
+		inspected += a.inspected
 		if size > multiFanOut*t.cfg.MaxReply || events-most+inspected/inspectedPerEvent > maxEvents {
 			t.counters.RefusedReplies++
 			return i, wire.ErrQuotaExceeded
@@ -63,7 +64,7 @@ func (t *Tree) checkEventLimits(subs []txn) (int, wire.ErrCode) {
 // eventWeight returns how many events an event of x counts for. A long path takes
 // longer to copy. The permission check takes longer if the list of the node is long.
 // For a recursive watch, the lists of the ancestors are checked too.
-func (t *Tree) eventWeight(x *txn) int {
+func (t *Tree) eventWeight(x *txn, a audience) int {
 	const shortACL = 4
 	list, weight := x.acl, 1
 	if n := t.nodes.get(x.path); n != nil {
@@ -72,11 +73,14 @@ func (t *Tree) eventWeight(x *txn) int {
 	if len(list) > shortACL {
 		weight = 5
 	}
-	weight += len(x.path) / textPerEvent
-	if t.watches.recursive > 0 {
-		weight += strings.Count(x.path, "/") / namesPerEvent
-	}
-	return weight
+	return weight + len(x.path)/textPerEvent + a.lists/listsPerEvent
+}
+
+// audience is the work that the watches of a node cause when it changes.
+type audience struct {
+	watchers  int // persistent watches that are notified, see countWith
+	inspected int // watches that are inspected, whatever they report
+	lists     int // if there are recursive watches, the ancestors by the weights of their lists
 }
 
 const (
@@ -84,10 +88,10 @@ const (
 	// how many bytes of such paths the events of one call may have.
 	longPath, longPaths = 256, 8 << 20
 	// textPerEvent bytes of a path, and inspectedPerEvent entries of lists of watches,
-	// count as one more event of a multi. So do namesPerEvent names of a path if there are
-	// recursive watches, and identitiesPerEvent identities of a client.
+	// count as one more event of a multi. So do listsPerEvent short lists of ancestors if there
+	// are recursive watches, and identitiesPerEvent identities of a client.
 	textPerEvent, inspectedPerEvent   = 128, 64
-	namesPerEvent, identitiesPerEvent = 4, 4
+	listsPerEvent, identitiesPerEvent = 4, 4
 	// fewLookups is how many permission lookups an event includes without extra cost.
 	// maxLookups limits the lookups of events that need more, in one call.
 	fewLookups, maxLookups = 32, 500_000
@@ -115,10 +119,9 @@ func (t *Tree) admitEvent(c *conn, size int) bool {
 // admitLookups counts n permission lookups for an event of c, and reports whether
 // they are within the limits of one call. If not, c is closed as in admitEvent.
 func (t *Tree) admitLookups(c *conn, n int) bool {
-	if n <= fewLookups {
+	if n <= fewLookups || t.cfg.SkipACL {
 		return true
 	}
-	t.steps += n / lookupsPerStep
 	if t.permissionLookups += n; t.permissionLookups <= maxLookups {
 		return true
 	}
@@ -146,17 +149,19 @@ func (t *Tree) closeOverflowed(out *Out) {
 	t.overflowed = t.overflowed[:0]
 }
 
-// countWatchers estimates how many persistent watches are notified of a change of the
-// node at path or of its parent's children. The node need not exist. above caches
-// results of countRecursiveOver, by path, for the operations of a multi.
-func (t *Tree) countWatchers(path string, above map[string]int) int {
+// audienceOf estimates the audience of a change of the node at path or of its parent's
+// children. The node need not exist. above caches results of audienceAbove, by path, for
+// the operations of a multi.
+func (t *Tree) audienceOf(path string, above map[string]audience) audience {
 	w := &t.watches
-	n := w.countWith(path, dataPersistent|dataRecursive)
 	if path == rootPath {
-		return n
+		return audience{watchers: w.countWith(path, dataPersistent|dataRecursive), inspected: len(w.byPath[path])}
 	}
 	parent := path[:max(strings.LastIndexByte(path, '/'), 1)]
-	return n + w.countWith(parent, dataRecursive|childPersistent) + t.countRecursiveOver(parent, above)
+	a := t.audienceAbove(parent, above)
+	a.watchers += w.countWith(path, dataPersistent|dataRecursive) + w.countWith(parent, dataRecursive|childPersistent)
+	a.inspected += len(w.byPath[path]) + len(w.byPath[parent])
+	return a
 }
 
 // countOnceByChild counts the one-shot watches of children that report the creation or
@@ -171,58 +176,55 @@ func (t *Tree) countOnceByChild(path string, listed map[string]bool) (n int) {
 	return n
 }
 
-// countRecursiveOver counts the recursive watches on ancestors of path. If the nodes
-// on the path do not exist, each ancestor path is looked up, once per multi.
-func (t *Tree) countRecursiveOver(path string, above map[string]int) int {
+// audienceAbove returns the audience of the recursive watches on ancestors of path, with
+// the lists of these and of the node at path. If the nodes on the path do not exist, each
+// ancestor path is looked up, once per multi.
+func (t *Tree) audienceAbove(path string, above map[string]audience) (a audience) {
 	w := &t.watches
 	if w.recursive == 0 {
-		return 0
+		return a
 	}
 	var missing []string // from path upwards
-	n := 0
-	for at := path; at != rootPath; at = at[:max(strings.LastIndexByte(at, '/'), 1)] {
+	for at := path; ; at = at[:max(strings.LastIndexByte(at, '/'), 1)] {
 		if known, ok := above[at]; ok {
-			n = known
+			a = known
 			break
 		}
 		if p := t.nodes.get(at); p != nil {
-			n = t.countRecursiveAbove(p)
-			above[at] = n
+			a = t.audienceAboveNode(p)
+			above[at] = a
 			break
 		}
 		missing = append(missing, at)
 	}
 	for _, at := range slices.Backward(missing) {
-		n += w.countWith(at[:max(strings.LastIndexByte(at, '/'), 1)], dataRecursive)
-		above[at] = n
+		parent := at[:max(strings.LastIndexByte(at, '/'), 1)]
+		a.watchers += w.countWith(parent, dataRecursive)
+		a.inspected += len(w.byPath[parent])
+		a.lists++
+		above[at] = a
 	}
-	return n
+	return a
 }
 
-// countRecursiveAbove counts the recursive watches on ancestors of a node. It clears
-// the marks of ancestors whose watches were removed, so that the next operations need
-// not look them up.
-func (t *Tree) countRecursiveAbove(n *node) (count int) {
-	looked := 0
+// audienceAboveNode is audienceAbove for a node. It clears the marks of ancestors whose
+// watches were removed, so that the next operations need not look them up.
+func (t *Tree) audienceAboveNode(n *node) (a audience) {
+	last, weight := n.acl, t.acls.of(n).weight()
+	a.lists = weight
 	for p := n.parent; p != nil; p = p.parent {
-		if looked++; p.extra.recursiveWatch {
+		if p.acl != last {
+			last, weight = p.acl, t.acls.of(p).weight()
+		}
+		a.lists += weight
+		if p.extra.recursiveWatch {
 			n := t.watches.countWith(p.path(), dataRecursive)
-			count += n
+			a.watchers += n
+			a.inspected += len(t.watches.byPath[p.path()])
 			p.extra.recursiveWatch = n > 0
 		}
 	}
-	t.steps += looked / ancestorsPerStep
-	return count
-}
-
-// listed returns how many entries a change of the node at path inspects: the watches
-// on the path and on its parent, whatever they report.
-func (w *watchTable) listed(path string) int {
-	n := len(w.byPath[path])
-	if path != rootPath {
-		n += len(w.byPath[path[:max(strings.LastIndexByte(path, '/'), 1)]])
-	}
-	return n
+	return a
 }
 
 // countWith counts the connections that have one of bits on path. One with many

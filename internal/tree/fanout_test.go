@@ -64,24 +64,24 @@ func TestPermissionChecksOfEventsAreBounded(t *testing.T) {
 		path       string
 		mode       wire.AddWatchMode
 		identities int // beyond the address
+		entries    int // of each list, in addition to that for anyone
 		weight     int
 	}{
-		{"one", "/a", wire.AddWatchPersistent, 0, 1},
-		{"many identities", "/a", wire.AddWatchPersistent, 4*identitiesPerEvent - 1, 5},
-		{"deep", deep, wire.AddWatchPersistent, 0, 1},
-		{"deep, recursive", deep, wire.AddWatchPersistentRecursive, 0, 1 + strings.Count(deep, "/")/namesPerEvent},
-		{"deep, recursive, many identities", deep, wire.AddWatchPersistentRecursive, 4*identitiesPerEvent - 1, 5 * (1 + strings.Count(deep, "/")/namesPerEvent)},
+		{"one", "/a", wire.AddWatchPersistent, 0, 0, 1},
+		{"many identities", "/a", wire.AddWatchPersistent, 4*identitiesPerEvent - 1, 0, 5},
+		{"deep", deep, wire.AddWatchPersistent, 0, 0, 1},
+		{"deep, recursive, long lists", deep, wire.AddWatchPersistentRecursive, 0, 200, 5 + (1+7*6)/listsPerEvent},
+		{"deep, recursive", deep, wire.AddWatchPersistentRecursive, 0, 0, 1 + strings.Count(deep, "/")/listsPerEvent},
+		{"deep, recursive, many identities", deep, wire.AddWatchPersistentRecursive, 4*identitiesPerEvent - 1, 0, 5 * (1 + strings.Count(deep, "/")/listsPerEvent)},
 	} {
 		w := newHarness(t, Config{})
 		writer := w.dial()
 		for i := 1; i < len(deep); i += 2 {
-			writer.mk(deep[:i+1], 0)
+			writer.want(writer.mkACL(deep[:i+1], append(manyACLs(tt.entries), openACL()...)...), wire.ErrOK, "create")
 		}
 		for range watchers {
 			p := w.dial()
-			for i := range tt.identities {
-				p.auth("digest", fmt.Sprint("u", i, ":x"))
-			}
+			p.manyIdentities(tt.identities)
 			p.want(p.addWatch(tt.path, tt.mode), wire.ErrOK, tt.name)
 		}
 		most := maxEvents / watchers / tt.weight // without the inspected watches
@@ -93,6 +93,61 @@ func TestPermissionChecksOfEventsAreBounded(t *testing.T) {
 				t.Errorf("%s: %d changes: done is %v", tt.name, n, done)
 			}
 		}
+	}
+}
+
+// manyIdentities authenticates as n users.
+func (p *peer) manyIdentities(n int) {
+	for i := range n {
+		p.auth("digest", fmt.Sprint("u", i, ":x"))
+	}
+}
+
+// TestLookupsInLongListsCountMore checks that the server closes the watchers whose permission
+// checks of one change take too long.
+func TestLookupsInLongListsCountMore(t *testing.T) {
+	const entries, weight, identities, names, watchers = 1000, 8, 50, 100, 20
+	w := newHarness(t, Config{})
+	writer, path := w.dial(), ""
+	for i := range names {
+		path += "/d"
+		list := append(manyACLs(entries), wire.ACL{Perms: wire.PermAll, Scheme: "digest", ID: fmt.Sprint(i%2, ":x")})
+		writer.want(writer.mkACL(path, append(list, openACL()...)...), wire.ErrOK, "create")
+	}
+	var all []*peer
+	for range watchers {
+		p := w.dial()
+		p.manyIdentities(identities - 1) // and the address
+		p.want(p.addWatch("/", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
+		all = append(all, p)
+	}
+	writer.send(7, wire.OpSetData, &wire.SetDataRequest{Path: path, Version: -1})
+	closed := 0
+	for _, p := range all {
+		if p.closed {
+			closed++
+		}
+	}
+	if want := watchers - maxLookups/(identities*(weight*names+1)); closed != want {
+		t.Errorf("%d watchers are closed, want %d", closed, want)
+	}
+}
+
+// TestPermissionsAreCheckedOncePerChange checks that a connection with recursive watches on many
+// ancestors is checked once.
+func TestPermissionsAreCheckedOncePerChange(t *testing.T) {
+	const names = 100
+	w := newHarness(t, Config{})
+	p, path := w.dial(), ""
+	p.manyIdentities(maxIdentities - 1)
+	for range names {
+		path = p.mk(path+"/d", 0)
+		p.want(p.addWatch(path, wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
+	}
+	p.takeEvents()
+	p.want(p.set(path, "y", -1), wire.ErrOK, "set")
+	if most := 4 * names; len(p.events) != 1 || w.tree.steps > most {
+		t.Errorf("%d events, %d steps, want 1 and at most %d", len(p.events), w.tree.steps, most)
 	}
 }
 
@@ -169,6 +224,14 @@ func TestMultiCountsInspectedWatches(t *testing.T) {
 		}
 		if _, err := w.tree.checkEventLimits(slices.Repeat([]txn{{op: wire.OpSetData, path: "/a"}}, maxOps)); err != want {
 			t.Errorf("%d watches of the children: %s, want %s", watchers, err.Name(), want.Name())
+		}
+		p.want(p.addWatch("/a", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
+		var below []txn
+		for i := range maxOps / 2 {
+			below = append(below, txn{op: wire.OpSetData, path: fmt.Sprint("/a/", i, "/b")}, txn{op: wire.OpSetData, path: fmt.Sprint("/a/", i, "/c")})
+		}
+		if _, err := w.tree.checkEventLimits(below); err != want {
+			t.Errorf("%d watches of an ancestor: %s, want %s", watchers, err.Name(), want.Name())
 		}
 	}
 }

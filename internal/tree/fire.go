@@ -83,18 +83,16 @@ func (f *firing) fireTable(once, lasting, recurse watchBits) {
 	if recurse == 0 || w.recursive == 0 {
 		return
 	}
-	looked := 0
 	var room [8]*aclSet
 	above, last := room[:0], f.above // the lists of the nodes between the watch and the change
 	for n := f.above; n != nil; n = n.parent {
-		if looked++; len(above) == 0 || n.acl != last.acl {
+		if len(above) == 0 || n.acl != last.acl {
 			above, last = append(above, f.t.acls.of(n)), n
 		}
 		if n.extra.recursiveWatch {
 			n.extra.recursiveWatch = f.deliverRecursive(n.path(), above)
 		}
 	}
-	f.t.steps += looked / ancestorsPerStep
 }
 
 // deliverRecursive notifies the recursive watches on the path of an ancestor, and
@@ -114,14 +112,18 @@ func (f *firing) deliverRecursive(path string, above []*aclSet) (any bool) {
 // If the watch is on an ancestor, the path contains names that c must be permitted to
 // list: above has the lists of the nodes whose children they are. Watches closer to
 // the node are notified first and have fewer such names. deliver reports whether c may
-// know of the change.
+// know of the change. It does not check that for a connection that closes.
 func (f *firing) deliver(c *conn, above []*aclSet) (seen bool) {
 	if c.lastChange == f.t.watches.changes || c.lastChange == overflow {
-		return f.t.maySee(c, f.acl)
+		return true
 	}
 	c.lastChange = f.t.watches.changes
 	f.t.steps += eventSteps + len(above) + len(f.event.Path)/textPerStep
-	if !f.t.maySee(c, f.acl) || !f.t.mayListAll(c, above) {
+	lookups := f.acl.lookups(c)
+	for _, s := range above {
+		lookups += s.lookups(c)
+	}
+	if !f.t.admitLookups(c, lookups) || !f.t.maySee(c, f.acl) || !f.t.mayListAll(c, above) {
 		return false
 	}
 	if f.frame == nil {
@@ -142,7 +144,7 @@ func (t *Tree) maySee(c *conn, acl *aclSet) bool {
 // mayListAll reports whether c may list the children of all nodes with these lists.
 // ZooKeeper reports nodes to recursive watches that getChildren would not list.
 func (t *Tree) mayListAll(c *conn, lists []*aclSet) bool {
-	return t.admitLookups(c, len(lists)*len(c.ids)) && !slices.ContainsFunc(lists, func(s *aclSet) bool { return !t.may(c, s, wire.PermRead) })
+	return !slices.ContainsFunc(lists, func(s *aclSet) bool { return !t.may(c, s, wire.PermRead) })
 }
 
 // noZxid is the zxid in the header of an event that names no transaction.

@@ -166,13 +166,13 @@ func (g *growth) addMost(x *txn) {
 	}
 }
 
-// aclCost estimates the memory of a list: its entries in the list and in the index,
-// their texts, and the same texts in the lookup key.
+// aclCost estimates the memory of a list: its entries in the list and in the index, and
+// their texts.
 func aclCost(list []wire.ACL) int64 {
 	const entry = 128
 	size := int64(0)
 	for i := range list {
-		size += entry + 2*int64(len(list[i].Scheme)+len(list[i].ID))
+		size += entry + int64(len(list[i].Scheme)+len(list[i].ID))
 	}
 	return size
 }

@@ -36,6 +36,7 @@ func (t *Tree) multi(c *conn, m *wire.MultiRequest, malformed error, now Now, ou
 			t.fail(err, now, out)
 			return failedMulti(len(m.Ops), i, err), wire.ErrOK
 		}
+		t.steps += t.walkSteps(x.subs[i].path)
 	}
 	i, err := t.checkMultiLimits(x.subs)
 	if err == wire.ErrOK {

@@ -264,3 +264,60 @@ func TestMultiOfCreatesAllocatesLittle(t *testing.T) {
 		t.Errorf("%d nodes, want %d", n, 4+maxOps)
 	}
 }
+
+// TestMultiCountsVisitsToAncestors checks that a multi is refused if its changes visit too many
+// ancestors, and that a multi of the maximum length below ordinary paths is not.
+func TestMultiCountsVisitsToAncestors(t *testing.T) {
+	const deep = 500
+	bound := func(walks int) int { return partSteps / (walks * (deep - fewAncestors) / ancestorsPerStep) }
+	for _, tt := range []struct {
+		name      string
+		names     int
+		quota     bool
+		recursive bool
+		most      int // permitted changes
+	}{
+		{"ordinary", fewAncestors, true, true, maxOps},
+		{"without quotas and recursive watches", deep, false, false, bound(1)},
+		{"with a quota", deep, true, false, bound(3)},
+		{"with both", deep, true, true, bound(5)},
+	} {
+		w := newHarness(t, Config{MaxFrame: 8 << 20})
+		p, path := w.dial(), ""
+		for range tt.names {
+			path = p.mk(path+"/d", 0)
+		}
+		if tt.quota {
+			p.mk(quotaPath+"/q", 0)
+			limit := &wire.CreateRequest{Path: quotaPath + "/q/" + limitName, Data: []byte("count=1"), ACL: openACL()}
+			p.want(p.call(wire.OpCreate, limit).Err, wire.ErrOK, "create a quota")
+		}
+		if tt.recursive {
+			p.addWatch("/elsewhere", wire.AddWatchPersistentRecursive)
+		}
+		got := codes(p.multi(slices.Repeat([]wire.MultiOp{opSet(path, -1)}, min(tt.most*21/20+1, maxOps))...))
+		if at := slices.Index(got, wire.ErrQuotaExceeded); at < tt.most && at >= 0 || at < 0 && tt.most < maxOps {
+			t.Errorf("%s: refused at %d, want %d", tt.name, at, tt.most)
+		}
+		w.check()
+	}
+}
+
+// TestEndOfDeepNodesCountsVisitsToAncestors checks that a session with nodes below deep paths
+// ends in parts.
+func TestEndOfDeepNodesCountsVisitsToAncestors(t *testing.T) {
+	const nodes, deep = 1000, 500
+	w := newHarness(t, Config{})
+	p, top, path := w.dial(), w.dial(), ""
+	for range deep {
+		path = top.mk(path+"/d", 0)
+	}
+	for i := range nodes {
+		p.mk(fmt.Sprint(path, "/", i), wire.ModeEphemeral)
+	}
+	p.send(7, wire.OpCloseSession, nil)
+	if parts, want := w.runParts(), nodes*deep/2/ancestorsPerStep/partSteps; parts < want || !p.closed {
+		t.Errorf("%d parts, want at least %d; closed: %v", parts, want, p.closed)
+	}
+	w.check()
+}

@@ -181,6 +181,9 @@ func (p *node) attach(n *node) {
 // countAbove adds nodes and bytes of data to the counters of all ancestors of n. The
 // depth of a path is bounded, see maxDepth.
 func (n *node) countAbove(nodes int32, bytes int64) {
+	if nodes == 0 && bytes == 0 {
+		return
+	}
 	for p := n.parent; p != nil; p = p.parent {
 		p.extra.below += nodes
 		p.extra.belowBytes += bytes

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -264,5 +265,53 @@ func TestDeadlinesAreUpdatedInParts(t *testing.T) {
 	}
 	if got := w.tree.Counts().Sessions; got != partSteps+1 || parts < 2 {
 		t.Errorf("%d sessions after %d parts, want all of %d after at least 2", got, parts, partSteps+1)
+	}
+}
+
+// TestFewNodesEndInPartsIfManyClientsWatch checks that the end of a session with few nodes is one
+// transaction, unless it causes too many events or permission checks.
+func TestFewNodesEndInPartsIfManyClientsWatch(t *testing.T) {
+	const nodes = fewNodes
+	for _, tt := range []struct {
+		name                 string
+		watchers, identities int
+		mode                 wire.AddWatchMode
+		entries              int
+		parts                bool
+	}{
+		{"few watchers", 100, 0, wire.AddWatchPersistent, 0, false},
+		{"many watchers", partSteps*2/nodes/eventSteps + 1, 0, wire.AddWatchPersistent, 0, true},
+		{"many recursive watchers", partSteps*2/nodes/eventSteps + 1, 0, wire.AddWatchPersistentRecursive, 0, true},
+		{"many identities", 100, 60, wire.AddWatchPersistent, 0, false},
+		{"many identities, long lists", 100, 60, wire.AddWatchPersistent, 2000, true},
+	} {
+		w := newHarness(t, Config{})
+		owner := w.dial()
+		list := append(manyACLs(tt.entries), openACL()...)
+		owner.want(owner.mkACL("/p", list...), wire.ErrOK, "create")
+		for i := range nodes {
+			req := &wire.CreateRequest{Path: fmt.Sprint("/p/", i), ACL: list, Flags: wire.ModeEphemeral}
+			owner.want(owner.call(wire.OpCreate, req).Err, wire.ErrOK, "create")
+		}
+		var all []*peer
+		for range tt.watchers {
+			p := w.dial()
+			p.manyIdentities(tt.identities)
+			p.want(p.addWatch("/p", tt.mode), wire.ErrOK, "addWatch")
+			all = append(all, p)
+		}
+		owner.send(7, wire.OpCloseSession, nil)
+		if parts := !owner.closed; parts != tt.parts || w.tree.steps > 2*partSteps {
+			t.Errorf("%s: in parts: %v; %d steps", tt.name, parts, w.tree.steps)
+		}
+		for range nodes {
+			w.tick()
+		}
+		for _, p := range all {
+			if !owner.closed || p.closed || len(p.events) != nodes {
+				t.Fatalf("%s: ended: %v; a watcher has %d events of %d, closed: %v", tt.name, owner.closed, len(p.events), nodes, p.closed)
+			}
+		}
+		w.check()
 	}
 }

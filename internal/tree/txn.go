@@ -175,7 +175,7 @@ func (t *Tree) removeNode(n *node, zxid int64, out *Out) {
 	t.acls.release(acl)
 	// A list may refer to the node for a while, and must not retain its data.
 	n.text, n.dataStart, n.extra = "", 0, nil
-	t.steps += removalSteps + len(path)/textPerStep
+	t.steps += removalSteps + len(path)/textPerStep + t.walkSteps(path)
 }
 
 // applySetData replaces a node's data (DataTree.setData). The old bytes are not

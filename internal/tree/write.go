@@ -34,6 +34,7 @@ func (t *Tree) write(c *conn, op wire.OpCode, r *jute.Reader, now Now, out *Out)
 	if err != wire.ErrOK {
 		return nil, t.fail(err, now, out)
 	}
+	t.steps += t.walkSteps(x.path)
 	if err := t.checkLimits(&x); err != wire.ErrOK {
 		return nil, t.fail(err, now, out)
 	}
