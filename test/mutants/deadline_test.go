@@ -227,7 +227,7 @@ func deadlineMutants() []Mutant {
 			Reason: "A hold is lost at its deadline without any message of the servers; the mutant waits for the servers.",
 			Edits: []Edit{
 				{File: "internal/queue/core.go",
-					Before: `if c.deadline.Ahead(now) == 0 {`,
+					Before: `if c.holds > 0 && c.deadline.Ahead(now) == 0 {`,
 					After:  `if false {`},
 			},
 			Suite: simulation, Test: "TestMutant",
