@@ -80,6 +80,14 @@ type Collector struct {
 	// earlier, so that fewer parents count as unused.
 	Now      time.Time
 	MaxReads int // limits the reads of Find; 0 means DefaultCollectReads
+	// Timeout limits the time for each znode, because servers may stop answering; 0 means
+	// 10 s.
+	Timeout time.Duration
+}
+
+// limited returns a context for the requests about one znode.
+func (s Collector) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, cmp.Or(s.Timeout, defaultTimeout))
 }
 
 // node is a znode and its children.
@@ -111,7 +119,9 @@ type collectRun struct {
 // what it found.
 func (s Collector) Find(ctx context.Context) ([]EmptyParent, error) {
 	w := &collectRun{Collector: s}
-	if stat, there, err := s.Client.Exists(ctx, MarkPath); err != nil {
+	reading, cancel := s.limited(ctx)
+	defer cancel()
+	if stat, there, err := s.Client.Exists(reading, MarkPath); err != nil {
 		return nil, err
 	} else if there {
 		w.clock.observe(stat)
@@ -168,6 +178,8 @@ func (w *collectRun) read(ctx context.Context, n *node) {
 	if !w.spend() {
 		return
 	}
+	ctx, cancel := w.limited(ctx)
+	defer cancel()
 	names, stat, err := w.Client.Children(ctx, n.path)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -188,7 +200,7 @@ func (w *collectRun) read(ctx context.Context, n *node) {
 		w.refuse(n.path)
 		return
 	case err != nil:
-		w.err = errors.Join(w.err, err)
+		w.err = cmp.Or(w.err, err)
 		return
 	}
 	w.add(n, names, stat)
@@ -287,7 +299,7 @@ func isLeftBehind(n *node) bool {
 // Remove removes the parents in the state ParentUnused, and sets the state of each. The
 // servers remove a parent only if it has no children, and Remove only if no client used it
 // since Find. A client that acquires the lock at this moment finds no parent and creates it
-// again, as at its first acquire. Remove ends early with ctx's error or that of a
+// again, as at its first acquire. Remove ends early with the error of ctx, of Timeout, or of a
 // connection.
 func (s Collector) Remove(ctx context.Context, found []EmptyParent) error {
 	kept := map[string]bool{}  // parents of znodes that stay
@@ -319,6 +331,8 @@ func (s Collector) Remove(ctx context.Context, found []EmptyParent) error {
 // remove removes one parent and sets its state. gone is the number of its children that
 // Remove removed.
 func (s Collector) remove(ctx context.Context, p *EmptyParent, gone int32) error {
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
 	stat, there, err := s.Client.Exists(ctx, p.Path)
 	switch {
 	case err != nil && !errors.Is(err, zk.ErrNoAuth):
@@ -349,6 +363,8 @@ func (s Collector) remove(ctx context.Context, p *EmptyParent, gone int32) error
 // MinUnused, LeaveMark renews it, because it has served its purpose. Without Now, it keeps
 // an existing mark, because its age is unknown.
 func (s Collector) LeaveMark(ctx context.Context) error {
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
 	stat, there, err := s.Client.Exists(ctx, MarkPath)
 	if err != nil {
 		return err

@@ -56,6 +56,8 @@ func (c *zxidClock) last() time.Time {
 // if that is not permitted, below the prefix. If neither is permitted, or the servers do
 // not tell their time, Now stays zero.
 func (s *Collector) ReadTime(ctx context.Context) error {
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
 	for _, directory := range []string{path.Dir(MarkPath), s.Prefix} {
 		now, err := ServerTime(ctx, s.Client, directory)
 		if err == nil {

@@ -249,6 +249,58 @@ func TestReadTimeFallsBackToPrefix(t *testing.T) {
 	})
 }
 
+// TestCollectorEndsIfServersStopAnswering checks that each method fails after the time for a znode
+// if the servers answer nothing, and takes as long as it needs if they answer slowly.
+func TestCollectorEndsIfServersStopAnswering(t *testing.T) {
+	names := []string{"/zklock/a", "/zklock/b", "/zklock/c", "/zklock/d"}
+	for name, method := range map[string]func(Collector, context.Context) error{
+		"ReadTime": func(s Collector, ctx context.Context) error { return s.ReadTime(ctx) },
+		"Find":     func(s Collector, ctx context.Context) error { _, err := s.Find(ctx); return err },
+		"Remove": func(s Collector, ctx context.Context) error {
+			var all []EmptyParent
+			for _, name := range names {
+				all = append(all, EmptyParent{Path: name, State: ParentUnused})
+			}
+			return s.Remove(ctx, all)
+		},
+		"LeaveMark": Collector.LeaveMark,
+	} {
+		for delay, want := range map[time.Duration]error{time.Hour: context.DeadlineExceeded, 4 * time.Second: nil} {
+			testCollect(t, func(p collectTest) {
+				p.create(names...)
+				p.srv.DelayFunc(func(f zktest.Frame) time.Duration {
+					if f.Direction == zktest.ToServer {
+						return 0
+					}
+					return delay
+				})
+				began := time.Now()
+				err := method(p.collection(0), p.t.Context())
+				if took := time.Since(began); !errors.Is(err, want) || want != nil && took != 10*time.Second {
+					t.Errorf("%s with answers after %v: %v after %v, want %v", name, delay, err, took, want)
+				}
+			})
+		}
+	}
+}
+
+// TestFindReportsSilenceOnce checks that the error names one znode if the servers stop answering
+// during concurrent reads.
+func TestFindReportsSilenceOnce(t *testing.T) {
+	testCollect(t, func(p collectTest) {
+		p.create("/zklock/a", "/zklock/b", "/zklock/c")
+		p.srv.DelayFunc(func(f zktest.Frame) time.Duration {
+			if f.Direction == zktest.ToClient && strings.HasPrefix(f.Path, "/zklock/") {
+				return time.Hour
+			}
+			return 0
+		})
+		if _, err := p.collection(0).Find(p.t.Context()); !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v, want one error", err)
+		}
+	})
+}
+
 // TestMarkIsKeptUntilUsed checks that LeaveMark replaces a mark only when it is older than the
 // time.
 func TestMarkIsKeptUntilUsed(t *testing.T) {

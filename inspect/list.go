@@ -19,11 +19,12 @@ import (
 
 // Limits of a listing.
 const (
-	maxDepth            = 17      // no lock name has more levels
-	maxWidth            = 100_000 // children that are listed; more would be a response of megabytes
-	defaultMaxReads     = 20_000  // reads of znodes that are not locks
-	defaultMaxLockReads = 200_000 // reads of locks
-	listWorkers         = 16      // concurrent reads
+	maxDepth            = 17               // no lock name has more levels
+	maxWidth            = 100_000          // children that are listed; more would be a response of megabytes
+	defaultMaxReads     = 20_000           // reads of znodes that are not locks
+	defaultMaxLockReads = 200_000          // reads of locks
+	listWorkers         = 16               // concurrent reads
+	defaultTimeout      = 10 * time.Second // for each znode
 	// maxPendingBytes limits the paths that wait for a visit, and maxFoundBytes the locks
 	// that were found, because a server may invent any number of znodes.
 	maxPendingBytes = 16 << 20
@@ -53,7 +54,7 @@ func (l ListOptions) withDefaults() ListOptions {
 		l.MaxLockReads = defaultMaxLockReads
 	}
 	if l.Timeout <= 0 {
-		l.Timeout = 10 * time.Second
+		l.Timeout = defaultTimeout
 	}
 	if l.OnLock == nil {
 		l.OnLock = func(*Lock) {}

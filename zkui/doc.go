@@ -119,7 +119,9 @@
 //
 // 403: a POST without a Token or with a wrong one; a POST whose Origin or Sec-Fetch-Site
 // names another page, or that a browser sends without an Origin; a background request of
-// another site's page.
+// another site's page. Browsers send Sec-Fetch-Site only to HTTPS addresses and to the
+// loopback. Without it, a request with the Origin of another site is refused, and so is one
+// with the Referer of another site, unless it asks for the page itself.
 //
 // 503: more than 64 concurrent JSON responses, or as many waits of revoke; or more than 16
 // from one address if there are 32. If there are more than 256 streams, the handler ends

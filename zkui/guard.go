@@ -21,7 +21,7 @@ func (h *Handler) refusal(r *http.Request) (status int, why string) {
 	switch {
 	case !h.knownHost(r.Host):
 		return http.StatusBadRequest, "unknown host name: if the name is yours, add it to the hosts (zklock ui --host)"
-	case fromOtherSite(r) && !followsLink(r):
+	case fromOtherSite(r):
 		return http.StatusForbidden, "request from a page of another site"
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		return 0, ""
@@ -31,10 +31,23 @@ func (h *Handler) refusal(r *http.Request) (status int, why string) {
 	return 0, ""
 }
 
-// fromOtherSite reports whether a page of another site caused the request.
+// fromOtherSite reports whether a page of another site caused the request, other than by a
+// link. Browsers send Sec-Fetch headers only to HTTPS addresses and to the loopback.
 func fromOtherSite(r *http.Request) bool {
-	site := r.Header.Get("Sec-Fetch-Site")
-	return site == "cross-site" || site == "same-site"
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "cross-site", "same-site":
+		return !followsLink(r)
+	case "":
+		origin, referer := r.Header.Get("Origin"), r.Header.Get("Referer")
+		return origin != "" && !isOwn(r, origin) || referer != "" && !isOwn(r, referer) && !asksForPage(r)
+	}
+	return false
+}
+
+// asksForPage reports whether the response is the HTML page, which contains no locks.
+func asksForPage(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && !wantsJSON(r) &&
+		r.URL.Path != "/events" && !strings.HasPrefix(r.URL.Path, "/assets/")
 }
 
 // followsLink reports whether the browser shows the response in a window, and not in a frame
@@ -94,7 +107,13 @@ func sameOrigin(r *http.Request) bool {
 	if origin == "" {
 		return site == ""
 	}
-	u, err := url.Parse(origin)
+	return isOwn(r, origin)
+}
+
+// isOwn reports whether an Origin or a Referer names the host of the request. A proxy may use
+// another scheme.
+func isOwn(r *http.Request, address string) bool {
+	u, err := url.Parse(address)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 

@@ -229,6 +229,38 @@ func TestOtherSitesReadNothing(t *testing.T) {
 	}
 }
 
+// TestOtherSitesReadNothingOverPlainHTTP checks requests without Sec-Fetch headers: browsers send
+// those only to HTTPS addresses and to the loopback.
+func TestOtherSitesReadNothingOverPlainHTTP(t *testing.T) {
+	s := serve(t, nil)
+	const evil = "http://evil.example"
+	type headers map[string]string
+	for _, tt := range []struct {
+		name    string
+		headers headers
+		page    int // the status of the page itself
+		other   int // that of all else
+	}{
+		{"no browser", headers{}, 200, 200},
+		{"the page", headers{"Origin": s.url, "Referer": s.url + "/lock?path=/zklock/m"}, 200, 200},
+		{"the page behind a proxy", headers{"Host": "127.0.0.1", "Origin": "https://127.0.0.1", "Referer": "https://127.0.0.1/locks/"}, 200, 200},
+		{"a script of another site", headers{"Origin": evil, "Referer": evil + "/"}, 403, 403},
+		{"a script of another port", headers{"Origin": "http://127.0.0.1:1"}, 403, 403},
+		{"a page without an origin", headers{"Origin": "null"}, 403, 403},
+		{"a link or an image of another site", headers{"Referer": evil + "/"}, 200, 403},
+		{"an image that claims to accept a page", headers{"Referer": evil, "Accept": "text/html"}, 200, 403},
+	} {
+		for address, want := range map[string]int{"": tt.page, "sessions": tt.page, "?format=json": tt.other, "status?format=json": tt.other, "assets/main.js": tt.other, "events": tt.other} {
+			if got, _ := s.do(http.MethodGet, address, "", tt.headers); got != want {
+				t.Errorf("%s: /%s: %d, want %d", tt.name, address, got, want)
+			}
+		}
+	}
+	if got, why := s.do(http.MethodPost, "break", "", headers{"Referer": evil, "Accept": "text/html"}); got != 403 || !strings.Contains(why, "another site") {
+		t.Errorf("a POST with only the referrer: %d %s", got, why)
+	}
+}
+
 // TestRevokeAndBreak checks that valid requests revoke and then break a hold.
 func TestRevokeAndBreak(t *testing.T) {
 	s := serve(t, &zkui.Options{Token: secret})

@@ -126,15 +126,13 @@ func gc(a *cli.App, f *gcFlags, prefix string, ask cli.Confirmer) error {
 		return err
 	}
 	defer z.Close()
-	s := inspect.Collector{Client: z, Prefix: prefix, MinUnused: f.unused.D}
-	finding, cancel := context.WithTimeout(ctx, gcTime)
-	defer cancel()
+	s := inspect.Collector{Client: z, Prefix: prefix, MinUnused: f.unused.D, Timeout: a.Settings.ConnectLimit()}
 	line := a.Settings.Progress("reading the parents below %s", legible.Name(prefix))
 	defer line.Stop()
-	if err := s.ReadTime(finding); err != nil {
+	if err := s.ReadTime(ctx); err != nil {
 		return err
 	}
-	found, stopped := s.Find(finding)
+	found, stopped := s.Find(ctx)
 	line.Stop()
 	if s.Now.IsZero() {
 		cli.Warn("the servers do not report their time: the latest change that gc reads counts as the present")
@@ -155,21 +153,16 @@ func gc(a *cli.App, f *gcFlags, prefix string, ask cli.Confirmer) error {
 			return err
 		}
 	}
-	removing, cancel := context.WithTimeout(ctx, gcTime)
-	defer cancel()
 	line = a.Settings.Progress("removing parents below %s", legible.Name(prefix))
 	defer line.Stop()
-	err = s.Remove(removing, found)
+	err = s.Remove(ctx, found)
 	// The search has used the mark of the last run, so it can be replaced.
-	if left := s.LeaveMark(removing); left != nil {
+	if left := s.LeaveMark(ctx); left != nil {
 		err = errors.Join(err, fmt.Errorf("write the mark for the next run: %w", left))
 	}
 	line.Stop()
 	return errors.Join(f.print(os.Stdout, prefix, found), err, refusals(found), stopped)
 }
-
-// gcTime limits the search, and then the removal.
-const gcTime = 5 * time.Minute
 
 // tally counts the parents by state.
 func tally(found []inspect.EmptyParent) map[inspect.ParentState]int {
