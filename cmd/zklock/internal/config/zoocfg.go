@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -55,9 +54,10 @@ type ServerConfig struct {
 	// which an attacker can test passwords.
 	Confidential bool
 
-	metrics metrics
-	enforce bool
-	schemes []string
+	noClientPort bool // clientPort=0
+	metrics      metrics
+	enforce      bool
+	schemes      []string
 }
 
 // Note is a remark about a line of the file. Its text contains no control characters and
@@ -69,16 +69,16 @@ type Note struct {
 }
 
 // Listen returns the plain address to listen at, host:port. If the file sets only a port
-// for TLS, it is "". If the file sets no port, the port is 2181, and the default host is
-// the loopback, because ZooKeeper itself would not listen at all.
+// for TLS, or clientPort=0, it is "". If the file does not mention a port, the address is
+// 127.0.0.1:2181.
 func (c *ServerConfig) Listen() string {
 	switch {
 	case c.ClientPort != 0:
 		return net.JoinHostPort(c.ClientAddress, strconv.Itoa(c.ClientPort))
-	case c.SecurePort != 0:
+	case c.SecurePort != 0 || c.noClientPort:
 		return ""
 	}
-	return net.JoinHostPort(cmp.Or(c.ClientAddress, "127.0.0.1"), "2181")
+	return "127.0.0.1:2181"
 }
 
 // Secure returns the address for TLS, "" for none.

@@ -88,6 +88,10 @@ func (f *serveFlags) planWith(sockets []Socket, listenGiven bool) (*plan, error)
 		return nil, err
 	}
 	if p.listen == "" && !listenGiven {
+		if !p.tls.wanted() && !slices.ContainsFunc(p.sockets, isPlain) {
+			return nil, cli.UsageError("--config: clientPort is 0, and no port serves TLS, so no client could connect: " +
+				"set clientPort or secureClientPort, or remove the line to listen at 127.0.0.1:2181")
+		}
 		return p, nil
 	}
 	return p, checkAddress("--listen", p.listen)
@@ -96,10 +100,9 @@ func (f *serveFlags) planWith(sockets []Socket, listenGiven bool) (*plan, error)
 // checkTLSAddresses returns an error if the addresses for TLS and for plain connections contradict
 // each other.
 func (p *plan) checkTLSAddresses() error {
-	plain := func(s Socket) bool { return s.Name != socketTLS && s.Name != socketMetrics }
 	anyPort := strings.HasSuffix(p.listen, ":0") // each listener gets its own
 	switch {
-	case p.tls.Unify && p.listen == "" && !slices.ContainsFunc(p.sockets, plain):
+	case p.tls.Unify && p.listen == "" && !slices.ContainsFunc(p.sockets, isPlain):
 		return cli.UsageError("--tls-unify needs a plain address, and with --tls-listen there is none: " +
 			"give --listen, or omit --tls-unify")
 	case p.listen != "" && !anyPort && p.listen == p.tls.Listen && len(p.sockets) == 0:
@@ -108,6 +111,9 @@ func (p *plan) checkTLSAddresses() error {
 	}
 	return nil
 }
+
+// isPlain reports whether a socket from systemd is for plain connections.
+func isPlain(s Socket) bool { return s.Name != socketTLS && s.Name != socketMetrics }
 
 // place sets where the data is stored.
 func (f *serveFlags) place(p *plan) error {

@@ -101,6 +101,8 @@ func TestPlan(t *testing.T) {
 		{"--tls-listen h:3 --tls-cert c", "dataDir=/f\nclientPort=1\nsecureClientPort=2" + tlsKeys, "/f", ":1", "h:3", ""},
 		{"--tls-listen h:3 --tls-cert c --memory", "", "", "", "h:3", ""},
 		{"--tls-listen h:3 --tls-cert c", "dataDir=/f", "/f", "", "h:3", ""},
+		{"--tls-listen h:3 --tls-cert c", "dataDir=/f\nclientPort=0", "/f", "", "h:3", ""},
+		{"--listen h:9", "dataDir=/f\nclientPort=0", "/f", "h:9", "", ""},
 		{"--memory --metrics 9", "", "", "127.0.0.1:2181", "", "127.0.0.1:9"},
 		{"--memory --metrics :9", "", "", "127.0.0.1:2181", "", "127.0.0.1:9"},
 		{"--memory --metrics 0.0.0.0:9", "", "", "127.0.0.1:2181", "", "0.0.0.0:9"},
@@ -177,6 +179,22 @@ func TestTLSSocketNeedsCertificate(t *testing.T) {
 	p, err := f.planWith(sockets, false)
 	if err != nil || p.tls.Listen != ln.Addr().String() || p.listen != "" {
 		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// TestSocketReplacesMissingPort checks that a socket of systemd serves clients if the file has no
+// port.
+func TestSocketReplacesMissingPort(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "zoo.cfg")
+	if err := os.WriteFile(name, []byte("clientPort=0"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := serveFlags{config: name, memory: true, log: logFlags{format: "text", level: "error"}}
+	for socket, refused := range map[string]bool{"clients": false, socketMetrics: true} {
+		_, err := f.planWith([]Socket{{Name: socket, Listener: addressed{&net.TCPAddr{Port: 1}}}}, false)
+		if (err != nil) != refused {
+			t.Errorf("with the socket %s: %v", socket, err)
+		}
 	}
 }
 
@@ -301,6 +319,8 @@ func TestContradictingSettingsAreRefused(t *testing.T) {
 		{"--memory --tls-listen :1 --tls-unify --tls-cert c", "", "--tls-unify"},
 		{"--memory --listen :1 --tls-listen :1 --tls-cert c", "", "both :1"},
 		{"--memory", "clientPort=1\nsecureClientPort=1\nssl.keyStore.location=/k.pem\nssl.clientAuth=none", "both :1"},
+		{"--memory", "clientPort=0", "clientPort is 0, and no port serves TLS, so no client could connect"},
+		{"--memory", "clientPort=0\nsecureClientPort=0", "clientPort is 0"},
 		{"--memory", sasl, "sessionRequireClientSASLAuth"},
 		{"--memory", schemes, "enforce.auth.schemes"},
 		{"--memory", schemes + ",x509", ""},
