@@ -46,6 +46,10 @@ type ServerConfig struct {
 	// Notes are remarks for the user, in the order of the lines.
 	Notes []Note
 
+	// SchemeNotes are, for the schemes sasl and x509, the starts of remarks that apply if no
+	// client can authenticate with the scheme. The reason follows after a colon.
+	SchemeNotes map[string][]Note
+
 	// SuperPassword is the SASL password of the user super, which ZooKeeper reads from
 	// SASLAuthenticationProvider.superPassword.
 	SuperPassword string
@@ -106,7 +110,7 @@ func ParseServerConfig(name string, r io.Reader) (*ServerConfig, error) {
 	if err != nil {
 		return fail(err)
 	}
-	c := &ServerConfig{Section: DefaultJAASSection}
+	c := &ServerConfig{Section: DefaultJAASSection, SchemeNotes: map[string][]Note{}}
 	k := newKnown()
 	last := map[string]int{}
 	for i, p := range list {
@@ -156,6 +160,9 @@ func (c *ServerConfig) set(k *known, p property) error {
 	}
 	if isSecret(key) && value != "" {
 		c.Confidential = true
+	}
+	if scheme, effect := schemeOf(key, value); scheme != "" {
+		c.SchemeNotes[scheme] = append(c.SchemeNotes[scheme], Note{Line: p.line, Warning: true, Text: shown(p.key) + effect})
 	}
 	if set, ok := k.keys[key]; ok {
 		return set(c, p.line, value)
