@@ -360,6 +360,8 @@ func TestSettingsWithoutEffect(t *testing.T) {
 	}{
 		{"clientPort=1" + keys, serveTLS{}, "no port serves TLS"},
 		{"clientPort=1\nssl.clientAuth=need", serveTLS{}, "no port serves TLS"},
+		{"clientPort=1\nssl.keyStore.location=/k.jks\nssl.trustStore.location=/t.p12", serveTLS{}, "no port serves TLS"},
+		{"secureClientPort=2\nssl.keyStore.location=/k.jks", flags, "the flags for TLS replace"},
 		{"secureClientPort=2" + keys, serveTLS{}, ""},
 		{"clientPort=1\nclient.portUnification=true" + keys, serveTLS{}, ""},
 		{"secureClientPort=2\nclient.portUnification=true" + keys, serveTLS{}, "client.portUnification has no effect without clientPort"},
