@@ -172,6 +172,8 @@ func TestNotes(t *testing.T) {
 		{"authProvider.9=com.example.Mine", 1, true, "cannot load the Java class com.example.Mine"},
 		{"authProvider.9=org.apache.zookeeper.server.auth.IPAuthenticationProvider", 1, false, "is there anyway"},
 		{"metricsProvider.className=com.example.Mine", 1, true, "cannot load the Java class"},
+		{"metricsProvider.httpPort=9", 0, false, "have no effect without metricsProvider.className"},
+		{"metricsProvider.httpHost=h", 0, false, "have no effect without metricsProvider.className"},
 		{"metricsProvider.exportJvmInfo=true", 1, false, "no JVM"},
 		{"clientPort=1\n\nzookeeper.clientPort=2", 1, false, "clientPort is set again on line 3"},
 	} {
