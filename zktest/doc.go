@@ -61,7 +61,9 @@
 //     a test takes no real time: see the example Bubble.
 //
 // Also test a lost reply: [Relay.DropReply] with "create", the create of an acquire, and
-// with "delete", the delete of a release.
+// with "delete", the delete of a release. "delete" also matches a multi that deletes, which a
+// release sends if its hold had waited. "create" matches no multi, which a client sends for
+// several acquires of the same moment: use "multi" for these.
 //
 // # In a bubble
 //

@@ -12,11 +12,11 @@ import (
 type Match struct {
 	// Op is the operation, by its name in ZooKeeper's ZooDefs.OpCode, such as "create2",
 	// "delete", "multi", "getChildren2", "ping", or "closeSession", and "connect" for the
-	// handshake. "create" and "create2" both match either of them. Empty means any except
-	// ping and connect.
+	// handshake. "create" and "create2" both match either of them. "delete" also matches a
+	// multi that deletes a znode. Empty means any except ping and connect.
 	Op string
 	// Path is a prefix of the request's path; for a multi, of the path of its first
-	// operation. Empty means any.
+	// operation, or with "delete" of a path that it deletes. Empty means any.
 	Path string
 	// Skip is the number of matching requests that pass before the fault.
 	Skip int
@@ -87,13 +87,13 @@ func (r *Relay) addFault(m Match, kind faultKind) *Fault {
 	return f
 }
 
-// hit returns the fault that applies to the request op on path, if any. It removes a fault
-// after its last request.
-func (r *Relay) hit(op, path string) *Fault {
+// hit returns the fault that applies to the request op on path, if any. frame is the request.
+// hit removes a fault after its last request.
+func (r *Relay) hit(op, path string, frame []byte) *Fault {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, f := range r.rules {
-		if !f.match.matches(op, path) {
+		if !f.match.matches(op, path, frame) {
 			continue
 		}
 		if f.match.Skip > 0 {
@@ -121,9 +121,12 @@ func (f *Fault) happened() {
 	}
 }
 
-func (m *Match) matches(op, path string) bool {
+func (m *Match) matches(op, path string, frame []byte) bool {
 	if m.Op == "" && (op == opPing || op == opConnect) {
 		return false
+	}
+	if m.Op == wire.OpDelete.String() && op == wire.OpMulti.String() {
+		return multiDeletes(frame, m.Path)
 	}
 	return (m.Op == "" || plain(m.Op) == plain(op)) && strings.HasPrefix(path, m.Path)
 }
@@ -176,7 +179,7 @@ func (l *link) inspect(d Direction, frame []byte) inspection {
 	switch {
 	case d == ToServer && first:
 		f.Op = opConnect
-		return l.inspectRequest(0, f)
+		return l.inspectRequest(0, f, frame)
 	case d == ToServer:
 		var xid int32
 		xid, f.Op, f.Path = parseRequest(frame)
@@ -202,7 +205,7 @@ func (l *link) imitate(xid int32, f Frame, frame []byte) inspection {
 	case answerUnknown:
 		return inspection{frame: f, verdict: verdict, data: refusal(frame)}
 	}
-	seen := l.inspectRequest(xid, f)
+	seen := l.inspectRequest(xid, f, frame)
 	if seen.verdict != passOn || passes == nil {
 		return seen
 	}
@@ -215,8 +218,8 @@ func (l *link) imitate(xid int32, f Frame, frame []byte) inspection {
 	return seen
 }
 
-func (l *link) inspectRequest(xid int32, f Frame) inspection {
-	fault := l.relay.hit(f.Op, f.Path)
+func (l *link) inspectRequest(xid int32, f Frame, frame []byte) inspection {
+	fault := l.relay.hit(f.Op, f.Path, frame)
 	if fault != nil && fault.kind == loseRequest {
 		return inspection{frame: f, verdict: cutBefore, fault: fault}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -40,6 +41,45 @@ func TestDropRequestHasNotAppliedIt(t *testing.T) {
 		<-f.Done()
 		wantNode(t, other, "/m", false)
 	})
+}
+
+// TestMatchOfDeleteMatchesEveryRelease drops the reply to a release. The release of a hold that had
+// waited is a multi.
+func TestMatchOfDeleteMatchesEveryRelease(t *testing.T) {
+	for _, path := range []string{"", "/zklock/job/"} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := Start(t)
+			acquired := make(chan *zklock.Hold, 2)
+			for range 2 {
+				locks, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: srv.DialContext})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer locks.Close()
+				go func() { // ends when the lock is acquired
+					hold, err := locks.Mutex("job").Acquire(t.Context())
+					if err != nil {
+						t.Error(err)
+					}
+					acquired <- hold
+				}()
+				synctest.Wait()
+			}
+			for _, state := range []string{"that did not wait", "that waited"} {
+				hold := <-acquired
+				other := srv.DropReply(Match{Op: "delete", Path: "/zklock/other/"})
+				f := srv.DropReply(Match{Op: "delete", Path: path})
+				if err := hold.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if f.Count() != 1 || other.Count() != 0 {
+					t.Errorf("path %q: %d replies to the release of a hold %s were dropped, and %d of another lock, want 1 and 0", path, f.Count(), state, other.Count())
+				}
+				f.Stop()
+				other.Stop()
+			}
+		})
+	}
 }
 
 func TestStoppedFaultDoesNotHappen(t *testing.T) {
@@ -203,7 +243,7 @@ func TestManyRequestsInFlight(t *testing.T) {
 	const requests = 100_000
 	l := &link{relay: new(Relay)}
 	for xid := range int32(requests) {
-		l.inspectRequest(xid, Frame{Op: "exists"})
+		l.inspectRequest(xid, Frame{Op: "exists"}, nil)
 	}
 	began := time.Now()
 	for xid := range int32(requests) {

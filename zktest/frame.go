@@ -1,6 +1,9 @@
 package zktest
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/wire"
 )
@@ -47,6 +50,19 @@ func parseRequest(frame []byte) (xid int32, op, path string) {
 		path = ""
 	}
 	return h.Xid, h.Op.String(), path
+}
+
+// multiDeletes reports whether a multi deletes a znode whose path begins with prefix.
+func multiDeletes(frame []byte, prefix string) bool {
+	r := jute.NewReader(frame)
+	var h wire.RequestHeader
+	h.Decode(r)
+	var multi wire.MultiRequest
+	multi.Decode(r)
+	return slices.ContainsFunc(multi.Ops, func(o wire.MultiOp) bool {
+		d, ok := o.Req.(*wire.DeleteRequest)
+		return ok && strings.HasPrefix(d.Path, prefix)
+	})
 }
 
 // parseReply reads the xid of a reply, and of an event the path.

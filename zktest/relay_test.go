@@ -37,6 +37,10 @@ func TestParseRequest(t *testing.T) {
 }
 
 func TestMatch(t *testing.T) {
+	multi := wire.AppendRequest(nil, 5, wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{
+		{Op: wire.OpCheck, Req: &wire.CheckVersionRequest{Path: "/a"}},
+		{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: "/d/e", Version: -1}},
+	}})[4:]
 	for _, test := range []struct {
 		match    Match
 		op, path string
@@ -52,8 +56,13 @@ func TestMatch(t *testing.T) {
 		{Match{Op: "create2"}, "createContainer", "/a", false},
 		{Match{Path: "/a/"}, "create2", "/a/b", true},
 		{Match{Path: "/a/"}, "create2", "/ab", false},
+		{Match{Op: "delete"}, "multi", "/a", true},
+		{Match{Op: "delete", Path: "/d/"}, "multi", "/a", true},
+		{Match{Op: "delete", Path: "/a"}, "multi", "/a", false},
+		{Match{Op: "multi", Path: "/a"}, "multi", "/a", true},
+		{Match{Op: "check"}, "multi", "/a", false},
 	} {
-		if got := test.match.matches(test.op, test.path); got != test.want {
+		if got := test.match.matches(test.op, test.path, multi); got != test.want {
 			t.Errorf("%+v matches %s of %q: %v, want %v", test.match, test.op, test.path, got, test.want)
 		}
 	}

@@ -76,6 +76,29 @@ func idleKeys() idle {
 	return i
 }
 
+// schemeKeys has the keys, and the ends of the classes of authProvider.*, that have an effect only
+// if clients can authenticate with a scheme. Keys that end in a dot are prefixes.
+var schemeKeys = []struct{ key, class, scheme, effect string }{
+	{"superUser", "", "sasl", " has no effect"},
+	{"superUser.", "", "sasl", " has no effect"},
+	{"sasl.serverconfig", "", "sasl", " has no effect"},
+	{"X509AuthenticationProvider.superUser", "", "x509", " has no effect"},
+	{"authProvider.", "SASLAuthenticationProvider", "sasl", " lets no client authenticate"},
+	{"authProvider.", "X509AuthenticationProvider", "x509", " lets no client authenticate"},
+}
+
+// schemeOf returns the scheme that a key needs, "" for none, and what a note says about the key if
+// no client can authenticate with the scheme.
+func schemeOf(key, value string) (scheme, effect string) {
+	for _, k := range schemeKeys {
+		matches := key == k.key || strings.HasSuffix(k.key, ".") && strings.HasPrefix(key, k.key)
+		if matches && (k.class == "" || strings.HasSuffix("."+value, "."+k.class)) {
+			return k.scheme, k.effect
+		}
+	}
+	return "", ""
+}
+
 // everyKey returns all known keys, as candidates for a misspelled one, in no order.
 func everyKey(keys map[string]setter, i idle) []string {
 	list := slices.AppendSeq(slices.Collect(maps.Keys(keys)), maps.Keys(i.exact))

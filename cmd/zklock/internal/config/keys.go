@@ -68,8 +68,12 @@ func path(key string, place func(*ServerConfig) *string) setter {
 
 func placeKeys() map[string]setter {
 	return map[string]setter{
-		"dataDir":                 path("dataDir", func(c *ServerConfig) *string { return &c.Server.DataDir }),
-		"clientPort":              into(count(0, 65535), func(c *ServerConfig) *int { return &c.ClientPort }),
+		"dataDir": path("dataDir", func(c *ServerConfig) *string { return &c.Server.DataDir }),
+		"clientPort": func(c *ServerConfig, _ int, value string) (err error) {
+			c.ClientPort, err = count(0, 65535)(value)
+			c.noClientPort = c.ClientPort == 0
+			return err
+		},
 		"clientPortAddress":       into(host, func(c *ServerConfig) *string { return &c.ClientAddress }),
 		"secureClientPort":        into(count(0, 65535), func(c *ServerConfig) *int { return &c.SecurePort }),
 		"secureClientPortAddress": into(host, func(c *ServerConfig) *string { return &c.SecureAddress }),
@@ -290,11 +294,11 @@ func (c *ServerConfig) finish() error {
 	if c.Server.TickTime == 0 {
 		c.Server.TickTime = defaultTick
 	}
-	if c.ClientAddress != "" && c.ClientPort == 0 && c.SecurePort != 0 {
-		c.note(Note{Warning: true, Text: "clientPortAddress has no effect without clientPort"})
+	if c.ClientAddress != "" && c.ClientPort == 0 {
+		return errors.New("clientPortAddress is set, but clientPort is not: set clientPort, or remove clientPortAddress")
 	}
 	if c.SecureAddress != "" && c.SecurePort == 0 {
-		return errors.New("secureClientPortAddress is set, but secureClientPort is not")
+		return errors.New("secureClientPortAddress is set, but secureClientPort is not: set secureClientPort, or remove secureClientPortAddress")
 	}
 	if (c.SecurePort != 0 || c.Unify) && !c.TLS.Configured() {
 		return errors.New("TLS needs ssl.keyStore.location, the file with the server's certificate")

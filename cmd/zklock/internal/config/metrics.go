@@ -46,8 +46,8 @@ func (c *ServerConfig) finishMetrics() {
 	case "PrometheusMetricsProvider":
 		c.Metrics = net.JoinHostPort(cmp.Or(m.host, metricsHost), strconv.Itoa(cmp.Or(m.port, metricsPort)))
 	case "", "DefaultMetricsProvider", "NullMetricsProvider":
-		if m.port != 0 {
-			c.note(Note{Text: "metricsProvider.httpPort has no effect without metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"})
+		if m.port != 0 || m.host != "" {
+			c.note(Note{Text: "metricsProvider.httpHost and httpPort have no effect without metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"})
 		}
 	default:
 		c.note(Note{Line: m.line, Warning: true, Text: "metricsProvider.className: this server cannot load the Java class " + shown(m.class) + "; use PrometheusMetricsProvider"})

@@ -164,7 +164,11 @@ func (j *JavaTLS) Files() (files zkserver.TLSFiles, warnings []string, err error
 		files.MinVersion = tls.VersionTLS13
 	}
 	if files.ClientAuth == tls.NoClientCert {
-		return files, j.warnings, nil
+		warnings = j.warnings
+		if j.trust.location != "" {
+			warnings = append(warnings, "ssl.trustStore.location has no effect with ssl.clientAuth=none")
+		}
+		return files, warnings, nil
 	}
 	if j.trust.location == "" {
 		return files, nil, fmt.Errorf("%w: ssl.trustStore.location is missing: name a PEM file with the CAs of clients' certificates, or set ssl.clientAuth=none", ErrTLSFiles)

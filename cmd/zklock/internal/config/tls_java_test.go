@@ -46,7 +46,7 @@ func TestJavaFiles(t *testing.T) {
 		{stores, both, 0},
 		{stores + "ssl.clientAuth=WANT", with(func(f *zkserver.TLSFiles) { f.ClientAuth = tls.VerifyClientCertIfGiven }), 0},
 		{stores + "ssl.clientAuth=need", both, 0},
-		{stores + "ssl.clientAuth=none", with(func(f *zkserver.TLSFiles) { f.ClientAuth, f.CA = tls.NoClientCert, "" }), 0},
+		{stores + "ssl.clientAuth=none", with(func(f *zkserver.TLSFiles) { f.ClientAuth, f.CA = tls.NoClientCert, "" }), 1},
 		{"ssl.keyStore.location=/x/a\nssl.keyStore.type=pem\nssl.clientAuth=none", zkserver.TLSFiles{Cert: "/x/a"}, 0},
 		{stores + "ssl.keyStore.password=secret\nssl.trustStore.passwordPath=/p", both, 0},
 		{stores + "ssl.protocol=TLSv1.2", both, 0},

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -47,6 +46,10 @@ type ServerConfig struct {
 	// Notes are remarks for the user, in the order of the lines.
 	Notes []Note
 
+	// SchemeNotes are, for the schemes sasl and x509, the starts of remarks that apply if no
+	// client can authenticate with the scheme. The reason follows after a colon.
+	SchemeNotes map[string][]Note
+
 	// SuperPassword is the SASL password of the user super, which ZooKeeper reads from
 	// SASLAuthenticationProvider.superPassword.
 	SuperPassword string
@@ -55,9 +58,10 @@ type ServerConfig struct {
 	// which an attacker can test passwords.
 	Confidential bool
 
-	metrics metrics
-	enforce bool
-	schemes []string
+	noClientPort bool // clientPort=0
+	metrics      metrics
+	enforce      bool
+	schemes      []string
 }
 
 // Note is a remark about a line of the file. Its text contains no control characters and
@@ -69,16 +73,16 @@ type Note struct {
 }
 
 // Listen returns the plain address to listen at, host:port. If the file sets only a port
-// for TLS, it is "". If the file sets no port, the port is 2181, and the default host is
-// the loopback, because ZooKeeper itself would not listen at all.
+// for TLS, or clientPort=0, it is "". If the file does not mention a port, the address is
+// 127.0.0.1:2181.
 func (c *ServerConfig) Listen() string {
 	switch {
 	case c.ClientPort != 0:
 		return net.JoinHostPort(c.ClientAddress, strconv.Itoa(c.ClientPort))
-	case c.SecurePort != 0:
+	case c.SecurePort != 0 || c.noClientPort:
 		return ""
 	}
-	return net.JoinHostPort(cmp.Or(c.ClientAddress, "127.0.0.1"), "2181")
+	return "127.0.0.1:2181"
 }
 
 // Secure returns the address for TLS, "" for none.
@@ -106,7 +110,7 @@ func ParseServerConfig(name string, r io.Reader) (*ServerConfig, error) {
 	if err != nil {
 		return fail(err)
 	}
-	c := &ServerConfig{Section: DefaultJAASSection}
+	c := &ServerConfig{Section: DefaultJAASSection, SchemeNotes: map[string][]Note{}}
 	k := newKnown()
 	last := map[string]int{}
 	for i, p := range list {
@@ -156,6 +160,9 @@ func (c *ServerConfig) set(k *known, p property) error {
 	}
 	if isSecret(key) && value != "" {
 		c.Confidential = true
+	}
+	if scheme, effect := schemeOf(key, value); scheme != "" {
+		c.SchemeNotes[scheme] = append(c.SchemeNotes[scheme], Note{Line: p.line, Warning: true, Text: shown(p.key) + effect})
 	}
 	if set, ok := k.keys[key]; ok {
 		return set(c, p.line, value)

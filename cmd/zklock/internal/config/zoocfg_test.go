@@ -89,13 +89,16 @@ func TestServerOptions(t *testing.T) {
 func TestAddressesToListenOn(t *testing.T) {
 	const store = "\nssl.keyStore.location=/k.pem\nssl.trustStore.location=/t.pem"
 	for in, want := range map[string][2]string{
-		"":                                     {"127.0.0.1:2181", ""},
-		"clientPortAddress=::1\nclientPort=99": {"[::1]:99", ""},
-		"clientPortAddress=[::1]":              {"[::1]:2181", ""},
-		"clientPort=1\nclientPortAddress=a.b":  {"a.b:1", ""},
-		"secureClientPort=2281" + store:        {"", ":2281"},
+		"":                                      {"127.0.0.1:2181", ""},
+		"clientPortAddress=::1\nclientPort=99":  {"[::1]:99", ""},
+		"clientPortAddress=[::1]\nclientPort=1": {"[::1]:1", ""},
+		"clientPort=1\nclientPortAddress=a.b":   {"a.b:1", ""},
+		"secureClientPort=2281" + store:         {"", ":2281"},
 		"clientPort=1\nsecureClientPort=2\nsecureClientPortAddress=h" + store: {":1", "h:2"},
-		"secureClientPort=0\nclientPort=0":                                    {"127.0.0.1:2181", ""},
+		"secureClientPort=0":                          {"127.0.0.1:2181", ""},
+		"clientPort=0":                                {"", ""},
+		"clientPort=0\nclientPort=1":                  {":1", ""},
+		"clientPort=0\nsecureClientPort=2281" + store: {"", ":2281"},
 	} {
 		c := parse(t, in)
 		if c.Listen() != want[0] || c.Secure() != want[1] {
@@ -169,6 +172,8 @@ func TestNotes(t *testing.T) {
 		{"authProvider.9=com.example.Mine", 1, true, "cannot load the Java class com.example.Mine"},
 		{"authProvider.9=org.apache.zookeeper.server.auth.IPAuthenticationProvider", 1, false, "is there anyway"},
 		{"metricsProvider.className=com.example.Mine", 1, true, "cannot load the Java class"},
+		{"metricsProvider.httpPort=9", 0, false, "have no effect without metricsProvider.className"},
+		{"metricsProvider.httpHost=h", 0, false, "have no effect without metricsProvider.className"},
 		{"metricsProvider.exportJvmInfo=true", 1, false, "no JVM"},
 		{"clientPort=1\n\nzookeeper.clientPort=2", 1, false, "clientPort is set again on line 3"},
 	} {
@@ -235,7 +240,10 @@ func TestParseErrors(t *testing.T) {
 		{"allowSaslFailedClients=true", "disconnects"},
 		{"secureClientPort=2281", "ssl.keyStore.location"},
 		{"client.portUnification=true", "ssl.keyStore.location"},
-		{"secureClientPortAddress=h", "secureClientPort is not"},
+		{"clientPortAddress=0.0.0.0", "clientPort is not: set clientPort, or remove clientPortAddress"},
+		{"clientPortAddress=0.0.0.0\nclientPort=0", "clientPort is not"},
+		{"clientPortAddress=h\nsecureClientPort=2281\nssl.keyStore.location=/k.pem", "clientPort is not"},
+		{"secureClientPortAddress=h", "secureClientPort is not: set secureClientPort, or remove secureClientPortAddress"},
 		{"ssl.crl=true", "revocation"},
 		{"ssl.clientHostnameVerification=true", "host names"},
 		{"minSessionTimeout=0", "-1 for the default"},

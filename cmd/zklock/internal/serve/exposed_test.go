@@ -41,7 +41,7 @@ func TestExposure(t *testing.T) {
 		// A scheme that every client fulfills is no authentication.
 		{"--memory --tls-listen :1 --tls-cert c", "enforce.auth.enabled=true\nenforce.auth.schemes=ip", []string{bare}},
 		{"--memory --tls-listen :1 --tls-cert c", "enforce.auth.enabled=true\nenforce.auth.schemes=digest,sasl", []string{bare}},
-		{"--memory --tls-listen :1 --tls-cert c", "enforce.auth.enabled=true\nenforce.auth.schemes=x509,sasl", nil},
+		{"--memory --tls-listen :1 --tls-cert c --tls-ca a --tls-client-auth want", "enforce.auth.enabled=true\nenforce.auth.schemes=x509,sasl", nil},
 	} {
 		p, err := planned(t, tt.args, tt.cfg)
 		if err != nil {

@@ -3,6 +3,8 @@ package serve
 import (
 	"bytes"
 	"cmp"
+	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net"
@@ -79,6 +81,9 @@ func (f *serveFlags) planWith(sockets []Socket, listenGiven bool) (*plan, error)
 	if err := p.users(cfg); err != nil {
 		return nil, err
 	}
+	if err := p.checkSchemes(cfg); err != nil {
+		return nil, err
+	}
 	if f.metrics != "" {
 		if p.metrics, err = metricsAddress(f.metrics); err != nil {
 			return nil, err
@@ -88,6 +93,10 @@ func (f *serveFlags) planWith(sockets []Socket, listenGiven bool) (*plan, error)
 		return nil, err
 	}
 	if p.listen == "" && !listenGiven {
+		if !p.tls.wanted() && !slices.ContainsFunc(p.sockets, isPlain) {
+			return nil, cli.UsageError("--config: clientPort is 0, and no port serves TLS, so no client could connect: " +
+				"set clientPort or secureClientPort, or remove the line to listen at 127.0.0.1:2181")
+		}
 		return p, nil
 	}
 	return p, checkAddress("--listen", p.listen)
@@ -96,10 +105,9 @@ func (f *serveFlags) planWith(sockets []Socket, listenGiven bool) (*plan, error)
 // checkTLSAddresses returns an error if the addresses for TLS and for plain connections contradict
 // each other.
 func (p *plan) checkTLSAddresses() error {
-	plain := func(s Socket) bool { return s.Name != socketTLS && s.Name != socketMetrics }
 	anyPort := strings.HasSuffix(p.listen, ":0") // each listener gets its own
 	switch {
-	case p.tls.Unify && p.listen == "" && !slices.ContainsFunc(p.sockets, plain):
+	case p.tls.Unify && p.listen == "" && !slices.ContainsFunc(p.sockets, isPlain):
 		return cli.UsageError("--tls-unify needs a plain address, and with --tls-listen there is none: " +
 			"give --listen, or omit --tls-unify")
 	case p.listen != "" && !anyPort && p.listen == p.tls.Listen && len(p.sockets) == 0:
@@ -108,6 +116,9 @@ func (p *plan) checkTLSAddresses() error {
 	}
 	return nil
 }
+
+// isPlain reports whether a socket from systemd is for plain connections.
+func isPlain(s Socket) bool { return s.Name != socketTLS && s.Name != socketMetrics }
 
 // place sets where the data is stored.
 func (f *serveFlags) place(p *plan) error {
@@ -167,9 +178,6 @@ func (p *plan) take(cfg *config.ServerConfig, listenGiven bool) error {
 	case flags.wanted():
 		return nil
 	case secure == "" && (!cfg.Unify || p.listen == ""):
-		if slices.Equal(cfg.Server.EnforceAuthSchemes, []string{"x509"}) {
-			return cli.UsageError("--config: enforce.auth.schemes is only x509, and no port serves TLS, so no client can authenticate with x509: set secureClientPort, or add a scheme")
-		}
 		if inFile {
 			p.note(config.Note{Warning: true, Text: "no port serves TLS, so the file's settings for TLS have no effect: set secureClientPort, or client.portUnification with clientPort"})
 		}
@@ -231,16 +239,45 @@ func (p *plan) users(cfg *config.ServerConfig) error {
 		}
 		p.opts.SASLUsers["super"] = secret
 	}
-	const noUsers = "--config: %s, and there are no SASL users, so no client could use the server: " +
-		"name a JAAS file by java.security.auth.login.config or --jaas"
-	switch {
-	case len(p.opts.SASLUsers) > 0:
-	case p.opts.RequireSASL:
-		return cli.UsageError(noUsers, "sessionRequireClientSASLAuth is true")
-	case slices.Equal(p.opts.EnforceAuthSchemes, []string{"sasl"}):
-		return cli.UsageError(noUsers, "enforce.auth.schemes is only sasl")
-	}
 	return nil
+}
+
+// checkSchemes logs the settings for schemes with which no client can authenticate. It returns an
+// error if clients must authenticate with such a scheme.
+func (p *plan) checkSchemes(cfg *config.ServerConfig) error {
+	unusable := map[string]string{}
+	if len(p.opts.SASLUsers) == 0 {
+		unusable["sasl"] = "there are no SASL users; name a JAAS file by java.security.auth.login.config or --jaas"
+	}
+	if !p.tls.wanted() || p.tls.Files.ClientAuth == tls.NoClientCert {
+		unusable["x509"] = "no port asks clients for certificates; set secureClientPort and ssl.clientAuth=need, or --tls-listen and --tls-ca"
+	}
+	for _, scheme := range slices.Sorted(maps.Keys(unusable)) {
+		for _, n := range cfg.SchemeNotes[scheme] {
+			n.Text += ": " + unusable[scheme]
+			p.note(n)
+		}
+	}
+	for _, user := range p.opts.SuperUsers {
+		if len(p.opts.SASLUsers) > 0 && p.opts.SASLUsers[user] == "" {
+			p.note(config.Note{Warning: true, Text: fmt.Sprintf("superUser has no effect for %+q: there is no such SASL user", user)})
+		}
+	}
+	key, schemes := "enforce.auth.schemes", p.opts.EnforceAuthSchemes
+	if p.opts.RequireSASL {
+		key, schemes = "sessionRequireClientSASLAuth", []string{"sasl"}
+	}
+	var why []string
+	for _, scheme := range schemes {
+		if unusable[scheme] == "" {
+			return nil
+		}
+		why = append(why, unusable[scheme])
+	}
+	if len(why) == 0 {
+		return nil
+	}
+	return cli.UsageError("--config: %s requires %s, so no client could use the server: %s", key, strings.Join(schemes, " or "), strings.Join(why, "; and "))
 }
 
 // metricsAddress completes an address for metrics.

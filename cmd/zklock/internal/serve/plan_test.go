@@ -24,6 +24,12 @@ import (
 // planned returns the plan of a command line and a zoo.cfg, "" for none.
 func planned(t *testing.T, args, cfg string) (*plan, error) {
 	t.Helper()
+	return plannedAt(t, "error", args, cfg)
+}
+
+// plannedAt is planned with a level of the log.
+func plannedAt(t *testing.T, level, args, cfg string) (*plan, error) {
+	t.Helper()
 	dir := t.TempDir()
 	if cfg != "" {
 		name := filepath.Join(dir, "zoo.cfg")
@@ -38,7 +44,7 @@ func planned(t *testing.T, args, cfg string) (*plan, error) {
 	if err := c.ParseFlags(strings.Fields(args)); err != nil {
 		t.Fatal(err)
 	}
-	f.log.level = "error"
+	f.log.level = level
 	return f.plan(c.Flags().Changed("listen"))
 }
 
@@ -101,6 +107,8 @@ func TestPlan(t *testing.T) {
 		{"--tls-listen h:3 --tls-cert c", "dataDir=/f\nclientPort=1\nsecureClientPort=2" + tlsKeys, "/f", ":1", "h:3", ""},
 		{"--tls-listen h:3 --tls-cert c --memory", "", "", "", "h:3", ""},
 		{"--tls-listen h:3 --tls-cert c", "dataDir=/f", "/f", "", "h:3", ""},
+		{"--tls-listen h:3 --tls-cert c", "dataDir=/f\nclientPort=0", "/f", "", "h:3", ""},
+		{"--listen h:9", "dataDir=/f\nclientPort=0", "/f", "h:9", "", ""},
 		{"--memory --metrics 9", "", "", "127.0.0.1:2181", "", "127.0.0.1:9"},
 		{"--memory --metrics :9", "", "", "127.0.0.1:2181", "", "127.0.0.1:9"},
 		{"--memory --metrics 0.0.0.0:9", "", "", "127.0.0.1:2181", "", "0.0.0.0:9"},
@@ -177,6 +185,22 @@ func TestTLSSocketNeedsCertificate(t *testing.T) {
 	p, err := f.planWith(sockets, false)
 	if err != nil || p.tls.Listen != ln.Addr().String() || p.listen != "" {
 		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// TestSocketReplacesMissingPort checks that a socket of systemd serves clients if the file has no
+// port.
+func TestSocketReplacesMissingPort(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "zoo.cfg")
+	if err := os.WriteFile(name, []byte("clientPort=0"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := serveFlags{config: name, memory: true, log: logFlags{format: "text", level: "error"}}
+	for socket, refused := range map[string]bool{"clients": false, socketMetrics: true} {
+		_, err := f.planWith([]Socket{{Name: socket, Listener: addressed{&net.TCPAddr{Port: 1}}}}, false)
+		if (err != nil) != refused {
+			t.Errorf("with the socket %s: %v", socket, err)
+		}
 	}
 }
 
@@ -278,12 +302,17 @@ func TestTLSCutAppliesToConfigurationFile(t *testing.T) {
 	}
 }
 
-// TestOnlyX509NeedsTLS checks that the server does not start with settings that admit no client.
-func TestOnlyX509NeedsTLS(t *testing.T) {
+// TestSchemesThatNoClientCanUseAreRefused checks that the server does not start with settings that
+// admit no client.
+func TestSchemesThatNoClientCanUseAreRefused(t *testing.T) {
+	const keys = "\nsecureClientPort=2\nssl.keyStore.location=/k.pem\nssl.clientAuth="
 	const only = "clientPort=1\nenforce.auth.enabled=true\nenforce.auth.schemes=x509"
 	for cfg, want := range map[string]string{
-		only:             "no port serves TLS, so no client can authenticate with x509",
-		only + ",digest": "",
+		only:                 "enforce.auth.schemes requires x509, so no client could use the server: no port asks",
+		only + ",digest":     "",
+		only + ",sasl":       "no SASL users",
+		only + keys + "none": "no port asks clients for certificates",
+		only + keys + "want\nssl.trustStore.location=/c.pem":                                        "",
 		only + "\nsecureClientPort=2\nssl.keyStore.location=/k.pem\nssl.trustStore.location=/c.pem": "",
 	} {
 		_, err := planned(t, "--memory", cfg)
@@ -301,9 +330,14 @@ func TestContradictingSettingsAreRefused(t *testing.T) {
 		{"--memory --tls-listen :1 --tls-unify --tls-cert c", "", "--tls-unify"},
 		{"--memory --listen :1 --tls-listen :1 --tls-cert c", "", "both :1"},
 		{"--memory", "clientPort=1\nsecureClientPort=1\nssl.keyStore.location=/k.pem\nssl.clientAuth=none", "both :1"},
+		{"--memory", "clientPort=0", "clientPort is 0, and no port serves TLS, so no client could connect"},
+		{"--memory", "clientPort=0\nsecureClientPort=0", "clientPort is 0"},
 		{"--memory", sasl, "sessionRequireClientSASLAuth"},
 		{"--memory", schemes, "enforce.auth.schemes"},
-		{"--memory", schemes + ",x509", ""},
+		{"--memory", schemes + ",x509", "enforce.auth.schemes requires sasl or x509"},
+		{"--memory", schemes + ",x509\nsecureClientPort=1\nssl.keyStore.location=/k.pem\nssl.trustStore.location=/c.pem", ""},
+		{"--memory --tls-listen :1 --tls-cert c --tls-ca ca", schemes + ",x509", ""},
+		{"--memory", schemes + ",digest", ""},
 		{"--memory --listen :1 --tls-listen :2 --tls-unify --tls-cert c", "", ""},
 		{"--memory --listen :0 --tls-listen :0 --tls-cert c", "", ""}, // two free ports
 	} {
@@ -326,6 +360,8 @@ func TestSettingsWithoutEffect(t *testing.T) {
 	}{
 		{"clientPort=1" + keys, serveTLS{}, "no port serves TLS"},
 		{"clientPort=1\nssl.clientAuth=need", serveTLS{}, "no port serves TLS"},
+		{"clientPort=1\nssl.keyStore.location=/k.jks\nssl.trustStore.location=/t.p12", serveTLS{}, "no port serves TLS"},
+		{"secureClientPort=2\nssl.keyStore.location=/k.jks", flags, "the flags for TLS replace"},
 		{"secureClientPort=2" + keys, serveTLS{}, ""},
 		{"clientPort=1\nclient.portUnification=true" + keys, serveTLS{}, ""},
 		{"secureClientPort=2\nclient.portUnification=true" + keys, serveTLS{}, "client.portUnification has no effect without clientPort"},
@@ -345,6 +381,53 @@ func TestSettingsWithoutEffect(t *testing.T) {
 		}
 		if got := log.String(); !strings.Contains(got, tt.want) || tt.want == "" && strings.Contains(got, "effect") {
 			t.Errorf("%q: the log says %q, want %q", tt.cfg, got, tt.want)
+		}
+	}
+}
+
+// TestAuthenticationWithoutEffect checks that the log names settings for the schemes sasl and x509
+// if no client can authenticate with them, and only then.
+func TestAuthenticationWithoutEffect(t *testing.T) {
+	const class = "org.apache.zookeeper.server.auth."
+	const certs = "secureClientPort=2\nssl.keyStore.location=/k.pem\nssl.trustStore.location=/c.pem\n"
+	jaas := filepath.Join(t.TempDir(), "jaas.conf")
+	if err := os.WriteFile(jaas, []byte(`Mine { x.DigestLoginModule required user_bob="b"; }; Server { x.DigestLoginModule required user_bob="b"; };`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	users := "java.security.auth.login.config=" + jaas + "\n"
+	old := cli.Stderr
+	defer func() { cli.Stderr = old }()
+	logged := func(cfg string) string {
+		var log bytes.Buffer
+		cli.Stderr = &log
+		if _, err := plannedAt(t, "info", "--memory", "clientPort=1\n"+cfg); err != nil {
+			t.Errorf("%q: %v", cfg, err)
+		}
+		return log.String()
+	}
+	for _, tt := range []struct{ cfg, want, with string }{
+		{"superUser=bob", "superUser has no effect: there are no SASL users", users},
+		{"zookeeper.superUser.1=bob", "zookeeper.superUser.1 has no effect: there are no SASL users", users},
+		{"sasl.serverconfig=Mine", "sasl.serverconfig has no effect: there are no SASL users", users},
+		{"sasl.serverconfig=Server", "sasl.serverconfig has no effect", users},
+		{"authProvider.1=" + class + "SASLAuthenticationProvider", "authProvider.1 lets no client authenticate: there are no SASL users", users},
+		{"X509AuthenticationProvider.superUser=CN=a", "X509AuthenticationProvider.superUser has no effect: no port asks clients for certificates", certs},
+		{"authProvider.x509=" + class + "X509AuthenticationProvider", "authProvider.x509 lets no client authenticate: no port asks", certs},
+	} {
+		if got := logged(tt.cfg); !strings.Contains(got, tt.want) || !strings.Contains(got, "line=2") {
+			t.Errorf("%q: the log says %q, want %q", tt.cfg, got, tt.want)
+		}
+		if got := logged(tt.cfg + "\n" + tt.with); got != "" {
+			t.Errorf("%q: the log says %q, want nothing", tt.cfg+"\n"+tt.with, got)
+		}
+	}
+	for cfg, want := range map[string]string{
+		certs + "ssl.clientAuth=none\nX509AuthenticationProvider.superUser=CN=a": "no port asks clients for certificates",
+		certs + "ssl.clientAuth=none":                                            "ssl.trustStore.location has no effect with ssl.clientAuth=none",
+		users + "superUser=eve":                                                  `superUser has no effect for \"eve\": there is no such SASL user`,
+	} {
+		if got := logged(cfg); !strings.Contains(got, want) {
+			t.Errorf("%q: the log says %q, want %q", cfg, got, want)
 		}
 	}
 }
