@@ -178,7 +178,8 @@ const fewNodes = 16
 // transaction.
 func (t *Tree) endsInOneTxn(s *session) bool {
 	list, most := s.nodes(), partSteps
-	if list.count <= fewNodes {
+	few := list.count <= fewNodes
+	if few {
 		most = 2*partSteps - t.steps
 	}
 	steps := list.count * removalSteps
@@ -187,21 +188,25 @@ func (t *Tree) endsInOneTxn(s *session) bool {
 			return false
 		}
 		t.steps++ // for this estimate, which may be needed for many sessions
-		steps += t.walkSteps(n.path()) + t.endEventSteps(n)
+		steps += t.walkSteps(n.path()) + t.endEventSteps(n, !few)
 	}
 	return steps <= most
 }
 
 // endEventSteps estimates the steps of the events of a node's removal. The estimate is
 // conservative: a connection counts once for each of its recursive watches on ancestors.
-func (t *Tree) endEventSteps(n *node) (steps int) {
+// Without texts, the lengths of paths do not count: admitEvent limits those of one call.
+func (t *Tree) endEventSteps(n *node, texts bool) (steps int) {
 	if t.watches.total == 0 {
 		return 0
 	}
 	path, lists := n.path(), t.acls.of(n).weight() // the lists are counted by weight
-	each := eventSteps + len(path)/textPerStep
-	if len(path) > longPath {
-		each += len(path) / (partBytes / partSteps)
+	each := eventSteps
+	if texts {
+		each += len(path) / textPerStep
+		if len(path) > longPath {
+			each += len(path) / (partBytes / partSteps)
+		}
 	}
 	count := func(path string, bits watchBits, lists int) {
 		list := t.watches.byPath[path]
