@@ -170,8 +170,8 @@ func (c *Client) doOnce(ctx context.Context, epoch uint64, op *Op, inOrder func(
 	return res, resend, res.Err
 }
 
-// doAll does the operations and stores their results. If ctx ends before, it returns the error of
-// an operation, which is not applied only if none is.
+// doAll does the operations and stores their results. If ctx ends before, it returns an error. Its
+// outcome is AppliedNo only if none of the operations may be applied.
 func (c *Client) doAll(ctx context.Context, ops []Op, results []Result) error {
 	todo := make([]int, len(ops)) // the indexes of the operations without a result
 	for i := range ops {

@@ -91,7 +91,7 @@ var shellEscape = strings.NewReplacer(`'`, `'\''`, `\`, `'\\'`)
 
 // Word returns Path for a command that a user may copy into a shell. If the path has a
 // character that could mean something to bash, dash, fish, or zsh, it is in single quotes. On
-// Windows, the characters of its paths do not count.
+// Windows, a backslash and a colon need no quotes, because most paths there have them.
 func Word(path string) string {
 	shown, harmless := Path(path), "._/@+-"
 	if os.PathSeparator == '\\' {

@@ -153,8 +153,9 @@ func (i *identity) credentials() (p config.Credentials, err error) {
 func warnReread(err error) { Warn("%v; the previous certificates stay in use", err) }
 
 // CommandEnvironment returns the variables of the identity for a command that runs under a
-// lock. They name files. The secrets themselves are included only if secrets is set. A variable
-// with an empty value is removed, also a setting that only other servers than these have.
+// lock. They name files. The secrets themselves are included only if secrets is set. Variables
+// with an empty value are removed: settings that this client does not use, for example because
+// they are for other servers.
 func (i *identity) CommandEnvironment(secrets bool) map[string]string {
 	env := map[string]string{
 		"ZKLOCK_TLS_CA":          absolutePath(i.TLS.CA),

@@ -188,8 +188,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestContextFileBehindLink checks a path with ".." after a symbolic link: the file is where a
-// read looks for it, beside what the link leads to.
+// TestContextFileBehindLink checks a path with ".." after a symbolic link: a read finds the file
+// that a change has written.
 func TestContextFileBehindLink(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "data", "conf"), 0o700); err != nil {

@@ -24,7 +24,7 @@ const (
 var (
 	// ErrTextfileName means that the collector would not read the file.
 	ErrTextfileName = errors.New("the node exporter reads only files whose names end in .prom and do not begin with a dot")
-	// ErrTextfileFull means that the file has metrics of too many locks.
+	// ErrTextfileFull means that the file would have metrics of too many locks, or be too large.
 	ErrTextfileFull = fmt.Errorf("the file would have metrics of more than %d locks, or more than %d bytes; use several files", maxTextfileLocks, maxTextfileSize)
 	// ErrTextfileBusy means that the file was changed without the lock of its directory.
 	ErrTextfileBusy = fmt.Errorf("another process has locked its directory for more than %v; the file was changed all the same, which can undo a change of another run", textfileWait)
