@@ -22,7 +22,8 @@
  * to three times between them. An operator may delete the old entry. A parent that is
  * empty may be collected, and its numbers start again with the next entry. The client
  * learns late, and in any order, of the deletion and of the ends of the other clients.
- * code: internal/queue/follow.go (follow, followCreated, predecessorExisted, listProven, entryDeleted).
+ * code: internal/queue/follow.go (follow, followCreated, predecessorExisted, listProven,
+ * entryUnwatched, discreditFollowers).
  *
  * broken GIVEN, assertion: releases the old entry before it asks for the new one
  * broken UNSEEN, assertion: does not read the old entry
