@@ -127,7 +127,7 @@ func TestSoleUse(t *testing.T) {
 				release(t, acquire(t, l))
 			}
 		}
-		const learns, more = 4, 6
+		const learns, more = 5, 6
 		use(l, learns)
 		lists := srv.CutAfter(zktest.Match{Op: "getChildren2", Path: "/zklock/sole", Times: -1})
 		use(l, more)

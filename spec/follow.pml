@@ -4,12 +4,13 @@
  * A client that has an entry in the queue, or a hold, creates another entry. If the
  * new number is the next one after that entry's, no other client enqueued in between.
  * Then the predecessors of the new entry are the old entry and its predecessors, and
- * the client needs no listing. Both numbers must be of one parent. They are if the old
- * entry existed when the new one was created. Two things prove that: a later read of
- * the old entry, or a watch on it that was set before and had not fired when the
- * create was answered. The client deletes the old entry only after it has sent the
- * create of the new one. Before the new entry is granted, the client waits for the
- * answer to the read.
+ * the client needs no listing. Both numbers must be of one parent. Three things prove
+ * that: a watch on the parent that was set before the old entry was created and had not
+ * fired when the create of the new one was answered; such a watch on the old entry,
+ * which may be set later; or a later read of the old entry. The last two show that the
+ * old entry existed when the new one was created. The client deletes the old entry only
+ * after it has sent the create of the new one. Before the new entry is granted, the
+ * client waits for the answer to the read.
  *
  * A third entry may follow the second in the same way, and takes over the second's
  * list. If the read shows that the old entry did not exist, that list was wrong. Then
@@ -22,16 +23,20 @@
  * to three times between them. An operator may delete the old entry. A parent that is
  * empty may be collected, and its numbers start again with the next entry. The client
  * learns late, and in any order, of the deletion and of the ends of the other clients.
- * code: internal/queue/follow.go (follow, followCreated, predecessorExisted, listProven,
- * entryUnwatched, discreditFollowers).
+ * code: internal/queue/follow.go (follow, followCreated, predecessorProven, listProven,
+ * entryUnwatched, discreditFollowers) and internal/queue/parentwatch.go (watchParent,
+ * createdUnderWatch, sharesParent).
  *
  * broken GIVEN, assertion: releases the old entry before it asks for the new one
  * broken UNSEEN, assertion: does not read the old entry
  * broken LOOKED_BEFORE, assertion: reads the old entry only before it asks for the new one, without a watch
  * broken DEAF, assertion: ignores a watch event of the deletion because the old entry was already released
+ * broken PARENT_WATCHED_LATE, assertion: sets the watch on the parent after the old entry is created
+ * broken PARENT_IGNORED, assertion: relies on the watch on the parent although it has fired
  * broken LENT, assertion: the third entry uses the list that it got from the second, although that list was wrong
  * broken NO_GAP_CHECK, assertion: does not check that the new number is the next one
  * reach FOLLOWED: the new entry is granted without a listing
+ * reach FOLLOWED_UNDER_WATCH: the new entry is granted without a listing, only because of the watch on the parent
  * reach ANEW: the sequence numbers start again
  */
 #define OFF 15
@@ -41,7 +46,7 @@ byte first = OFF, second = OFF, third = OFF; /* the client's entries */
 byte others[2] = OFF;
 byte joins = 3;
 bool deleted;                    /* the operator deleted the client's first entry */
-bool renumbered;
+bool above;                     /* the watch on the parent is set and has not fired */
 
 #define empty (first == OFF && second == OFF && third == OFF && others[0] == OFF && others[1] == OFF)
 
@@ -64,6 +69,9 @@ end:	do
 #ifdef ANEW
 		assert(false);
 #endif
+#ifndef PARENT_IGNORED
+		above = false;
+#endif
 		counter = 0 }
 	od
 }
@@ -71,14 +79,21 @@ end:	do
 proctype Client() {
 	byte was, mine;
 	byte ahead0 = OFF, ahead1 = OFF; /* the predecessors of the first entry, by client number */
-	bool seen;
+	bool seen, shared;
 
+#ifndef PARENT_WATCHED_LATE
+	/* The client watches the parent, or not. */
+	atomic { if :: above = true :: true fi };
+#endif
 	/* The first entry is created and the queue is listed in one step. */
 	atomic { join(first); was = first; ahead0 = others[0]; ahead1 = others[1] };
 	/* The client sets a watch on it, or not. Events of a watch arrive in order, so the client
 	 * has read them before the answer to the second create. */
 	bool watch;
 	atomic { if :: first == was && !deleted -> watch = true :: true fi };
+#ifdef PARENT_WATCHED_LATE
+	atomic { above = true };
+#endif
 #ifdef LOOKED_BEFORE
 	atomic { if :: !deleted -> seen = true :: else -> goto over fi };
 #endif
@@ -86,7 +101,7 @@ proctype Client() {
 	atomic { if :: !deleted -> first = OFF :: else -> goto over fi };
 	seen = true;
 #endif
-	atomic { join(second); mine = second;
+	atomic { join(second); mine = second; shared = above;
 #ifndef DEAF
 		if :: watch && deleted -> goto over :: else fi;
 #endif
@@ -101,11 +116,11 @@ proctype Client() {
 		:: join(third);
 			if :: third != mine + 1 -> third = OFF :: else fi
 		fi };
-	/* The proof: a watch that has not fired, or a later read. */
+	/* The proof: a watch that had not fired, or a later read. */
 #ifndef UNSEEN
 	atomic {
 		if
-		:: watch || seen
+		:: shared || watch || seen
 		:: else ->
 			if
 			:: deleted ->
@@ -128,6 +143,9 @@ proctype Client() {
 		fi;
 #ifdef FOLLOWED
 		assert(false);
+#endif
+#ifdef FOLLOWED_UNDER_WATCH
+		assert(watch || seen);
 #endif
 		assert(others[0] == OFF || others[0] > second);
 		assert(others[1] == OFF || others[1] > second) }

@@ -7,8 +7,9 @@
  * client waits in the queue as usual. A parent that is empty may be collected at any time.
  * The next client that enqueues creates it again, and its numbers start again. So the two
  * numbers must be of one parent. Either of these ensures that: one transaction deletes s
- * and creates the new entry; or the client set a watch on the parent before it deleted s,
- * and the watch has not fired when the create of the new entry is answered.
+ * and creates the new entry; or the client set a watch on the parent before it deleted s
+ * (the product sets it before it creates s), and the watch has not fired when the create
+ * of the new entry is answered.
  *
  * What must hold: an entry that is granted has no predecessor that excludes it, and no
  * other client has a hold that excludes it.
@@ -16,8 +17,7 @@
  * bounds: 3 clients with 3 successive entries each, readers or writers; numbers up to
  * 9. Clients read the queue as it is: queue.pml models lagging followers.
  * code: internal/queue/follow.go (follow, renew, followCreated) and
- * internal/queue/sole.go (watchParent, isAlone), for exclusive entries behind exclusive
- * holds.
+ * internal/queue/sole.go (isAlone), for exclusive entries behind exclusive holds.
  *
  * broken TWO_STEPS, assertion: deletes the old entry and creates the new one in two transactions, without a watch; in between, the parent may be collected
  * broken WATCHED_LATE, assertion: sets the watch on the parent after the old entry is deleted

@@ -41,6 +41,8 @@ type acquire struct {
 	apart        bool // its next create is not batched, because the last one was undone
 	counts       bool // its next create counts in the backlog
 
+	watchPlanned bool // watches on its znodes are planned; see [Core.watchLater]
+
 	guards   int         // its guarded writes without an answer
 	watching bool        // it reports release requests
 	revoked  bool        // a release request was seen
@@ -246,7 +248,7 @@ func (c *Core) grant(now time.Duration, acq *acquire, nodes []*node) {
 		}
 	}
 	if slices.ContainsFunc(nodes, func(n *node) bool { return !n.watch.requested() }) {
-		c.watchLater(now, acq.id)
+		c.watchLater(now, acq)
 	}
 	s := Signal{ID: acq.id, Kind: Granted, Session: nodes[0].session, Token: nodes[0].czxid}
 	for _, n := range nodes {

@@ -63,7 +63,7 @@ type Core struct {
 
 	queues          map[string]*clientQueue  // positions by the znode whose children are their queue
 	unmarked        map[string]time.Duration // until when releases are not marked, by the same path
-	soleUses        map[string]*soleUse      // by the same path
+	parentWatches   map[string]*parentWatch  // by the same path
 	separateWatches time.Duration            // until when waiters set their watches by separate requests
 	noContainers    bool                     // the servers of this connection have no containers
 	keepsWatches    bool                     // they cannot remove watches
@@ -80,7 +80,7 @@ type Core struct {
 	holds     int
 	ready     []*acquire
 	agenda    agenda
-	unwatched unwatched // holds whose znodes get a watch later
+	unwatched unwatched // acquires whose znodes get a watch later
 	undrained bool      // one read of the connection may have brought more that is not delivered yet
 
 	requests []Request
@@ -209,7 +209,7 @@ func (c *Core) Event(now time.Duration, kind EventKind, path string, zxid int64)
 		c.leasesChanged(now, semaphore)
 	}
 	if kind == Deleted || kind == Changed {
-		delete(c.soleUses, path)
+		delete(c.parentWatches, path)
 	}
 	l := c.queues[parentOf(path)]
 	if l == nil || kind == Children {
@@ -514,7 +514,7 @@ func (c *Core) over(now time.Duration, why, left error) {
 			c.finish(n, left)
 		}
 	}
-	c.probes, c.late, c.access, c.unanswered, c.soleUses = nil, nil, nil, nil, nil
+	c.probes, c.late, c.access, c.unanswered, c.parentWatches = nil, nil, nil, nil, nil
 	c.backlog.unanswered = 0
 	c.deadline.Forget()
 	c.beat = heartbeat{}

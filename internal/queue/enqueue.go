@@ -119,6 +119,7 @@ func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
 		acq.makes, acq.unmade, acq.apart = 0, nil, false
 		for _, n := range nodes {
 			delete(acq.access, n.position.parent)
+			c.createdUnderWatch(n.position)
 			if n.named == byData && !n.fixed && n.state == alive {
 				// A check of its name cannot tell it from a later znode in a parent that was
 				// created again. A watch and the czxid can.

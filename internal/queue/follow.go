@@ -9,13 +9,14 @@ import (
 //
 //   - If a position's number directly follows that of another position of the same
 //     client, its predecessor, then the entries ahead of it are the predecessor's
-//     entries and the entries ahead of those. See spec/follow.pml. The predecessor's
-//     entry must have existed when this one was created, so that both numbers come
-//     from one parent. A watch that is set, or a later answer, proves that. Otherwise
-//     another client may have deleted the entry and the parent, so that the numbers
-//     began anew. The position also depends on whatever the predecessor's list depends
-//     on. (The predecessor may be a reader, whose list lacks the readers that writers
-//     ahead have become: a downgrade creates a znode, and so uses up a number.)
+//     entries and the entries ahead of those. See spec/follow.pml. Both numbers must
+//     come from one parent. Otherwise another client may have deleted the predecessor's
+//     entry and the parent, so that the numbers began anew. A [parentWatch] proves that,
+//     and so does a watch that is set on the predecessor's entry, or a later answer: that
+//     entry existed when this one was created. The position also depends on whatever the
+//     predecessor's list depends on. (The predecessor may be a reader, whose list lacks
+//     the readers that writers ahead have become: a downgrade creates a znode, and so
+//     uses up a number.)
 //   - If one transaction deletes the client's last hold, which had no entry ahead, and
 //     creates the position with the next number, no entry is ahead. See
 //     spec/nolisting.pml.
@@ -63,6 +64,9 @@ func (c *Core) followCreated(now time.Duration, p *position) {
 	switch {
 	case !p.next(last) || !q.listed || q.membership == abandoned:
 		p.predecessor = nil
+		if w := c.parentWatches[p.parent]; w != nil {
+			w.follows = 0
+		}
 		c.list(p)
 		return
 	case p.renews(last):
@@ -74,6 +78,7 @@ func (c *Core) followCreated(now time.Duration, p *position) {
 		c.list(p)
 		return
 	default:
+		c.countFollower(p)
 		p.setBehind(q)
 		if q.membership != present {
 			p.drop(q)
@@ -81,6 +86,16 @@ func (c *Core) followCreated(now time.Duration, p *position) {
 	}
 	p.listed = true
 	c.decide(now, p)
+}
+
+// countFollower counts a position whose list is that of its predecessor. From the third one in a
+// row on, a watch on the parent replaces the watches that prove this for each.
+func (c *Core) countFollower(p *position) {
+	if w := c.parentWatchOf(p.parent); w != nil {
+		if w.follows++; w.follows >= runBeforeWatch {
+			c.watchParent(p.parent, w)
+		}
+	}
 }
 
 // next reports whether the position's number directly follows a znode's number.
@@ -96,10 +111,10 @@ func (p *position) renews(last *node) bool {
 }
 
 // listProven reports whether the position's list is proven: it was read from the servers,
-// or the predecessor's entry existed when this one was created and the predecessor's
-// list is proven.
+// or the predecessor's entry is known to be of the same parent and the predecessor's list is
+// proven.
 func (p *position) listProven() bool {
-	if p.discredited || p.predecessor != nil && !(p.predecessorExisted() && p.predecessor.listProven()) {
+	if p.discredited || p.predecessor != nil && !(p.predecessorProven() && p.predecessor.listProven()) {
 		return false
 	}
 	p.predecessor = nil // a proof stays valid
@@ -119,11 +134,11 @@ func (c *Core) discreditFollowers(p *position) {
 	}
 }
 
-// predecessorExisted reports whether the predecessor's entry is known to have existed when the
-// position was created.
-func (p *position) predecessorExisted() bool {
+// predecessorProven reports whether the predecessor's entry is known to be of the parent in which
+// the position was created: a watch on the parent shows that, or the entry existed then.
+func (p *position) predecessorProven() bool {
 	q := p.predecessor
-	if q == nil || len(q.nodes) == 1 && p.renews(q.nodes[0]) {
+	if q == nil || p.sharesParent(q) || len(q.nodes) == 1 && p.renews(q.nodes[0]) {
 		return true
 	}
 	return !slices.ContainsFunc(q.nodes, func(n *node) bool { return !n.seen && n.wentAt == 0 })
@@ -146,7 +161,7 @@ func (l *clientQueue) entryUnwatched(name string) {
 // The answer to a read of that entry tells, or to its delete by this client. If neither
 // is in flight, prove lists the queue.
 func (c *Core) prove(p *position) {
-	provable := !p.discredited && !p.predecessorExisted() && !slices.ContainsFunc(p.predecessor.nodes, func(n *node) bool {
+	provable := !p.discredited && !p.predecessorProven() && !slices.ContainsFunc(p.predecessor.nodes, func(n *node) bool {
 		return !n.seen && n.wentAt == 0 && n.state != deleting && n.watch != ownRequested && !n.late
 	})
 	if provable {

@@ -357,7 +357,7 @@ func (c *Core) awaitBlocker(now time.Duration, p *position) {
 		c.watchBlocker(now, p)
 		return
 	}
-	if p.predecessor != nil {
+	if p.predecessor != nil && !p.predecessorProven() {
 		c.watchOwnNodes(own.acquire) // to prove that it exists; see [Core.follow]
 	}
 	p.acquire.retry(now + c.recheckDelay())

@@ -26,7 +26,7 @@ func TestUsedWatchProvesNothing(t *testing.T) {
 		left := &position{nodes: []*node{n}}
 		c.queues["/a"] = &clientQueue{given: map[string]*position{"e": left}, latest: left}
 		c.Event(0, kind, "/a/e", 1)
-		if p := (&position{predecessor: left, nodes: []*node{{}}}); p.predecessorExisted() != shows {
+		if p := (&position{predecessor: left, nodes: []*node{{}}}); p.predecessorProven() != shows {
 			t.Errorf("after event %d, the watch shows that the entry existed: %v", kind, !shows)
 		}
 	}

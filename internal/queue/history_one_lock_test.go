@@ -159,8 +159,8 @@ func (w *history) turn(l *link) {
 	} else {
 		u.current = w.links[0]
 	}
-	u.left, u.overlaps = 1+w.rng.IntN(16), w.rng.IntN(2) == 0
-	if lock := w.nodes["/q/a"]; lock != nil && len(w.acquires) == 0 && lock.creates < 20 && w.rng.IntN(2) == 0 {
+	u.left, u.overlaps = 1+w.rng.IntN(20), w.rng.IntN(2) == 0
+	if lock := w.nodes["/q/a"]; lock != nil && len(w.acquires) == 0 && lock.creates < 28 && w.rng.IntN(2) == 0 {
 		u.left = int(lock.creates) + w.rng.IntN(2)
 		w.deleteAll()
 	}

@@ -5,38 +5,40 @@ import "time"
 // A watch on the acquire's own znode reports at once if another client deletes it. A
 // waiter sets one when it begins to wait, and keeps it when it is granted. An acquire
 // that did not wait has none at its grant: a watch takes a request, and most holds are
-// short. So the core sets it when the hold has lasted for watchAfter. If the znode is
-// gone by then, the answer shows that. The release of a shorter hold learns it from the
-// answer to its delete; see [Core.missing].
+// short. So the core sets it when the hold has lasted for watchAfter, and in the same way for
+// a waiter that may get the lock from its own client soon. If the znode is gone by then, the
+// answer shows that. The release of a shorter hold learns it from the answer to its delete;
+// see [Core.missing].
 
-// watchAfter is how long a hold lasts before its znodes are watched.
+// watchAfter is how long an acquire holds, or waits behind its own client, before its znodes are
+// watched.
 const watchAfter = 100 * time.Millisecond
 
-// unwatched is a list of holds and the times at which the core watches their znodes.
-// The delay is the same for all holds, so the list is in order.
+// unwatched is a list of acquires and the times at which the core watches their znodes.
+// The delay is the same for all, so the list is in order.
 type unwatched struct {
-	holds []unwatchedHold
-	head  int // how many of them have ended or are watched
+	acquires []unwatchedAcquire
+	head     int // how many of them have ended or are watched
 }
 
-type unwatchedHold struct {
+type unwatchedAcquire struct {
 	id ID
 	at time.Duration
 }
 
-// add appends a hold. It reuses the space of earlier holds if more than half is free.
+// add appends an acquire. It reuses the space of earlier ones if more than half is free.
 func (u *unwatched) add(id ID, at time.Duration) {
-	if u.head > len(u.holds)/2 {
-		u.holds = u.holds[:copy(u.holds, u.holds[u.head:])]
+	if u.head > len(u.acquires)/2 {
+		u.acquires = u.acquires[:copy(u.acquires, u.acquires[u.head:])]
 		u.head = 0
 	}
-	u.holds = append(u.holds, unwatchedHold{id: id, at: at})
+	u.acquires = append(u.acquires, unwatchedAcquire{id: id, at: at})
 }
 
-// watchAt returns the next hold whose znodes the core has to watch, and when; 0 is never.
+// watchAt returns the next acquire whose znodes the core has to watch, and when; 0 is never.
 func (c *Core) watchAt() (at time.Duration, acq *acquire) {
-	for u := &c.unwatched; u.head < len(u.holds); u.head++ {
-		next := u.holds[u.head]
+	for u := &c.unwatched; u.head < len(u.acquires); u.head++ {
+		next := u.acquires[u.head]
 		if acq := c.acquireByID(next.id); acq != nil {
 			return next.at, acq
 		}
@@ -44,16 +46,22 @@ func (c *Core) watchAt() (at time.Duration, acq *acquire) {
 	return 0, nil
 }
 
-// watchLater plans a watch on a hold's znodes.
-func (c *Core) watchLater(now time.Duration, id ID) { c.unwatched.add(id, now+watchAfter) }
+// watchLater plans a watch on an acquire's znodes, unless one is planned.
+func (c *Core) watchLater(now time.Duration, acq *acquire) {
+	if !acq.watchPlanned {
+		acq.watchPlanned = true
+		c.unwatched.add(acq.id, now+watchAfter)
+	}
+}
 
-// watchDue watches the znodes of holds that have lasted for watchAfter. During a
+// watchDue watches the znodes of acquires for which watchAfter has passed. During a
 // downgrade it is unknown which znodes those are, so that hold waits again.
 func (c *Core) watchDue(now time.Duration) {
 	for at, acq := c.watchAt(); at != 0 && at <= now; at, acq = c.watchAt() {
 		c.unwatched.head++
+		acq.watchPlanned = false
 		if acq.swap != nil {
-			c.watchLater(now, acq.id)
+			c.watchLater(now, acq)
 		} else {
 			c.watchOwnNodes(acq)
 		}
@@ -150,7 +158,7 @@ func (n *node) replaced(r Reply) bool {
 // unbind records that the watches of the last connection are gone that the session does not
 // set again.
 func (c *Core) unbind() {
-	c.unproveSoleUses()
+	c.unproveParentWatches()
 	lost := func(n *node) {
 		if n.bound {
 			n.watch.fail()

@@ -113,6 +113,8 @@ type position struct {
 	blocker blocker // zero if it waits for no entry
 	wait    *wait   // nil until an entry blocks it
 
+	watchedBy uint64 // the request that had set the watch on the parent when the entries were created; 0 if none had
+
 	// A blocker of this client has a position too.
 	awaits    *position   // that position; nil if there is none
 	followers []*position // the positions that await this one
@@ -405,7 +407,9 @@ func (c *Core) isPendingDelete(parent, name string) bool {
 }
 
 // watchWait sets the watches that a waiter needs: on its own entries, so that it learns in
-// order with the other events if another client deletes one, and on its blocker.
+// order with the other events if another client deletes one, and on its blocker. If it waits
+// for an entry of this client and needs no watch on its own entries as a proof, it sets those
+// watches later: its turn may come soon.
 func (c *Core) watchWait(now time.Duration, p *position) {
 	together := (p.role == member || p.role == gate) && !p.acquire.spec.Try && now >= c.separateWatches && p.nodes[0].czxid > 0 &&
 		!p.names.HasReusableNames() && c.standing(p.parent, p.blocker.name) == nil
@@ -415,7 +419,11 @@ func (c *Core) watchWait(now time.Duration, p *position) {
 			return
 		}
 	}
-	c.watchOwnNodes(p.acquire)
+	if p.watchedBy != 0 && c.standing(p.parent, p.blocker.name) != nil {
+		c.watchLater(now, p.acquire)
+	} else {
+		c.watchOwnNodes(p.acquire)
+	}
 	c.awaitBlocker(now, p)
 }
 

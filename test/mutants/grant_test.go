@@ -70,11 +70,22 @@ func grantMutants() []Mutant {
 			Says: `was granted, and .* is ahead|hold /q/a`,
 		},
 		{
+			Name:   "FollowerOfOtherParent",
+			Reason: "The watch on the parent must not have fired when the second entry is created; the mutant relies on the watch that was set when the first one was.",
+			Edits: []Edit{
+				{File: "internal/queue/parentwatch.go",
+					Before: `return p.watchedBy != 0 && p.watchedBy == q.watchedBy`,
+					After:  `return q.watchedBy != 0`},
+			},
+			Suite: property, Test: "TestTranscripts/follow-parent-deleted",
+			Says: `the core did otherwise`,
+		},
+		{
 			Name:   "ParentWatchOfOldConnection",
 			Reason: "A watch on the parent ends with its connection; the mutant relies on the watch of the last connection.",
 			Edits: []Edit{
 				{File: "internal/queue/ownwatch.go",
-					Before: `	c.unproveSoleUses()
+					Before: `	c.unproveParentWatches()
 	lost`,
 					After: `	lost`},
 			},
