@@ -51,7 +51,7 @@ func (r *runner) run() error {
 		stop()
 		return err
 	}
-	hold, err := acquire(ctx, set, c, &r.flags.spec, newWaitLine(r.app.Settings.Link, me, set), began)
+	hold, err := acquire(ctx, set, c, &r.flags.spec, newWaitLine(r.app.Settings.Link, set), began)
 	if err != nil {
 		defer stop()
 		r.notAcquired(ctx, err)
