@@ -251,7 +251,8 @@ func (h *Hold) trustedRun(ctx context.Context) (Run, zk.Stat, error) {
 // permitsStrangers reports whether the ACL of a record lets clients write or read it that may
 // not use the lock. users are the ACLs of the lock.
 func permitsStrangers(record, users []zk.ACL) bool {
-	return !openToAll(users) && slices.ContainsFunc(record, func(a zk.ACL) bool { return !usersMay(users, a) })
+	return !openToAll(users) &&
+		slices.ContainsFunc(record, func(a zk.ACL) bool { return !usersMay(users, a) })
 }
 
 // usersMay reports whether an entry of a record's ACL only permits what the ACLs of the

@@ -41,7 +41,7 @@ const (
 	ParentRemoved ParentState = "removed"  // removed
 	ParentInUse   ParentState = "taken"    // kept, because a client used it in the meantime
 	ParentRefused ParentState = "refused"  // kept, because of a missing permission
-	ParentOwnACL  ParentState = "acl"      // kept, because its ACL permits less than the ACL of the znode above it
+	ParentOwnACL  ParentState = "acl"      // kept, because its ACL permits less than the one above
 	ParentGone    ParentState = "vanished" // another client removed it
 )
 
@@ -316,7 +316,9 @@ type readACL struct {
 
 // keepProtecting sets the state ParentOwnACL of the parents whose ACL permits less than the ACL
 // above them, and returns found without the parents above those.
-func (w *collectRun) keepProtecting(ctx context.Context, found []EmptyParent) ([]EmptyParent, error) {
+func (w *collectRun) keepProtecting(
+	ctx context.Context, found []EmptyParent,
+) ([]EmptyParent, error) {
 	acls, err := w.readACLs(ctx, found)
 	if err != nil {
 		return nil, err
@@ -343,7 +345,9 @@ func (w *collectRun) keepProtecting(ctx context.Context, found []EmptyParent) ([
 }
 
 // readACLs returns the ACLs of the parents and of the znodes above them, by path.
-func (w *collectRun) readACLs(ctx context.Context, found []EmptyParent) (map[string]*readACL, error) {
+func (w *collectRun) readACLs(
+	ctx context.Context, found []EmptyParent,
+) (map[string]*readACL, error) {
 	acls := map[string]*readACL{}
 	for _, p := range found {
 		acls[p.Path], acls[path.Dir(p.Path)] = &readACL{}, &readACL{}
@@ -429,7 +433,8 @@ func (s Collector) remove(ctx context.Context, p *EmptyParent, gone int32) error
 	case err == nil && !there:
 		p.State = ParentGone
 		return nil
-	case err == nil && (stat.NumChildren > 0 || stat.Cversion != p.cversion+gone || stat.Aversion != p.aversion || !p.above && stat.Pzxid != p.pzxid):
+	case err == nil && (stat.NumChildren > 0 || stat.Cversion != p.cversion+gone ||
+		stat.Aversion != p.aversion || !p.above && stat.Pzxid != p.pzxid):
 		p.State = ParentInUse
 		return nil
 	}

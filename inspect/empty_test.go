@@ -144,9 +144,12 @@ func TestZnodesThatProtectLocksStay(t *testing.T) {
 		team := zk.DigestACL(zk.PermAll, "team", "secret")
 		bob := zk.DigestACL(zk.PermAll, "bob", "secret")
 		all := zk.OpenACL()
-		list := []zk.ACL{{Perms: zk.PermCreate | zk.PermDelete | zk.PermRead, Scheme: "world", ID: "anyone"}}
+		list := zk.OpenACL()
+		list[0].Perms = zk.PermCreate | zk.PermDelete | zk.PermRead
 		z := p.srv.Dial(p.t, func(o *zk.Options) {
-			o.Auth = []zk.Auth{{Scheme: "digest", Data: []byte("team:secret")}, {Scheme: "digest", Data: []byte("bob:secret")}}
+			for _, user := range []string{"team:secret", "bob:secret"} {
+				o.Auth = append(o.Auth, zk.Auth{Scheme: "digest", Data: []byte(user)})
+			}
 		})
 		p.create("/zklock")
 		p.z = z
@@ -154,18 +157,22 @@ func TestZnodesThatProtectLocksStay(t *testing.T) {
 			path string
 			acl  []zk.ACL
 		}{
-			{"apps", all}, {"apps/team", team}, {"apps/team/same", team}, {"apps/team/more", slices.Concat(team, bob)},
+			{"apps", all}, {"apps/team", team}, {"apps/team/same", team},
+			{"apps/team/more", slices.Concat(team, bob)},
 			{"apps/team/open", all}, {"apps/team/bob", bob},
-			{"shared", list}, {"shared/same", list}, {"shared/less", team}, {"shared/more", slices.Concat(team, list)},
+			{"shared", list}, {"shared/same", list}, {"shared/less", team},
+			{"shared/more", slices.Concat(team, list)},
 			{"plain", all}, {"plain/more", slices.Concat(all, team)}, {"plain/less", list},
 		} {
-			if _, _, err := z.Create(p.t.Context(), "/zklock/"+row.path, nil, row.acl, zk.ModePersistent); err != nil {
+			at := "/zklock/" + row.path
+			if _, _, err := z.Create(p.t.Context(), at, nil, row.acl, zk.ModePersistent); err != nil {
 				t.Fatal(err)
 			}
-			p.use("/zklock/" + row.path)
+			p.use(at)
 		}
 		s, found := p.find()
-		const want = "apps/team/bob:acl apps/team/more apps/team/open apps/team/same plain/less:acl plain/more shared/less:acl shared/more shared/same"
+		const want = "apps/team/bob:acl apps/team/more apps/team/open apps/team/same " +
+			"plain/less:acl plain/more shared/less:acl shared/more shared/same"
 		if got := states(found); got != want {
 			t.Errorf("found %s\nwant  %s", got, want)
 		}

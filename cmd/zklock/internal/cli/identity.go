@@ -185,7 +185,8 @@ func (i *identity) Descriptors() []string {
 	}
 	return slices.DeleteFunc(files, func(file string) bool {
 		file = filepath.Clean(file)
-		return file != "/dev/stdin" && !strings.HasPrefix(file, "/dev/fd/") && !strings.HasPrefix(file, "/proc/")
+		return file != "/dev/stdin" && !strings.HasPrefix(file, "/dev/fd/") &&
+			!strings.HasPrefix(file, "/proc/")
 	})
 }
 

@@ -123,8 +123,11 @@ func (f *Facts) judgeSequence() []Finding {
 			fails = "Until then, every acquire fails"
 		}
 		remove := "delete " + legible.Word(at)
-		found = append(found, finding(level, checkSequence, "stop its clients, "+remove+" while it is empty, and start the clients again: a new znode counts from 0. "+fails,
-			"%s has used %d%% of its sequence numbers%s", legible.Path(at), n*100/lastSequence, f.lasts(at, n)).about(at).with(remove))
+		do := "stop its clients, " + remove + " while it is empty, and start the clients again: " +
+			"a new znode counts from 0. " + fails
+		one := finding(level, checkSequence, do, "%s has used %d%% of its sequence numbers%s",
+			legible.Path(at), n*100/lastSequence, f.lasts(at, n))
+		found = append(found, one.about(at).with(remove))
 	}
 	if len(found) == 0 && most > 0 {
 		found = append(found, finding(OK, checkSequence, "", "%s of the sequence numbers are used; most in %s", share(most), legible.Path(where)))
@@ -294,7 +297,9 @@ func (f *Facts) judgeHeld() []Finding {
 			oldest, where = age, l.Path
 		}
 		show := "zklock show " + legible.Word(l.Path)
-		one := finding(Warning, checkHeld, "see "+show+"; request its release with zklock revoke; if the holder does not respond, use zklock break", "").about(l.Path).with(show)
+		do := "see " + show + "; request its release with zklock revoke; " +
+			"if the holder does not respond, use zklock break"
+		one := finding(Warning, checkHeld, do, "").about(l.Path).with(show)
 		usual, n := f.usual(l, first)
 		switch {
 		case f.Held > 0 && age > f.Held:

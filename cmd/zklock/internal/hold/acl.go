@@ -79,7 +79,8 @@ func parseACL(text string) ([]zk.ACL, error) {
 	for rest := text; rest != "" || len(list) == 0; {
 		m := aclEntry.FindStringSubmatch(rest)
 		if m == nil && strings.Contains(text, ":") {
-			return nil, fmt.Errorf("entry %d is not SCHEME:ID:PERMISSIONS with permissions of cdrwa", len(list)+1)
+			return nil, fmt.Errorf("entry %d is not SCHEME:ID:PERMISSIONS with permissions of cdrwa",
+				len(list)+1)
 		}
 		if m == nil {
 			return nil, cli.OneOf(text, "ACL", []string{aclOpen, aclCreator, aclCreatorRead, "SCHEME:ID:PERMISSIONS,... with permissions of cdrwa"})

@@ -154,7 +154,8 @@ type groupKiller struct {
 // is then in another one.
 func (k *groupKiller) kill(p Process) {
 	command := k.of.Command
-	if command.PID == 0 || p.session <= 1 || p.Group <= 1 || p.session == command.session || k.done[p.Group] {
+	if command.PID == 0 || p.session <= 1 || p.Group <= 1 || p.session == command.session ||
+		k.done[p.Group] {
 		return
 	}
 	if k.done == nil {

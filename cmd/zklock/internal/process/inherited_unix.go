@@ -42,9 +42,11 @@ func InheritedFiles(names []string) (fds []int) {
 	}
 	for _, fd := range candidates() {
 		var info unix.Stat_t
-		if Inherited(fd) && unix.Fstat(fd, &info) == nil && slices.ContainsFunc(files, func(f unix.Stat_t) bool {
-			return f.Dev == info.Dev && f.Ino == info.Ino
-		}) {
+		if !Inherited(fd) || unix.Fstat(fd, &info) != nil {
+			continue
+		}
+		same := func(f unix.Stat_t) bool { return f.Dev == info.Dev && f.Ino == info.Ino }
+		if slices.ContainsFunc(files, same) {
 			fds = append(fds, fd)
 		}
 	}
