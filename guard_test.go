@@ -461,11 +461,22 @@ func TestRunRecordOfStrangerIsReplaced(t *testing.T) {
 			if _, _, err := eve.Create(t.Context(), "/zklock/"+name+"-done", forgedRun(), acl, zk.ModePersistent); err != nil {
 				t.Fatal(err)
 			}
+			if last, err := ann.LastRun(t.Context(), name); err != nil || !last.Began.IsZero() {
+				t.Errorf("%s: the last run is that of a stranger: %+v, %v", name, last, err)
+			}
 			expectReplacedRun(t, name, h)
+			if last, err := ann.LastRun(t.Context(), name); err != nil || last.Token != h.Token() {
+				t.Errorf("%s: the last run is %+v, %v", name, last, err)
+			}
 			if data, _, err := eve.Get(t.Context(), "/zklock/"+name+"-done"); !errors.Is(err, zk.ErrNoAuth) {
 				t.Errorf("%s: a stranger reads the record: %s, %v", name, data, err)
 			}
 			release(t, h)
+			// Without the lock's znode, it is unknown which clients may use the lock.
+			remove(t, dialZK(t, srv, zk.Auth{Scheme: "digest", Data: []byte("ann:password")}), "/zklock/"+name)
+			if last, err := ann.LastRun(t.Context(), name); err != nil || last.Token != h.Token() {
+				t.Errorf("%s: the last run of an unused lock is %+v, %v", name, last, err)
+			}
 		}
 	})
 }

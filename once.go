@@ -237,15 +237,22 @@ func (h *Hold) trustedRun(ctx context.Context) (Run, zk.Stat, error) {
 		}
 	}
 	users := slices.Concat(lists[1].ACL, lists[2].ACL)
-	strangers := slices.ContainsFunc(lists[0].ACL, func(a zk.ACL) bool { return !usersMay(users, a) })
+	strangers := permitsStrangers(lists[0].ACL, users)
 	if lists[0].Err != nil {
 		// No other client may use the lock, so the client that hides the record may not.
 		strangers = lists[1].Err == nil && lists[2].Err == nil && isOneIdentity(users)
 	}
-	if strangers && !openToAll(users) {
+	if strangers {
 		return Run{}, stat, nil
 	}
 	return last, stat, err
+}
+
+// permitsStrangers reports whether the ACL of a record lets clients write or read it that may
+// not use the lock. users are the ACLs of the lock.
+func permitsStrangers(record, users []zk.ACL) bool {
+	return !openToAll(users) &&
+		slices.ContainsFunc(record, func(a zk.ACL) bool { return !usersMay(users, a) })
 }
 
 // usersMay reports whether an entry of a record's ACL only permits what the ACLs of the
@@ -323,14 +330,40 @@ func (h *Hold) began(ctx context.Context) (at time.Time, err error) {
 }
 
 // LastRun returns the last recorded run of the lock with this name; see [Client.Mutex] for
-// names. The Run is zero if there is none.
+// names. The Run is zero if there is none, or if the lock's znode shows that a client that may
+// not use the lock may have written the record; see [Hold.RecordRun]. While the lock is not
+// used, it may have no znode: the record then counts.
 func (c *Client) LastRun(ctx context.Context, name string) (Run, error) {
+	fail := func(err error) (Run, error) {
+		return Run{}, &Error{Op: "read the last run", Path: name, Err: publicError(err)}
+	}
 	path, err := parseName(name, c.opts.Layout)
 	if err != nil {
-		return Run{}, &Error{Op: "read the last run", Path: name, Err: err}
+		return fail(err)
 	}
+	name = path
 	last, _, err := c.lastRun(ctx, path)
-	return last, err
+	if err != nil || last.Began.IsZero() {
+		return last, err
+	}
+	lists, err := c.doAll(ctx, zk.GetACLOp(queue.Done(path)), zk.GetACLOp(path))
+	if err != nil {
+		return fail(err)
+	}
+	record, users := lists[0], lists[1]
+	switch {
+	case errors.Is(record.Err, zk.ErrNoNode):
+		return Run{}, nil // deleted after it was read
+	case record.Err != nil:
+		return fail(record.Err)
+	case errors.Is(users.Err, zk.ErrNoNode):
+		return last, nil
+	case users.Err != nil && !errors.Is(users.Err, zk.ErrNoAuth): // a hidden list permits nothing here
+		return fail(users.Err)
+	case permitsStrangers(record.ACL, users.ACL):
+		return Run{}, nil
+	}
+	return last, nil
 }
 
 // lastRun reads the record of the last run. Both are zero if there is none. If the client may

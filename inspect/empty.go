@@ -41,6 +41,7 @@ const (
 	ParentRemoved ParentState = "removed"  // removed
 	ParentInUse   ParentState = "taken"    // kept, because a client used it in the meantime
 	ParentRefused ParentState = "refused"  // kept, because of a missing permission
+	ParentOwnACL  ParentState = "acl"      // kept, because its ACL permits less than the one above
 	ParentGone    ParentState = "vanished" // another client removed it
 )
 
@@ -56,6 +57,7 @@ type EmptyParent struct {
 	Err       error // set in the state ParentRefused
 
 	version  int32
+	aversion int32 // number of changes of its ACL
 	pzxid    int64
 	cversion int32 // number of changes of its children
 	above    bool  // it has children, which Remove removes first
@@ -65,6 +67,10 @@ type EmptyParent struct {
 // used for some time. Servers remove containers themselves. Persistent parents stay
 // forever: those of kazoo's locks, of semaphores that people created, and on servers before
 // ZooKeeper 3.5.
+//
+// A parent stays if its ACL permits less than the ACL of the znode above it, or if either is
+// unreadable: it can protect the locks below it. If it were removed, any client that may create
+// znodes there could create it again with another ACL.
 //
 // A server knows the transaction of the last change of a znode's children, but not its
 // time. So the Collector compares: a znode that was created later, and whose creation time
@@ -78,8 +84,10 @@ type Collector struct {
 	// Now is the servers' time: see [Collector.ReadTime]. The local clock may be wrong by
 	// days. If Now is zero, Find uses the time of the last change that it sees, which is
 	// earlier, so that fewer parents count as unused.
-	Now      time.Time
-	MaxReads int // limits the reads of Find; 0 means DefaultCollectReads
+	Now time.Time
+	// MaxReads limits how many znodes Find lists; 0 means DefaultCollectReads. Find also reads
+	// the ACLs of the empty parents and of the znodes above them.
+	MaxReads int
 	// Timeout limits the time for each znode, because servers may stop answering; 0 means
 	// 10 s.
 	Timeout time.Duration
@@ -137,6 +145,10 @@ func (s Collector) Find(ctx context.Context) ([]EmptyParent, error) {
 	var found []EmptyParent
 	for _, child := range root.children {
 		w.collect(child, &found)
+	}
+	found, failed := w.keepProtecting(ctx, found)
+	if failed != nil {
+		return nil, failed
 	}
 	slices.SortFunc(w.refused, func(a, b EmptyParent) int { return strings.Compare(a.Path, b.Path) })
 	if w.cut && err == nil {
@@ -275,7 +287,7 @@ func (w *collectRun) collect(n *node, found *[]EmptyParent) bool {
 	if !all || !isLeftBehind(n) {
 		return false
 	}
-	p := EmptyParent{Path: n.path, State: ParentUnused, version: n.stat.Version, pzxid: n.stat.Pzxid, cversion: n.stat.Cversion, above: n.names > 0}
+	p := EmptyParent{Path: n.path, State: ParentUnused, version: n.stat.Version, aversion: n.stat.Aversion, pzxid: n.stat.Pzxid, cversion: n.stat.Cversion, above: n.names > 0}
 	since, known := w.clock.before(n.stat.Pzxid)
 	if known {
 		p.UnusedSince, p.UnusedFor = since, max(0, w.Now.Sub(since))
@@ -294,6 +306,87 @@ func (w *collectRun) collect(n *node, found *[]EmptyParent) bool {
 func isLeftBehind(n *node) bool {
 	s := n.stat
 	return s.EphemeralOwner == 0 && s.Cversion+s.NumChildren != 0 && (s.DataLength == 0 || path.Base(n.path) == "leases" && s.DataLength <= 10)
+}
+
+// readACL is the result of reading an ACL.
+type readACL struct {
+	list []zk.ACL
+	err  error
+}
+
+// keepProtecting sets the state ParentOwnACL of the parents whose ACL permits less than the ACL
+// above them, and returns found without the parents above those.
+func (w *collectRun) keepProtecting(
+	ctx context.Context, found []EmptyParent,
+) ([]EmptyParent, error) {
+	acls, err := w.readACLs(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	kept := map[string]bool{} // parents of znodes that stay
+	var left []EmptyParent
+	for _, p := range found { // children come before their parents
+		above := path.Dir(p.Path)
+		if kept[p.Path] {
+			kept[above] = true
+			continue
+		}
+		own, theirs := acls[p.Path], acls[above]
+		switch {
+		case errors.Is(own.err, zk.ErrNoNode):
+			p.State = ParentGone
+		case own.err != nil || theirs.err != nil || permitsLess(own.list, theirs.list):
+			p.State = ParentOwnACL
+			kept[above] = true
+		}
+		left = append(left, p)
+	}
+	return left, nil
+}
+
+// readACLs returns the ACLs of the parents and of the znodes above them, by path.
+func (w *collectRun) readACLs(
+	ctx context.Context, found []EmptyParent,
+) (map[string]*readACL, error) {
+	acls := map[string]*readACL{}
+	for _, p := range found {
+		acls[p.Path], acls[path.Dir(p.Path)] = &readACL{}, &readACL{}
+	}
+	free := make(chan struct{}, collectReaders)
+	var all sync.WaitGroup // ended when readACLs returns
+	for at, acl := range acls {
+		free <- struct{}{}
+		all.Go(func() {
+			defer func() { <-free }()
+			ctx, cancel := w.limited(ctx)
+			defer cancel()
+			acl.list, _, acl.err = w.Client.GetACL(ctx, at)
+		})
+	}
+	all.Wait()
+	for _, acl := range acls {
+		if acl.err != nil && !errors.Is(acl.err, zk.ErrNoAuth) && !errors.Is(acl.err, zk.ErrNoNode) {
+			return nil, acl.err
+		}
+	}
+	return acls, nil
+}
+
+// permitsLess reports whether an ACL permits less than the ACL above it, as far as the servers
+// show the identities. An empty ACL permits everything.
+func permitsLess(acl, above []zk.ACL) bool {
+	if len(above) == 0 {
+		above = zk.OpenACL()
+	}
+	return len(acl) > 0 && slices.ContainsFunc(above, func(a zk.ACL) bool {
+		missing := a.Perms
+		for _, own := range acl {
+			if own.Scheme == a.Scheme && own.ID == a.ID || own.Scheme == "world" {
+				missing &^= own.Perms
+			}
+		}
+		return missing != 0
+	})
 }
 
 // Remove removes the parents in the state ParentUnused, and sets the state of each. The
@@ -340,7 +433,8 @@ func (s Collector) remove(ctx context.Context, p *EmptyParent, gone int32) error
 	case err == nil && !there:
 		p.State = ParentGone
 		return nil
-	case err == nil && (stat.NumChildren > 0 || stat.Cversion != p.cversion+gone || !p.above && stat.Pzxid != p.pzxid):
+	case err == nil && (stat.NumChildren > 0 || stat.Cversion != p.cversion+gone ||
+		stat.Aversion != p.aversion || !p.above && stat.Pzxid != p.pzxid):
 		p.State = ParentInUse
 		return nil
 	}

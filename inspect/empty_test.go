@@ -136,6 +136,58 @@ func TestFindReturnsUsedEmptyParents(t *testing.T) {
 	})
 }
 
+// TestZnodesThatProtectLocksStay: a client with CREATE on the znode above could create a removed
+// znode again, with its own ACL. So a znode stays if its ACL permits less than the ACL above it,
+// and so do the znodes above it.
+func TestZnodesThatProtectLocksStay(t *testing.T) {
+	testCollect(t, func(p collectTest) {
+		team := zk.DigestACL(zk.PermAll, "team", "secret")
+		bob := zk.DigestACL(zk.PermAll, "bob", "secret")
+		all := zk.OpenACL()
+		list := zk.OpenACL()
+		list[0].Perms = zk.PermCreate | zk.PermDelete | zk.PermRead
+		z := p.srv.Dial(p.t, func(o *zk.Options) {
+			for _, user := range []string{"team:secret", "bob:secret"} {
+				o.Auth = append(o.Auth, zk.Auth{Scheme: "digest", Data: []byte(user)})
+			}
+		})
+		p.create("/zklock")
+		p.z = z
+		for _, row := range []struct {
+			path string
+			acl  []zk.ACL
+		}{
+			{"apps", all}, {"apps/team", team}, {"apps/team/same", team},
+			{"apps/team/more", slices.Concat(team, bob)},
+			{"apps/team/open", all}, {"apps/team/bob", bob},
+			{"shared", list}, {"shared/same", list}, {"shared/less", team},
+			{"shared/more", slices.Concat(team, list)},
+			{"plain", all}, {"plain/more", slices.Concat(all, team)}, {"plain/less", list},
+		} {
+			at := "/zklock/" + row.path
+			if _, _, err := z.Create(p.t.Context(), at, nil, row.acl, zk.ModePersistent); err != nil {
+				t.Fatal(err)
+			}
+			p.use(at)
+		}
+		s, found := p.find()
+		const want = "apps/team/bob:acl apps/team/more apps/team/open apps/team/same " +
+			"plain/less:acl plain/more shared/less:acl shared/more shared/same"
+		if got := states(found); got != want {
+			t.Errorf("found %s\nwant  %s", got, want)
+		}
+		// The ACL of a znode is changed after the search.
+		if _, err := z.SetACL(p.t.Context(), "/zklock/shared/more", team, -1); err != nil {
+			t.Fatal(err)
+		}
+		p.remove(s, found)
+		const left = "apps/team/bob:acl plain/less:acl shared/less:acl shared/more:acl"
+		if got := p.found(p.collection(0)); got != left {
+			t.Errorf("left %s\nwant %s", got, left)
+		}
+	})
+}
+
 // TestParentWithWrappedCversionIsFound uses a parent with so many creates and deletes that
 // its cversion is negative.
 func TestParentWithWrappedCversionIsFound(t *testing.T) {
@@ -416,11 +468,11 @@ func TestRemoveContinuesAfterRefusedDelete(t *testing.T) {
 	testCollect(t, func(p collectTest) {
 		p.create("/zklock/closed/a", "/zklock/open")
 		p.use("/zklock/closed/a", "/zklock/open")
+		s, all := p.find()
 		acl := []zk.ACL{{Perms: zk.PermRead, Scheme: "world", ID: "anyone"}}
 		if _, err := p.z.SetACL(p.t.Context(), "/zklock/closed", acl, -1); err != nil {
 			t.Fatal(err)
 		}
-		s, all := p.find()
 		p.remove(s, all)
 		if got, want := states(all), "closed/a:refused closed:taken open:removed"; got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -89,20 +89,25 @@ func Name(path string) string {
 // a backslash before a quote as an escape, and other shells do not.
 var shellEscape = strings.NewReplacer(`'`, `'\''`, `\`, `'\\'`)
 
-// Word returns Path for a command that a user may copy into a shell. If the path has a
+// Word returns a path for a command that a user may copy into a shell. If the path has a
 // character that could mean something to bash, dash, fish, or zsh, it is in single quotes. On
-// Windows, a backslash and a colon need no quotes, because most paths there have them.
+// Windows, a backslash and a colon need no quotes, because most paths there have them. Word
+// returns NAME for a path that Path would not show as it is: the command would be about another
+// path.
 func Word(path string) string {
-	shown, harmless := Path(path), "._/@+-"
+	if Path(path) != path {
+		return "NAME"
+	}
+	harmless := "._/@+-"
 	if os.PathSeparator == '\\' {
 		harmless += `\:`
 	}
-	if shown != "" && !strings.ContainsFunc(shown, func(r rune) bool {
+	if path != "" && !strings.ContainsFunc(path, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(harmless, r))
 	}) {
-		return shown
+		return path
 	}
-	return "'" + shellEscape.Replace(shown) + "'"
+	return "'" + shellEscape.Replace(path) + "'"
 }
 
 // Text returns the text with an escape, as in a Go string literal, for each character that is not

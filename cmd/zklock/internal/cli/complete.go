@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zklock/zklock"
-	"github.com/zklock/zklock/cmd/zklock/internal/local"
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
 	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/zk"
@@ -117,7 +116,7 @@ func (a *App) lockNames(c *cobra.Command, typed string) ([]cobra.Completion, cob
 func (a *App) forCompletion(c *cobra.Command, read func(context.Context, *zk.Client, *inspect.Reader)) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 	defer cancel()
-	if err := a.LoadSettings(c); err != nil || a.Settings.Servers == "" && !localServerRuns(ctx) {
+	if err := a.LoadSettings(c); err != nil || !a.Settings.completes(ctx) {
 		return
 	}
 	a.Settings.Connect.D, a.Settings.Wait.D, a.Settings.Verbose = completionTimeout, 0, false
@@ -180,11 +179,12 @@ func hasNamesBelow(ctx context.Context, z *zk.Client, path string) bool {
 	return err == nil && len(below) > 0 && !slices.Contains(below, "leases") && !slices.ContainsFunc(below, looksLikeEntry)
 }
 
-// localServerRuns reports whether this user's local server answers.
-func localServerRuns(ctx context.Context) bool {
-	place, err := local.Own()
-	if err != nil {
-		return false
+// completes reports whether the settings name servers that completion may ask: any others than
+// this user's local server, or that one if it answers.
+func (s *Settings) completes(ctx context.Context) bool {
+	place, own, err := s.localPlace()
+	if err != nil || !own {
+		return err == nil
 	}
 	conn, err := place.Connect(ctx)
 	if err != nil {

@@ -34,12 +34,12 @@ type target struct {
 // the local server at once, because an error that prevents the start does not go away by
 // retries.
 func (s *Settings) Target(ctx context.Context) (*target, error) {
-	place, err := local.Own()
-	if s.Servers != "" && (err != nil || !place.Owns(s.Servers)) {
-		return &target{Servers: s.Servers}, nil
-	}
+	place, own, err := s.localPlace()
 	if err != nil {
 		return nil, err
+	}
+	if !own {
+		return &target{Servers: s.Servers}, nil
 	}
 	if err := s.Identity.CheckLocal(); err != nil {
 		return nil, err
@@ -57,6 +57,16 @@ func (s *Settings) Target(ctx context.Context) (*target, error) {
 	}
 	t.Servers = "unix:" + socket
 	return t, nil
+}
+
+// localPlace returns the place of this user's local server, and whether the settings mean that
+// server: by its socket, or because they name no servers.
+func (s *Settings) localPlace() (place local.Place, own bool, err error) {
+	place, err = local.Own()
+	if s.Servers != "" && (err != nil || !place.Owns(s.Servers)) {
+		return local.Place{}, false, nil
+	}
+	return place, err == nil, err
 }
 
 // Local reports whether the server is this user's local server.

@@ -219,8 +219,8 @@ func (a *App) contextRmCommand() *cobra.Command {
 // new context of that name can have other servers.
 func forgetZxid(id string) error {
 	own, err := local.Own()
-	if err != nil {
-		return nil // without the directory there is no file
+	if err != nil || own.Check() != nil {
+		return nil // doctor stores nothing without a private directory
 	}
 	if err := os.Remove(config.ZxidFile(own.Dir, id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

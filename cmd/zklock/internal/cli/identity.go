@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -172,6 +174,20 @@ func (i *identity) CommandEnvironment(secrets bool) map[string]string {
 		env[EnvAuth], env[envSASL] = "", ""
 	}
 	return env
+}
+
+// Descriptors returns the files with secrets whose names can mean descriptors of this process. A
+// command under a lock must not get these descriptors: it could read the secrets again.
+func (i *identity) Descriptors() []string {
+	files := []string{
+		cmp.Or(i.authFile, os.Getenv(envAuthFile)), i.TLS.Cert, i.TLS.Key,
+		strings.TrimPrefix(i.kerberos.keytab, "FILE:"), strings.TrimPrefix(i.kerberos.ccache, "FILE:"),
+	}
+	return slices.DeleteFunc(files, func(file string) bool {
+		file = filepath.Clean(file)
+		return file != "/dev/stdin" && !strings.HasPrefix(file, "/dev/fd/") &&
+			!strings.HasPrefix(file, "/proc/")
+	})
 }
 
 // absolutePath returns the absolute path of a file, because the command can change its

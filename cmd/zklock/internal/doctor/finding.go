@@ -71,6 +71,7 @@ type Finding struct {
 	// Servers are the addresses, as they were given, of those that it is about, if
 	// it is about some of them.
 	Servers []string `json:"servers,omitempty"`
+	command string   // in Do, with the name of a lock: text shows it in one line
 }
 
 // A Report is the result of one run of all checks.
@@ -147,5 +148,11 @@ func (f Finding) at(servers ...Server) Finding {
 // about returns the finding with the paths that it is about.
 func (f Finding) about(locks ...string) Finding {
 	f.Locks = locks
+	return f
+}
+
+// with returns the finding with the command in Do.
+func (f Finding) with(command string) Finding {
+	f.command = command
 	return f
 }

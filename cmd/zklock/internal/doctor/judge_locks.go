@@ -122,8 +122,12 @@ func (f *Facts) judgeSequence() []Finding {
 		if n >= queue.SequenceLimit {
 			fails = "Until then, every acquire fails"
 		}
-		found = append(found, finding(level, checkSequence, "stop its clients, delete "+legible.Word(at)+" while it is empty, and start the clients again: a new znode counts from 0. "+fails,
-			"%s has used %d%% of its sequence numbers%s", legible.Path(at), n*100/lastSequence, f.lasts(at, n)).about(at))
+		remove := "delete " + legible.Word(at)
+		do := "stop its clients, " + remove + " while it is empty, and start the clients again: " +
+			"a new znode counts from 0. " + fails
+		one := finding(level, checkSequence, do, "%s has used %d%% of its sequence numbers%s",
+			legible.Path(at), n*100/lastSequence, f.lasts(at, n))
+		found = append(found, one.about(at).with(remove))
 	}
 	if len(found) == 0 && most > 0 {
 		found = append(found, finding(OK, checkSequence, "", "%s of the sequence numbers are used; most in %s", share(most), legible.Path(where)))
@@ -292,7 +296,10 @@ func (f *Facts) judgeHeld() []Finding {
 		if where == "" || age > oldest {
 			oldest, where = age, l.Path
 		}
-		one := finding(Warning, checkHeld, "see zklock show "+legible.Word(l.Path)+"; request its release with zklock revoke; if the holder does not respond, use zklock break", "").about(l.Path)
+		show := "zklock show " + legible.Word(l.Path)
+		do := "see " + show + "; request its release with zklock revoke; " +
+			"if the holder does not respond, use zklock break"
+		one := finding(Warning, checkHeld, do, "").about(l.Path).with(show)
 		usual, n := f.usual(l, first)
 		switch {
 		case f.Held > 0 && age > f.Held:

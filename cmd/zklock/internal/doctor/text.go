@@ -38,7 +38,8 @@ func (r Report) Write(out io.Writer, width int, color bool) error {
 		if f.Do == "" {
 			continue
 		}
-		for i, line := range wrap(f.Do, width-len(indent)-3) {
+		do := strings.Replace(f.Do, f.command, strings.ReplaceAll(f.command, " ", joint), 1)
+		for i, line := range wrap(do, width-len(indent)-3) {
 			arrow := "-> "
 			if i > 0 {
 				arrow = "   "
@@ -105,8 +106,13 @@ func words(text string) []string {
 	return words
 }
 
-// wrap wraps text between words, and cuts words that are too long. It returns at least one
-// line.
+// joint is in place of the spaces in a text that wrap must not break. A user may copy a line into
+// a shell, and in a line of its own the name of a lock, which another user may have chosen, would
+// be a command. No text of a finding has this character.
+const joint = "\x00"
+
+// wrap wraps text between words, and cuts words that are too long, except those with a joint. It
+// returns at least one line.
 func wrap(text string, width int) []string {
 	var lines []string
 	line, long := "", 0
@@ -115,7 +121,7 @@ func wrap(text string, width int) []string {
 			if long > 0 && long+1+n > width {
 				lines, line, long = append(lines, line), "", 0
 			}
-			if n <= width {
+			if n <= width || strings.Contains(word, joint) {
 				break
 			}
 			cut := 0 // the bytes of the characters that fit
@@ -131,5 +137,9 @@ func wrap(text string, width int) []string {
 		line += word
 		long += utf8.RuneCountInString(word)
 	}
-	return append(lines, line)
+	lines = append(lines, line)
+	for i, line := range lines {
+		lines[i] = strings.ReplaceAll(line, joint, " ")
+	}
+	return lines
 }

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
+	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/zk"
 )
 
 // TestLikeIgnoresDurations checks that reports differ by their findings, and not by durations in
@@ -110,6 +112,33 @@ note      access     x
 	out.Reset()
 	if err := (Report{}).Write(&out, 0, true); err != nil || out.String() != "nothing is wrong\n" {
 		t.Errorf("%v\n%q", err, out.String())
+	}
+}
+
+// TestWriteKeepsCommandsWhole: a user may copy a line into a shell, and another user has chosen
+// the name of the lock.
+func TestWriteKeepsCommandsWhole(t *testing.T) {
+	for _, path := range []string{
+		"/tmp/" + strings.Repeat("a", 45), "/zklock/" + strings.Repeat("a", 48) + "/tmp/x", "/zklock/" + strings.Repeat("a", 500),
+		"/zklock/a b; touch X; c d e f g h i j k l m n o", "/zklock/it's  $(touch X) " + strings.Repeat("; touch X", 20), "/zklock/ü",
+	} {
+		f := ensemble()
+		f.Held = time.Minute
+		e := mutex(1, true, "zklock")
+		e.Since = f.Now.Add(-2 * f.Held)
+		f.Locks = append(f.Locks, lockOf(path, e))
+		f.Parents[path] = Parent{Path: path, Stat: zk.Stat{Ctime: f.Now.UnixMilli(), Cversion: lastSequence - 1, NumChildren: lastSequence - 1}}
+		var out bytes.Buffer
+		r := Report{Findings: append(f.judgeHeld(), f.judgeSequence()...)}
+		if err := r.Write(&out, 80, false); err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range []string{"zklock show ", "delete "} {
+			command += legible.Word(path)
+			if !strings.Contains(out.String(), command) {
+				t.Errorf("%s is not in one line:\n%s", command, out.String())
+			}
+		}
 	}
 }
 

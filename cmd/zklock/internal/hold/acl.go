@@ -2,6 +2,7 @@ package hold
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -70,12 +71,17 @@ func (a *aclValue) Set(text string) error {
 // commas, as certificate names do.
 var aclEntry = regexp.MustCompile(`^([a-z0-9]+):(.*?):([cdrwa]+)(?:,|$)`)
 
-// parseACL parses a list in the syntax of zkCli's setAcl.
+// parseACL parses a list in the syntax of zkCli's setAcl. Its errors quote no list, because that
+// can contain digests.
 func parseACL(text string) ([]zk.ACL, error) {
 	perms := map[rune]zk.Perm{'c': zk.PermCreate, 'd': zk.PermDelete, 'r': zk.PermRead, 'w': zk.PermWrite, 'a': zk.PermAdmin}
 	var list []zk.ACL
 	for rest := text; rest != "" || len(list) == 0; {
 		m := aclEntry.FindStringSubmatch(rest)
+		if m == nil && strings.Contains(text, ":") {
+			return nil, fmt.Errorf("entry %d is not SCHEME:ID:PERMISSIONS with permissions of cdrwa",
+				len(list)+1)
+		}
 		if m == nil {
 			return nil, cli.OneOf(text, "ACL", []string{aclOpen, aclCreator, aclCreatorRead, "SCHEME:ID:PERMISSIONS,... with permissions of cdrwa"})
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -25,12 +26,36 @@ func TestACL(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"": "unknown ACL", "creater": "did you mean creator?", "world:anyone": "unknown ACL", "world:anyone:x": "unknown ACL",
-		"world:anyone:r,": "comma", "world:anyone:r,,": "unknown ACL",
+		"": "unknown ACL", "creater": "did you mean creator?", "world:anyone": "entry 1 is not", "world:anyone:x": "entry 1 is not",
+		"world:anyone:r,": "comma", "world:anyone:r,,": "entry 2 is not",
 	} {
 		a := aclValue{text: "open"}
 		if err := a.Set(text); err == nil || !strings.Contains(err.Error(), want) || a.text != "open" {
 			t.Errorf("%q: %+v, %v, want %s", text, a, err, want)
 		}
+	}
+}
+
+// TestACLErrorsHideDigests: a digest permits an attacker to guess the password, and errors are in
+// logs, in the status line, and in the lines of --stdio.
+func TestACLErrorsHideDigests(t *testing.T) {
+	const digest = "tgi9UCnyPo5FJjVylKr05nAlWeg="
+	for _, text := range []string{
+		"digest:team:" + digest + ":cdrwx", "digest:team:" + digest, "digest:team:" + digest + ":r,",
+		"world:anyone:r,digest:team:" + digest + ":cdrwa,x", "world:anyone:r," + digest,
+	} {
+		var a aclValue
+		if err := a.Set(text); err == nil || strings.Contains(err.Error(), digest) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	var a aclValue
+	if err := a.Set("digest:team:" + digest + ":cdrwa"); err != nil {
+		t.Fatal(err)
+	}
+	spec := &lockSpec{names: []string{"a"}, paths: []string{"/zklock/a"}, acl: a}
+	err := explain(&cli.Settings{}, spec, zk.ErrInvalidACL)
+	if !strings.Contains(err.Error(), "reject --acl") || strings.Contains(err.Error(), digest) {
+		t.Errorf("the servers reject it: %v", err)
 	}
 }

@@ -30,19 +30,18 @@ type waitLine struct {
 	terminal bool // show one line that changes; otherwise print the line once
 	width    func() int
 	link     *process.Link
-	me       zklock.Owner
 	servers  string // suffix that names the servers, for a log
 	quiet    bool   // outside a terminal, print only warnings about other clients
-	// report gets the queue, and an error while the servers do not answer, instead of a line.
-	// It may be nil.
-	report func([]zklock.Entry, error)
+	// report gets the queue, the session of this client, and an error while the servers do not
+	// answer, instead of a line. It may be nil.
+	report func(entries []zklock.Entry, session int64, failure error)
 }
 
 // newWaitLine returns a waiting line on standard error. With -E 0, a lock that is held is no
 // problem, and cron would mail the line.
-func newWaitLine(link *process.Link, me zklock.Owner, s *cli.Settings) *waitLine {
+func newWaitLine(link *process.Link, s *cli.Settings) *waitLine {
 	return &waitLine{
-		out: cli.Stderr, terminal: cli.ObeysSequences(2), link: link, me: me, servers: s.ServersSuffix(),
+		out: cli.Stderr, terminal: cli.ObeysSequences(2), link: link, servers: s.ServersSuffix(),
 		quiet: s.Conflict == 0, width: cli.ErrorWidth,
 	}
 }
@@ -66,6 +65,7 @@ func (w *waitLine) run(ctx context.Context, c *zklock.Client, l *zklock.Lock, na
 	timer := time.NewTimer(lineAfter)
 	defer timer.Stop()
 	var entries []zklock.Entry
+	var session int64 // of this client when the entries were read
 	var inspected time.Time
 	var seen pace
 	var silence outage
@@ -89,8 +89,8 @@ func (w *waitLine) run(ctx context.Context, c *zklock.Client, l *zklock.Lock, na
 			got, err := l.Inspect(read)
 			cancel()
 			if err == nil {
-				entries, inspected = got, time.Now()
-				_, position := ownQueue(byPath(entries), w.me)
+				entries, session, inspected = got, c.Health().Session, time.Now()
+				_, position := ownQueue(byPath(entries), session)
 				seen.observe(position, inspected)
 			}
 			answers = !errors.Is(err, context.DeadlineExceeded) // another error is an answer
@@ -101,13 +101,13 @@ func (w *waitLine) run(ctx context.Context, c *zklock.Client, l *zklock.Lock, na
 		timer.Reset(lineRefresh)
 		if w.report != nil {
 			silence.observe(c.Health(), name, w.servers)
-			w.report(entries, silence.err)
+			w.report(entries, session, silence.err)
 			continue
 		}
 		if !w.visible() {
 			continue
 		}
-		if warning := overlookedBy(entries, w.me); warning != "" && !warned {
+		if warning := overlookedBy(entries, session); warning != "" && !warned {
 			w.warn("%s: %s%s", name, warning, w.servers)
 			warned = true
 		}
@@ -118,7 +118,7 @@ func (w *waitLine) run(ctx context.Context, c *zklock.Client, l *zklock.Lock, na
 		if shown && !w.terminal {
 			continue
 		}
-		text := describe(name, entries, w.me, time.Now())
+		text := describe(name, entries, session, time.Now())
 		if left := seen.left(time.Now()); left > 0 {
 			text += fmt.Sprintf(" (about %s left)", cli.ShortDuration(left))
 		}
@@ -184,14 +184,20 @@ func (w *waitLine) erase() string {
 	return ""
 }
 
-// overlookedBy returns a warning if a client of kazoo or Curator is in the queue, and me has
-// an entry there but none with a name that this client waits for. It returns "" otherwise.
-func overlookedBy(entries []zklock.Entry, me zklock.Owner) string {
+// isOf reports whether an entry is the one of a session. Host name and process id do not tell: in
+// containers, several processes can have the same ones. Session 0 is that of a client without a
+// session, and of entries that belong to none.
+func isOf(e zklock.Entry, session int64) bool { return session != 0 && e.Session == session }
+
+// overlookedBy returns a warning if a client of kazoo or Curator is in the queue, and this
+// session has an entry there but none with a name that the client waits for. It returns ""
+// otherwise.
+func overlookedBy(entries []zklock.Entry, session int64) string {
 	kazoo, curator, mine, forKazoo, forCurator := false, false, false, false, false
 	for _, e := range entries {
 		recipe := inspect.RecipeOf(e)
 		switch {
-		case e.Owner.Host == me.Host && e.Owner.PID == me.PID:
+		case isOf(e, session):
 			mine = true
 			forKazoo = forKazoo || recipe.KazooName()
 			forCurator = forCurator || recipe.CuratorName()
@@ -210,15 +216,15 @@ func overlookedBy(entries []zklock.Entry, me zklock.Owner) string {
 	return ""
 }
 
-// describe returns the line for the client me in the queue of the lock called name. Of
-// several locks, it describes the first one that me waits for.
-func describe(name string, entries []zklock.Entry, me zklock.Owner, now time.Time) string {
+// describe returns the line for a session in the queue of the lock called name. Of several
+// locks, it describes the first one that the session waits for.
+func describe(name string, entries []zklock.Entry, session int64, now time.Time) string {
 	text := "waiting for " + name
 	if len(entries) == 1 && blocksNodeLock(entries[0]) {
 		return text + ": its znode exists and belongs to no session"
 	}
 	queues := byPath(entries)
-	queue, position := ownQueue(queues, me)
+	queue, position := ownQueue(queues, session)
 	if queue == nil {
 		return text
 	}
@@ -231,11 +237,11 @@ func describe(name string, entries []zklock.Entry, me zklock.Owner, now time.Tim
 	return text + heldBy(queue, now)
 }
 
-// ownQueue returns the first queue in which me waits, and its position there, which is 0 for
-// a node lock. It returns nil if there is none.
-func ownQueue(queues [][]zklock.Entry, me zklock.Owner) ([]zklock.Entry, int) {
+// ownQueue returns the first queue in which a session waits, and its position there, which is
+// 0 for a node lock. It returns nil if there is none.
+func ownQueue(queues [][]zklock.Entry, session int64) ([]zklock.Entry, int) {
 	for _, queue := range queues {
-		position := waitPosition(queue, me)
+		position := waitPosition(queue, session)
 		nodeLock := queue[0].Node == queue[0].Path && queue[0].Holder // it has no queue
 		if position > 0 || nodeLock {
 			return queue, position
@@ -262,9 +268,9 @@ func byPath(entries []zklock.Entry) [][]zklock.Entry {
 	return all
 }
 
-// waitPosition returns the position of me among the waiters, counted from 1, or 0 if me
+// waitPosition returns the position of a session among the waiters, counted from 1, or 0 if it
 // does not wait.
-func waitPosition(queue []zklock.Entry, me zklock.Owner) int {
+func waitPosition(queue []zklock.Entry, session int64) int {
 	position := 0
 	for i, e := range queue {
 		if e.Mode == zklock.Stray || e.Holder {
@@ -273,7 +279,7 @@ func waitPosition(queue []zklock.Entry, me zklock.Owner) int {
 		if i == 0 || !inspect.SameAcquire(queue[i-1], e) {
 			position++
 		}
-		if e.Owner.Host == me.Host && e.Owner.PID == me.PID {
+		if isOf(e, session) {
 			return position
 		}
 	}

@@ -19,7 +19,7 @@ import (
 
 func TestDescribe(t *testing.T) {
 	now := time.Now()
-	me := zklock.Owner{Host: "me", PID: 5}
+	const me = 5 // a session
 	stray := zklock.Entry{Mode: zklock.Stray, Name: "x"}
 	holder, mine := clitest.Entry("h", 1, true, now, 130*time.Second), clitest.Entry("me", 5, false, now, 0)
 	foreign := zklock.Entry{Mode: zklock.Exclusive, Holder: true, Data: "10.0.0.7", Since: now.Add(-time.Second)}
@@ -29,6 +29,8 @@ func TestDescribe(t *testing.T) {
 	}
 	node, twin := holder, clitest.Entry("t", 8, false, now, 0)
 	node.Node = node.Path
+	namesake := mine // a container with the same host name and process id
+	namesake.Session, namesake.Name, namesake.Node = 6, clitest.EntryName("-lock-", 4), "/zklock/demo/n"
 	tests := []struct {
 		name    string
 		entries []zklock.Entry
@@ -50,6 +52,8 @@ func TestDescribe(t *testing.T) {
 		{"several locks, of none of which I have an entry", []zklock.Entry{holder, clitest.At("/b", holder)}, "waiting for demo"},
 		{"a node lock, which has no line", []zklock.Entry{node}, "waiting for demo, held by h:1 (backup) for 2m10s"},
 		{"behind an attempt with two entries", []zklock.Entry{holder, twin, twin, mine}, "waiting for demo: position 2, held by h:1 (backup) for 2m10s"},
+		{"after another process of that name", []zklock.Entry{holder, namesake, mine}, "waiting for demo: position 2, held by h:1 (backup) for 2m10s"},
+		{"another process of that name waits", []zklock.Entry{holder, namesake}, "waiting for demo"},
 		{"nobody holds yet", []zklock.Entry{mine}, "waiting for demo: position 1"},
 	}
 	for _, tt := range tests {
@@ -61,11 +65,13 @@ func TestDescribe(t *testing.T) {
 
 func TestOtherLibrariesOverlookOtherLayouts(t *testing.T) {
 	now := time.Now()
-	me := zklock.Owner{Host: "me", PID: 5}
+	const me = 5 // a session
 	mine, twin, kazoo, curator := clitest.Entry("me", 5, false, now, 0), clitest.Entry("me", 5, false, now, 0), clitest.Entry("", 0, true, now, 0), clitest.Entry("", 1, true, now, 0)
 	twin.Name = "0f8fad5bd9cb469fa16570867728950e__lock__0000000004"
 	kazoo.Name, kazoo.Owner = "0f8fad5bd9cb469fa16570867728950f__lock__0000000003", zklock.Owner{}
 	curator.Owner = zklock.Owner{}
+	namesake := twin // a container with the same host name and process id, and --layout kazoo
+	namesake.Session = 6
 	for i, tt := range []struct {
 		entries []zklock.Entry
 		want    string
@@ -78,6 +84,7 @@ func TestOtherLibrariesOverlookOtherLayouts(t *testing.T) {
 		{[]zklock.Entry{curator, mine}, ""},
 		{[]zklock.Entry{curator, kazoo, twin, mine}, ""},
 		{[]zklock.Entry{kazoo}, ""},
+		{[]zklock.Entry{kazoo, namesake, mine}, "kazoo clients do not wait"},
 		{[]zklock.Entry{clitest.Entry("h", 1, true, now, 0), mine}, ""},
 	} {
 		if got := overlookedBy(tt.entries, me); !strings.HasPrefix(got, tt.want) || (got == "") != (tt.want == "") {
@@ -91,8 +98,8 @@ func TestOtherLibrariesOverlookOtherLayouts(t *testing.T) {
 func TestWaitingLineWarnsOnceOfLaterKazoo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		z, me := srv.Dial(t), zklock.Owner{Host: "me", PID: 5}
-		c, holder := zklock.New(z, &zklock.Options{Owner: &me}), zklock.New(srv.Dial(t), &zklock.Options{Owner: &zklock.Owner{Host: "h", PID: 1}})
+		z := srv.Dial(t)
+		c, holder := zklock.New(srv.Dial(t), nil), zklock.New(z, nil)
 		defer c.Close()
 		defer holder.Close()
 		if _, err := holder.Mutex("m").Acquire(t.Context()); err != nil {
@@ -103,7 +110,7 @@ func TestWaitingLineWarnsOnceOfLaterKazoo(t *testing.T) {
 		var out bytes.Buffer
 		all.Go(func() { _, _ = c.Mutex("m").Acquire(ctx) })
 		all.Go(func() {
-			(&waitLine{out: &out, terminal: true, width: func() int { return 80 }, me: me}).run(ctx, c, c.Mutex("m"), "m")
+			(&waitLine{out: &out, terminal: true, width: func() int { return 80 }}).run(ctx, c, c.Mutex("m"), "m")
 		})
 		time.Sleep(20 * time.Second)
 		if _, _, err := z.Create(t.Context(), "/zklock/m/0f8fad5bd9cb469fa16570867728950f__lock__", []byte("worker"), nil, zk.ModeEphemeralSequential); err != nil {
@@ -123,7 +130,7 @@ func TestWaitingLineWarnsOnceOfLaterKazoo(t *testing.T) {
 func TestWaitingLineLimitsWhatOthersWrote(t *testing.T) {
 	now := time.Now()
 	entries := []zklock.Entry{clitest.Entry(strings.Repeat("h", 1<<20), 1, true, now, 0), clitest.Entry("w", 2, false, now, 0)}
-	if got := describe("a", entries, zklock.Owner{Host: "w", PID: 2}, now); len(got) == 0 || len(got) > 2000 {
+	if got := describe("a", entries, 2, now); len(got) == 0 || len(got) > 2000 {
 		t.Errorf("the waiting line has %d bytes", len(got))
 	}
 }
@@ -166,7 +173,7 @@ func TestWaitingLineReportsOutageOnce(t *testing.T) {
 		terminal, quiet := n%2 > 0, n/2 > 0
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t)
-			c, holder := zklock.New(srv.Dial(t), nil), zklock.New(srv.Dial(t), nil)
+			c, holder := zklock.New(srv.Dial(t), nil), zklock.New(srv.Dial(t), &zklock.Options{Owner: &zklock.Owner{Host: "h", PID: 1}})
 			defer c.Close()
 			defer holder.Close()
 			if _, err := holder.Mutex("m").Acquire(t.Context()); err != nil {
@@ -205,7 +212,7 @@ func TestWaitingLineReportsOutageOnce(t *testing.T) {
 			case quiet:
 				want = nil
 			default:
-				want = append([]string{"zklock: waiting for m, on a:1\n"}, want...)
+				want = append([]string{"zklock: waiting for m: position 1, held by h:1 for 300ms, on a:1\n"}, want...)
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("terminal %v, quiet %v: printed %q, want %q", terminal, quiet, got, want)

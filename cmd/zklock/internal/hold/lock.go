@@ -144,7 +144,7 @@ func lock(a *cli.App, f *lockFlags) error {
 		return cli.Interrupted(ctx, err)
 	}
 	defer c.Close()
-	hold, err := acquire(ctx, &a.Settings, c, &f.spec, newWaitLine(a.Settings.Link, me, &a.Settings), began)
+	hold, err := acquire(ctx, &a.Settings, c, &f.spec, newWaitLine(a.Settings.Link, &a.Settings), began)
 	if err != nil {
 		return err
 	}

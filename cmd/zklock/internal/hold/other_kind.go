@@ -42,7 +42,7 @@ func checkKind(ctx context.Context, c *zklock.Client, spec *lockSpec) error {
 		for _, e := range entries {
 			if e.Holder && e.Session != 0 {
 				return fmt.Errorf("%s uses %s as %s, which this lock does not exclude; give one of them another name",
-					inspect.OwnerName(e), legible.Word(spec.names[i]), kind)
+					inspect.OwnerName(e), legible.Name(spec.names[i]), kind)
 			}
 		}
 	}

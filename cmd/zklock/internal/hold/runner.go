@@ -51,7 +51,7 @@ func (r *runner) run() error {
 		stop()
 		return err
 	}
-	hold, err := acquire(ctx, set, c, &r.flags.spec, newWaitLine(r.app.Settings.Link, me, set), began)
+	hold, err := acquire(ctx, set, c, &r.flags.spec, newWaitLine(r.app.Settings.Link, set), began)
 	if err != nil {
 		defer stop()
 		r.notAcquired(ctx, err)
@@ -80,6 +80,7 @@ func (r *runner) run() error {
 	}
 	lock := lockEnvironment{locks: r.status.Locks, mode: r.flags.spec.mode(), session: hold.Session(), servers: t.Current()}
 	lock.identity = set.Identity.CommandEnvironment(r.flags.passAuth)
+	r.cmd.Withheld = process.InheritedFiles(set.Identity.Descriptors())
 	r.cmd.Env = lock.environ(os.Environ())
 	if r.flags.onLost != "" {
 		lock.identity = set.Identity.CommandEnvironment(false)

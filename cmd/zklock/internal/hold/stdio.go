@@ -65,8 +65,8 @@ func lockStdio(a *cli.App, f *lockFlags) error {
 		if err != nil {
 			return acquired{err: cli.Interrupted(ctx, err)}
 		}
-		line := newWaitLine(nil, me, &a.Settings)
-		line.report = reportWaits(ctx, waits, me)
+		line := newWaitLine(nil, &a.Settings)
+		line.report = reportWaits(ctx, waits)
 		hold, err := acquire(ctx, &a.Settings, c, &f.spec, line, began)
 		if err != nil {
 			return acquired{err: err}
@@ -92,11 +92,11 @@ func lockStdio(a *cli.App, f *lockFlags) error {
 	return s.hold(got, releaseTimeout(&a.Settings), a.Settings.ServersSuffix())
 }
 
-// reportWaits returns a function that sends the line for the client me to waits, until ctx ends.
+// reportWaits returns a function that sends the line for this client to waits, until ctx ends.
 // An error says that the servers do not answer.
-func reportWaits(ctx context.Context, waits chan<- event, me zklock.Owner) func([]zklock.Entry, error) {
-	return func(entries []zklock.Entry, failure error) {
-		e := waitingEvent(entries, me)
+func reportWaits(ctx context.Context, waits chan<- event) func([]zklock.Entry, int64, error) {
+	return func(entries []zklock.Entry, session int64, failure error) {
+		e := waitingEvent(entries, session)
 		if failure != nil {
 			e.Error = legibleError(failure)
 		}
@@ -107,10 +107,10 @@ func reportWaits(ctx context.Context, waits chan<- event, me zklock.Owner) func(
 	}
 }
 
-// waitingEvent returns the line for the client me in the queues of its locks.
-func waitingEvent(entries []zklock.Entry, me zklock.Owner) event {
+// waitingEvent returns the line for a session in the queues of its locks.
+func waitingEvent(entries []zklock.Entry, session int64) event {
 	e := event{Event: eventWaiting}
-	queue, position := ownQueue(byPath(entries), me)
+	queue, position := ownQueue(byPath(entries), session)
 	if queue == nil {
 		return e
 	}

@@ -340,7 +340,7 @@ func TestStdioReportsOutageOfWait(t *testing.T) {
 		waits := make(chan event)
 		var stderr bytes.Buffer
 		go p.s.wait(ctx, cancel, waits, func() acquired { // ends with the acquire
-			line := &waitLine{out: &stderr, report: reportWaits(ctx, waits, owner(""))}
+			line := &waitLine{out: &stderr, report: reportWaits(ctx, waits)}
 			_, err := acquire(ctx, s, c, k, line, time.Now())
 			p.result <- err
 			return acquired{err: err}

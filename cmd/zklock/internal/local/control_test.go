@@ -6,8 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
+	"os/signal"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -45,5 +48,74 @@ func TestStopSparesOtherProcesses(t *testing.T) {
 	var status syscall.WaitStatus
 	if pid, err := syscall.Wait4(other.Process.Pid, &status, syscall.WNOHANG, nil); pid != 0 || err != nil {
 		t.Errorf("the other process has ended: %v %v", status, err)
+	}
+}
+
+// TestControlRefusesDirectoryOfAnotherUser: the directory names the socket of another program of
+// this user, which is the process that Stop would end.
+func TestControlRefusesDirectoryOfAnotherUser(t *testing.T) {
+	mine := home700(t)
+	ln, err := net.Listen("unix", filepath.Join(mine, "agent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	p := Place{Dir: home700(t)}
+	if err := os.WriteFile(p.socketFile(), []byte(ln.Addr().String()+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := os.Create(p.lockFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGTERM)
+	defer signal.Stop(signals)
+	check := func(why string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*retryEvery)
+		defer cancel()
+		var refused *DirError
+		if err := p.Stop(ctx); !errors.As(err, &refused) {
+			t.Errorf("%s: Stop returned %v", why, err)
+		}
+		if _, err := p.Status(ctx); !errors.As(err, &refused) {
+			t.Errorf("%s: Status returned %v", why, err)
+		}
+		if conn, err := p.Connect(ctx); !errors.As(err, &refused) {
+			t.Errorf("%s: Connect returned %v, %v", why, conn, err)
+		}
+		if len(signals) > 0 {
+			t.Fatalf("%s: Stop sent %v to another program", why, <-signals)
+		}
+	}
+	if err := os.Chmod(p.Dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	check("open to others")
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root to make a directory another user's")
+	}
+	if err := errors.Join(os.Chmod(p.Dir, 0o700), os.Chown(p.Dir, 12345, -1)); err != nil {
+		t.Fatal(err)
+	}
+	check("of another user")
+}
+
+// TestControlCreatesNothing: commands that need no server leave no directory behind.
+func TestControlCreatesNothing(t *testing.T) {
+	p := Place{Dir: filepath.Join(t.TempDir(), "a", "b")}
+	if err := p.Stop(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("Stop returned %v", err)
+	}
+	if _, err := p.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("Status returned %v", err)
+	}
+	if _, err := os.Stat(filepath.Dir(p.Dir)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory: %v", err)
 	}
 }

@@ -80,6 +80,9 @@ func counter(answer, name string) string {
 // Stop ends the running server and waits until it has released the directory. The data stays.
 // Sessions continue when a server runs again, which is at once if a command needs it.
 func (p Place) Stop(ctx context.Context) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
 	told := 0
 	for {
 		running, err := p.running()

@@ -53,8 +53,8 @@ func (d *Dialer) DialContext(ctx context.Context, _, _ string) (net.Conn, error)
 		if err == nil {
 			return conn, nil
 		}
-		if errors.Is(err, ErrUnavailable) {
-			return nil, err // another user's process answers: starting a server cannot help
+		if !errors.Is(err, ErrNotRunning) {
+			return nil, err // another user has the directory or the socket: no server can be started
 		}
 		if last = d.start(ctx); last != nil && !errors.Is(last, errBusy) {
 			return nil, d.Place.wrap(last)
@@ -71,8 +71,11 @@ func (d *Dialer) DialContext(ctx context.Context, _, _ string) (net.Conn, error)
 }
 
 // Connect connects to the running server. The error wraps ErrNotRunning, or ErrUnavailable if
-// another user's process answers at its socket.
+// another user's process answers at its socket, or is that of Check.
 func (p Place) Connect(ctx context.Context) (net.Conn, error) {
+	if err := p.Check(); err != nil { // another user could name any socket in the directory
+		return nil, err
+	}
 	socket := p.Socket()
 	if socket == "" {
 		return nil, ErrNotRunning

@@ -29,6 +29,9 @@ func (d *Dialer) First() bool { return false }
 // Connect returns an error.
 func (p Place) Connect(context.Context) (net.Conn, error) { return nil, errNone() }
 
+// Check returns an error.
+func (p Place) Check() error { return errNone() }
+
 // DialNamed connects.
 func DialNamed(ctx context.Context, network, address string) (net.Conn, error) {
 	return netutil.Dial(ctx, network, address)

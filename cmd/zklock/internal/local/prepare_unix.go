@@ -3,7 +3,9 @@
 package local
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"strconv"
@@ -37,6 +39,16 @@ func Prepare(dir string) error {
 		return &DirError{Reason: err}
 	}
 	return Private(dir)
+}
+
+// Check checks the directory as Prepare does, but does not create it: then the error is
+// ErrNotRunning.
+func (p Place) Check() error {
+	err := Private(p.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrNotRunning
+	}
+	return err
 }
 
 // Private checks that dir is a directory of this user that no other user can enter or

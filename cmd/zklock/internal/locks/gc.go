@@ -26,9 +26,10 @@ create, some minutes after their last use. The parents of kazoo, and those on
 servers before ZooKeeper 3.5, stay until gc removes them.
 
 Gc removes a persistent znode without data that once had children and now has
-none, or only such children, and a semaphore without permits. It never removes
-PREFIX itself. Give a prefix that contains only locks: an empty queue of another
-program looks the same.
+none, or only such children, and a semaphore without permits. It keeps a znode
+whose ACL permits less than the ACL of the znode above it, because that ACL can
+protect locks. It never removes PREFIX itself. Give a prefix that contains only
+locks: an empty queue of another program looks the same.
 
 A lock that a client acquires meanwhile stays, because the servers remove a
 znode only while it has no children. Clients of zklock, Curator, and
@@ -46,7 +47,7 @@ parent was last used by comparing it with newer znodes. For this purpose, gc
 --delete writes the mark /zklock-gc and uses the previous one. Gc keeps a parent
 that it does not know to be unused for that long: run it again after that time.
 
-It makes at most 20000 reads. With -o name it prints the paths.
+It lists at most 20000 znodes. With -o name it prints the paths.
 
 Exit codes:
   0    done, also if there was nothing to remove
@@ -224,6 +225,8 @@ func (f *gcFlags) stateText(s inspect.ParentState) string {
 		return "kept: used meanwhile"
 	case inspect.ParentGone:
 		return "already gone"
+	case inspect.ParentOwnACL:
+		return "kept: its ACL permits less than the one above it"
 	}
 	return "kept: the servers refused to delete it"
 }

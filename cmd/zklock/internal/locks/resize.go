@@ -57,7 +57,7 @@ func Resize(a *cli.App) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			n, err := strconv.Atoi(args[1])
 			if err != nil || n < 1 || n > cli.MaxPermits {
-				return cli.UsageError("%s: a semaphore has at least 1 permit, and at most %d", legible.Word(args[1]), cli.MaxPermits)
+				return cli.UsageError("%s: a semaphore has at least 1 permit, and at most %d", legible.Path(args[1]), cli.MaxPermits)
 			}
 			return withLock(a, c, &f, args[0], func(ctx context.Context, l *oneLock) error { return resize(a, ctx, l, n) })
 		},

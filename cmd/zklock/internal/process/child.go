@@ -21,6 +21,8 @@ type Command struct {
 	Path string   // the executable, as FindCommand returned it
 	Args []string // Args[0] is the name by which the user called it
 	Env  []string // "KEY=value"; nil means an empty environment
+	// Withheld are descriptors that the command does not get. A standard file is then empty.
+	Withheld []int
 }
 
 // Exit says how a command ended.

@@ -247,9 +247,22 @@ func TestEarlierChildrenGetNoSignal(t *testing.T) {
 }
 
 // TestGroupOfEarlierProcessIsSpared: a process that is older than the command starts an
-// orphan, which this process adopts. KILL ends the orphan, but not its group.
+// orphan, which this process adopts. KILL ends the orphan, but not its group, also if the process
+// that led the group has ended.
 func TestGroupOfEarlierProcessIsSpared(t *testing.T) {
-	earlier := exec.Command("sh", "-c", `read x; (sleep 1000 & echo $!); read x`)
+	const orphan = `read x; (sleep 1000 & echo $!); read x; echo alive`
+	for name, script := range map[string]string{
+		"it leads the group":                orphan,
+		"the leader of the group has ended": `exec 3<&0; { ` + orphan + `; } <&3 & exit 0`,
+	} {
+		t.Run(name, func(t *testing.T) { spareGroupOfEarlier(t, script) })
+	}
+}
+
+// spareGroupOfEarlier is TestGroupOfEarlierProcessIsSpared for one script of the earlier process.
+func spareGroupOfEarlier(t *testing.T, script string) {
+	adoptOrphans() // before the leader ends
+	earlier := exec.Command("sh", "-c", script)
 	earlier.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	in, err := earlier.StdinPipe()
 	if err != nil {
@@ -263,16 +276,23 @@ func TestGroupOfEarlierProcessIsSpared(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = in.Close(); _ = syscall.Kill(-earlier.Process.Pid, syscall.SIGKILL); _ = earlier.Wait() })
+	if strings.HasSuffix(script, "exit 0") {
+		settled(t, earlier.Process.Pid, gone)
+	}
 	awaitTick(t)
 	c, _, _ := leave(t, `echo up; exec sleep 1000`)
-	if _, err := io.WriteString(in, "\n"); err != nil {
-		t.Fatal(err)
+	lines := bufio.NewReader(out)
+	ask := func() string {
+		if _, err := io.WriteString(in, "\n"); err != nil {
+			t.Fatal(err)
+		}
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("the earlier process has ended: %v", err)
+		}
+		return strings.TrimSpace(line)
 	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	orphan, err := strconv.Atoi(strings.TrimSpace(line))
+	orphan, err := strconv.Atoi(ask())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,8 +301,8 @@ func TestGroupOfEarlierProcessIsSpared(t *testing.T) {
 	awaitExit(t, c)
 	awaitNoneLeft(t, c, c.Kill)
 	settled(t, orphan, gone)
-	if p, ok := FindProcess(earlier.Process.Pid); !ok {
-		t.Errorf("the earlier process is %+v, %v, want that it runs", p, ok)
+	if line := ask(); line != "alive" {
+		t.Errorf("the earlier process said %q", line)
 	}
 }
 

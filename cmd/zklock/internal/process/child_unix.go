@@ -29,8 +29,8 @@ type Child struct {
 }
 
 // StartCommand starts cmd with the standard files of this process and, like flock, with
-// all files that this process inherited. exe is this program. It becomes the command (see
-// ChildMain) after ready returned nil. ready gets the command's process group, so that the
+// all files that this process inherited, except cmd.Withheld. exe is this program. It becomes
+// the command (see ChildMain) after ready returned nil. ready gets the command's process group, so that the
 // watchdog knows the group before the command runs.
 //
 // A goroutine waits for the command and ends with it. It keeps its thread, because the
@@ -107,10 +107,23 @@ func start(cmd Command, exe string, gate int) (*os.Process, error) {
 	if env == nil {
 		env = []string{}
 	}
+	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
+	for _, fd := range cmd.Withheld {
+		if fd >= len(files) {
+			CloseOnExec(fd)
+			continue
+		}
+		none, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer none.Close()
+		files[fd] = none
+	}
 	argv := append([]string{"zklock", ChildArgument, strconv.Itoa(gate), cmd.Path}, cmd.Args...)
 	return os.StartProcess(exe, argv, &os.ProcAttr{
 		Env:   env,
-		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		Files: files,
 		Sys:   attributes(),
 	})
 }

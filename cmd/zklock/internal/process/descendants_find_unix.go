@@ -11,6 +11,9 @@ func eachOutside([]int, int, Process, func(Process, bool)) (bool, error) { retur
 // eachHeir finds nothing here: other systems have other ways to read an environment.
 func eachHeir([]string, int, Process, func(Process)) (bool, error) { return true, nil }
 
+// olderSessions is never called here.
+func olderSessions(Process) (map[int]bool, error) { return nil, nil }
+
 // ListsProcesses is always false here.
 func ListsProcesses() bool { return false }
 

@@ -188,6 +188,20 @@ func listAll() (all []int, err error) {
 	return all, err
 }
 
+// olderSessions returns the sessions of the processes that started before the process since.
+func olderSessions(since Process) (map[int]bool, error) {
+	all, err := listAll()
+	sessions := map[int]bool{}
+	for _, pid := range all {
+		p, alive, failed := statOrEnded(pid)
+		err = cmp.Or(err, unlessNone(failed))
+		if alive && p.start < since.start {
+			sessions[p.session] = true
+		}
+	}
+	return sessions, err
+}
+
 // hasAll reports whether an environment, as /proc shows it, has all of these variables. It
 // allocates nothing: a hostile environment may have a million variables.
 func hasAll(environ []byte, env []string) bool {

@@ -16,6 +16,7 @@ type Descendants struct {
 	Command Process          // the command; older processes are not its descendants
 	known   map[Process]bool // whether the process got TERM
 	failed  error            // why the last search could not list the processes; nil if it could
+	older   map[int]bool     // the sessions of older processes; nil before hasOlder needs them
 }
 
 // Find adds the descendants of root, and of the known processes, outside of the process
@@ -89,7 +90,7 @@ func (s *Descendants) Terminate(until time.Duration) {
 // Kill sends KILL to the known processes. A process can fork and exit before the signal
 // reaches it, but a signal to its group also reaches its child.
 func (s *Descendants) Kill() {
-	groups := groupKiller{command: s.Command}
+	groups := groupKiller{of: s}
 	for p := range s.known {
 		if now, ok := FindProcess(p.PID); ok && now == p {
 			groups.kill(p)
@@ -106,7 +107,7 @@ func (s *Descendants) Kill() {
 func (s *Descendants) KillNow(root, group int) (running, ended int, complete bool) {
 	s.forget()
 	s.Kill()
-	groups := groupKiller{command: s.Command}
+	groups := groupKiller{of: s}
 	complete, err := eachOutside([]int{root}, group, s.Command, func(p Process, alive bool) {
 		groups.kill(p)
 		if alive {
@@ -125,7 +126,7 @@ func (s *Descendants) KillNow(root, group int) (running, ended int, complete boo
 // found through their parents, because both these and the process that adopted orphans have
 // ended. It returns how many run.
 func (s *Descendants) KillHeirs(env []string, group int) (running int, complete bool) {
-	groups := groupKiller{command: s.Command}
+	groups := groupKiller{of: s}
 	complete, err := eachHeir(env, group, s.Command, func(p Process) {
 		if p.session != s.Command.session && isHook(p.session) {
 			return // it belongs to a hook
@@ -141,31 +142,45 @@ func (s *Descendants) KillHeirs(env []string, group int) (running int, complete 
 // groupKiller sends KILL to the groups of processes that one search found, to each group
 // once: the kernel lets no member of a group start another one after that.
 type groupKiller struct {
-	command Process
-	done    map[int]bool // the groups that were examined
+	of   *Descendants
+	done map[int]bool // the groups that were examined
 }
 
 // kill sends KILL to the group of a process that runs, or that has ended and was not
 // reaped: the number is then still that of its group. A group in another session than the
 // command's consists only of descendants of the command, unless a process that is older
-// than the command, such as a daemon, leads the group or the session. The command's session
-// is 0 if its leader is outside this PID namespace, as in a container: a process whose
-// session is not 0 is then in another one.
+// than the command, such as a daemon, is in the session. The command's session is 0 if its
+// leader is outside this PID namespace, as in a container: a process whose session is not 0
+// is then in another one.
 func (k *groupKiller) kill(p Process) {
-	if k.command.PID == 0 || p.session <= 1 || p.Group <= 1 || p.session == k.command.session || k.done[p.Group] {
+	command := k.of.Command
+	if command.PID == 0 || p.session <= 1 || p.Group <= 1 || p.session == command.session ||
+		k.done[p.Group] {
 		return
 	}
 	if k.done == nil {
 		k.done = map[int]bool{}
 	}
 	k.done[p.Group] = true
-	if !k.isOlder(p.Group) && !k.isOlder(p.session) {
+	if !k.of.hasOlder(p.session) {
 		_ = unix.Kill(-p.Group, unix.SIGKILL)
 	}
 }
 
-// isOlder reports whether a process with this number runs that started before the command.
-func (k *groupKiller) isOlder(pid int) bool {
-	p, ok := FindProcess(pid)
-	return ok && p.start < k.command.start
+// hasOlder reports whether a session has, or may have, a process that is older than the
+// command. The leader is the oldest process of a session. If it has ended, hasOlder needs the
+// list of all processes. One list is enough: no process enters an existing session.
+func (s *Descendants) hasOlder(session int) bool {
+	if leader, ok := FindProcess(session); ok {
+		return leader.start < s.Command.start
+	}
+	if s.older == nil {
+		older, err := olderSessions(s.Command)
+		if err != nil {
+			s.failed = cmp.Or(s.failed, err)
+			return true
+		}
+		s.older = older
+	}
+	return s.older[session]
 }

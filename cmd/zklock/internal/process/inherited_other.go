@@ -8,5 +8,8 @@ func CloseInherited(...int) {}
 // Inherited is always true, because it cannot be known.
 func Inherited(int) bool { return true }
 
+// InheritedFiles returns nothing: no name of a file means a handle.
+func InheritedFiles([]string) []int { return nil }
+
 // CloseOnExec does nothing.
 func CloseOnExec(int) {}

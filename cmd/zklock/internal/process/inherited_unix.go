@@ -27,6 +27,32 @@ func CloseInherited(keep ...int) {
 	}
 }
 
+// InheritedFiles returns the inherited descriptors of the regular files with these names. The
+// file of a descriptor can be read again from its beginning, unlike a pipe.
+func InheritedFiles(names []string) (fds []int) {
+	var files []unix.Stat_t
+	for _, name := range names {
+		var info unix.Stat_t
+		if unix.Stat(name, &info) == nil && info.Mode&unix.S_IFMT == unix.S_IFREG {
+			files = append(files, info)
+		}
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	for _, fd := range candidates() {
+		var info unix.Stat_t
+		if !Inherited(fd) || unix.Fstat(fd, &info) != nil {
+			continue
+		}
+		same := func(f unix.Stat_t) bool { return f.Dev == info.Dev && f.Ino == info.Ino }
+		if slices.ContainsFunc(files, same) {
+			fds = append(fds, fd)
+		}
+	}
+	return fds
+}
+
 // CloseOnExec prevents that processes inherit fd.
 func CloseOnExec(fd int) { unix.CloseOnExec(fd) }
 
