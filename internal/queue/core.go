@@ -20,9 +20,11 @@ type Config struct {
 	Ours func(data []byte) bool
 	// Persistent creates missing parents as persistent znodes instead of containers.
 	Persistent bool
-	// Inherit makes the core read the Access of each parent once a session, and pass it on
-	// with the znodes that it creates there, and with the parents that it creates.
-	Inherit bool
+	// Inherit reports whether the core reads the Access of each parent once a session, and
+	// passes it on with the znodes that it creates there, and with the parents that it creates.
+	// The core calls it before it creates entries. The answer may change from false to true.
+	// Nil means never.
+	Inherit func() bool
 	// Sync uses sync requests as heartbeats if the session timeout is at least four times
 	// the servers' Tick.
 	Sync bool
@@ -94,6 +96,9 @@ type waiter func(now time.Duration, r Reply)
 func New(cfg Config) *Core {
 	if cfg.Drift == 0 {
 		cfg.Drift = 0.01
+	}
+	if cfg.Inherit == nil {
+		cfg.Inherit = func() bool { return false }
 	}
 	c := &Core{
 		cfg: cfg, session: SessionChange{State: Disconnected}, pending: map[uint64]waiter{},

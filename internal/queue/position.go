@@ -148,6 +148,8 @@ type position struct {
 	relist bool
 	// waited: an entry blocked it.
 	waited bool
+	// inherits: access was read. It is not if the core creates znodes with the default.
+	inherits bool
 	// watching: it is among the watchers of its queue.
 	watching bool
 }
