@@ -70,6 +70,9 @@ type Core struct {
 	noContainers    bool                     // the servers of this connection have no containers
 	keepsWatches    bool                     // they cannot remove watches
 
+	sizeWatches       map[string]*sizeWatch // by the path of the stored size
+	unusedSizeWatches int                   // how many of them no position needs
+
 	pending   map[uint64]waiter // requests in flight
 	lastReq   uint64
 	lastID    ID
@@ -215,6 +218,7 @@ func (c *Core) Event(now time.Duration, kind EventKind, path string, zxid int64)
 	}
 	if kind == Deleted || kind == Changed {
 		delete(c.soleUses, path)
+		c.sizeUnwatched(path)
 	}
 	l := c.queues[parentOf(path)]
 	if l == nil || kind == Children {
@@ -488,6 +492,7 @@ func (c *Core) resume(now time.Duration) {
 		c.beatNow(now) // its answer proves the handshake, which keeps the holds
 	}
 	c.searchAgain()
+	c.removeSizeWatches()
 	c.deletesAt = 0
 	for _, n := range c.pendingDeletes {
 		n.retryAt = 0
@@ -520,6 +525,7 @@ func (c *Core) over(now time.Duration, why, left error) {
 		}
 	}
 	c.probes, c.late, c.access, c.unanswered, c.soleUses = nil, nil, nil, nil, nil
+	c.sizeWatches, c.unusedSizeWatches = nil, 0
 	c.backlog.unanswered = 0
 	c.deadline.Forget()
 	c.beat = heartbeat{}

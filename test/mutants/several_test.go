@@ -192,8 +192,8 @@ func severalMutants() []Mutant {
 			Reason: "An acquire that waits for a permit watches the stored size; the mutant watches only the leases.",
 			Edits: []Edit{
 				{File: "internal/queue/size.go",
-					Before: `Path: SizePath(s.Path), Watch: watch}`,
-					After:  `Path: SizePath(s.Path)}`},
+					Before: `Path: SizePath(p.sem.Path), Watch: watch}`,
+					After:  `Path: SizePath(p.sem.Path)}`},
 			},
 			Suite: bubble, Test: "TestResize",
 			Says: `the third: not granted`,
