@@ -152,9 +152,10 @@ func severalMutants() []Mutant {
 				{File: "internal/queue/size.go",
 					Before: `	var list Reply
 	c.send(Request{Kind: List, Path: dir, Watch: watch}, func(_ time.Duration, r Reply) { list = r })
-	c.send(Request{Kind: Get, Path: SizePath(s.Path), Watch: watch}, func(now time.Duration, r Reply) { then(now, list, r) })`,
+	watch = watch && c.useSizeWatch(p)
+	c.send(Request{Kind: Get, Path: SizePath(p.sem.Path), Watch: watch}, func(now time.Duration, r Reply) { then(now, list, r) })`,
 					After: `	var size Reply
-	c.send(Request{Kind: Get, Path: SizePath(s.Path), Watch: watch}, func(_ time.Duration, r Reply) { size = r })
+	c.send(Request{Kind: Get, Path: SizePath(p.sem.Path), Watch: watch}, func(_ time.Duration, r Reply) { size = r })
 	c.send(Request{Kind: List, Path: dir, Watch: watch}, func(now time.Duration, r Reply) { then(now, r, size) })`},
 			},
 			Suite: property, Test: "TestTranscripts/semaphore-resized-between",
