@@ -489,14 +489,20 @@ func TestReadsFailAfterClose(t *testing.T) {
 			for op, f := range map[string]func(*zklock.Client) error{
 				"LastRun": func(c *zklock.Client) error { _, err := c.LastRun(t.Context(), "a"); return err },
 				"Inspect": func(c *zklock.Client) error { _, err := c.Inspect(t.Context(), "a"); return err },
-				"Revoke":  func(c *zklock.Client) error { _, err := c.Mutex("a").Revoke(t.Context()); return err },
-				"Resize":  func(c *zklock.Client) error { return c.Resize(t.Context(), "a", 1) },
+				"Revoke": func(c *zklock.Client) error {
+					_, err := c.Mutex("a").Revoke(t.Context())
+					return err
+				},
+				"Resize": func(c *zklock.Client) error { return c.Resize(t.Context(), "a", 1) },
 				"RanWithin": func(*zklock.Client) error {
 					_, _, err := h.RanWithin(t.Context(), time.Hour)
 					return err
 				},
-				"RecordRun":      func(*zklock.Client) error { return h.RecordRun(t.Context()) },
-				"ReleaseRequest": func(*zklock.Client) error { _, err := h.ReleaseRequest(t.Context()); return err },
+				"RecordRun": func(*zklock.Client) error { return h.RecordRun(t.Context()) },
+				"ReleaseRequest": func(*zklock.Client) error {
+					_, err := h.ReleaseRequest(t.Context())
+					return err
+				},
 			} {
 				wants(t, op+" of a "+what, f(closed.client), zklock.ErrClosed)
 			}

@@ -278,7 +278,8 @@ func TestUnwatchAsksWhetherServersRemoveWatches(t *testing.T) {
 		if q := f.reply(&zk.Result{Err: err}); !errors.Is(q.Err, err) || q.Code != want {
 			t.Errorf("%v: reply %v, code %d", err, q.Err, q.Code)
 		}
-		if op := c.toRequest(&r).Op; reflect.DeepEqual(op, zk.RemoveWatchesOp("/a", zk.WatchKindData)) != proves {
+		removal := zk.RemoveWatchesOp("/a", zk.WatchKindData)
+		if op := c.toRequest(&r).Op; reflect.DeepEqual(op, removal) != proves {
 			t.Errorf("after %v, the next request is %v", err, op)
 		}
 	}

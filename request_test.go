@@ -92,14 +92,17 @@ func TestAddAuthClosesLaterEntries(t *testing.T) {
 		create(t, op, "/team", []zk.ACL{ann, all})
 		c := zklock.New(session, nil)
 		defer c.Close()
-		early, blocker := acquire(t, c.RWMutex("/team/rw").Writer()), acquire(t, dial(t, srv).NodeLock("/team/node"))
+		early := acquire(t, c.RWMutex("/team/rw").Writer())
+		blocker := acquire(t, dial(t, srv).NodeLock("/team/node"))
 		waiter := waiting(t, t.Context(), c.NodeLock("/team/node"))
 		if err := session.AddAuth(t.Context(), "digest", identifiedAs("ann").Auth[0].Data); err != nil {
 			t.Fatal(err)
 		}
 		release(t, blocker)
 		late, node := acquire(t, c.Mutex("/team/new")), <-waiter
-		for path, closed := range map[string]bool{early.Node(): false, node.Node(): true, late.Node(): true, "/team/new": true} {
+		for path, closed := range map[string]bool{
+			early.Node(): false, node.Node(): true, late.Node(): true, "/team/new": true,
+		} {
 			if found := listed(t, op, path); found[ann] != closed || found[all] != closed {
 				t.Errorf("%s has the ACL %v", path, found)
 			}
