@@ -45,7 +45,7 @@ type Client struct {
 	ending chan struct{} // closed when Close begins
 
 	// mu guards what follows. It is never held while another lock is acquired, nor
-	// during a call into zk, a channel operation, or a hook.
+	// during a channel operation, a hook, or a call into zk other than Authenticates.
 	mu           sync.Mutex
 	core         *queue.Core
 	acquisitions map[queue.ID]*acquisition
@@ -102,6 +102,11 @@ func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 // fail with ErrInvalidOptions. The exception is a session that is too short for
 // SyncHeartbeat: its heartbeats are writes.
 //
+// If the program adds the first credentials of the session by [zk.Client.AddAuth], do so before
+// the first acquire. [Options].ACL describes the ACL of the znodes that the client creates from
+// then on. Znodes that it created earlier stay open to everyone, and so does the znode that
+// replaces such an entry in a [Hold.Downgrade].
+//
 // In a session that is not new, the first acquire takes about a third of the session
 // timeout: the client needs that long to prove a deadline.
 func New(c *zk.Client, opts *Options) *Client {
@@ -149,7 +154,7 @@ func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 		Drift:      c.opts.ClockDrift,
 		Ours:       func(data []byte) bool { _, ok := decodeOwner(data); return ok },
 		Persistent: opts.PersistentParents || opts.Layout.needsPersistentParents(),
-		Inherit:    conn.Authenticates(),
+		Inherit:    conn.Authenticates,
 		Sync:       opts.SyncHeartbeat,
 		Tick:       opts.ServerTick,
 		OwnSession: own,

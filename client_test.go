@@ -472,6 +472,47 @@ func TestCloseEndsEveryKindOfHold(t *testing.T) {
 	}
 }
 
+// TestReadsFailAfterClose checks that methods that read from the servers, or write without a
+// hold, fail with ErrClosed on a closed client, and on one whose shared session is closed.
+func TestReadsFailAfterClose(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		session := srv.Dial(t)
+		own, shared := dial(t, srv), zklock.New(session, nil)
+		for what, closed := range map[string]struct {
+			client *zklock.Client
+			end    func() error
+		}{"closed client": {own, own.Close}, "client of a closed session": {shared, session.Close}} {
+			h := acquire(t, closed.client.Mutex("held by a "+what))
+			if err := closed.end(); err != nil {
+				t.Fatal(err)
+			}
+			for op, f := range map[string]func(*zklock.Client) error{
+				"LastRun": func(c *zklock.Client) error { _, err := c.LastRun(t.Context(), "a"); return err },
+				"Inspect": func(c *zklock.Client) error { _, err := c.Inspect(t.Context(), "a"); return err },
+				"Revoke": func(c *zklock.Client) error {
+					_, err := c.Mutex("a").Revoke(t.Context())
+					return err
+				},
+				"Resize": func(c *zklock.Client) error { return c.Resize(t.Context(), "a", 1) },
+				"RanWithin": func(*zklock.Client) error {
+					_, _, err := h.RanWithin(t.Context(), time.Hour)
+					return err
+				},
+				"RecordRun": func(*zklock.Client) error { return h.RecordRun(t.Context()) },
+				"ReleaseRequest": func(*zklock.Client) error {
+					_, err := h.ReleaseRequest(t.Context())
+					return err
+				},
+			} {
+				wants(t, op+" of a "+what, f(closed.client), zklock.ErrClosed)
+			}
+		}
+		if err := shared.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestNoGrantWhileDiskFails checks that, while the disk of the server is full or fails, a hold
 // ends at its deadline, and no client is granted the lock. After a repair and a restart, the
 // waiter is granted with a higher token.

@@ -267,15 +267,20 @@ func TestRemoveGoneEntries(t *testing.T) {
 // answer that proves that /zookeeper/config exists. An ACL may forbid reading it.
 func TestUnwatchAsksWhetherServersRemoveWatches(t *testing.T) {
 	for err, proves := range map[error]bool{nil: true, zk.ErrNoAuth: true, zk.ErrNoNode: false, zk.ErrConnectionLost: false} {
-		f := &pendingRequest{client: new(Client), request: queue.Request{Kind: queue.Unwatch, Path: "/a"}}
-		if op := f.client.toOp(&f.request); !reflect.DeepEqual(op, zk.GetConfigOp()) {
+		c, r := new(Client), queue.Request{Kind: queue.Unwatch, Path: "/a"}
+		if op := c.toRequest(&r).Op; !reflect.DeepEqual(op, zk.GetConfigOp()) {
 			t.Errorf("the first request is %v", op)
 		}
-		if q := f.reply(&zk.Result{Err: err}); !errors.Is(q.Err, err) || q.Code != code(err) {
+		f, want := &pendingRequest{client: c, request: r, asksUnwatch: true}, code(err)
+		if proves {
+			want = queue.NotApplied
+		}
+		if q := f.reply(&zk.Result{Err: err}); !errors.Is(q.Err, err) || q.Code != want {
 			t.Errorf("%v: reply %v, code %d", err, q.Err, q.Code)
 		}
-		if removes := f.client.unwatches.Load(); removes != proves {
-			t.Errorf("after %v, watches are removed: %v", err, removes)
+		removal := zk.RemoveWatchesOp("/a", zk.WatchKindData)
+		if op := c.toRequest(&r).Op; reflect.DeepEqual(op, removal) != proves {
+			t.Errorf("after %v, the next request is %v", err, op)
 		}
 	}
 }

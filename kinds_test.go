@@ -728,6 +728,103 @@ func TestResize(t *testing.T) {
 	})
 }
 
+// TestWaitForStoredSizeLeavesNoWatch checks that no watch is left after waits for resizable
+// semaphores, however they end.
+func TestWaitForStoredSizeLeavesNoWatch(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, other := dial(t, srv), dial(t, srv)
+		for i := range 12 {
+			name := fmt.Sprint("sem-", i)
+			resize(t, c, name, 1)
+			h := acquire(t, c.ResizableSemaphore(name))
+			ctx, cancel := context.WithCancel(t.Context())
+			waiter := waiting(t, ctx, other.ResizableSemaphore(name))
+			switch i % 4 {
+			case 0:
+				release(t, h)
+				release(t, got(t, "after a release", waiter))
+			case 1:
+				resize(t, c, name, 2)
+				release(t, got(t, "after a larger size", waiter))
+				release(t, h)
+			case 2:
+				cancel()
+				<-waiter
+				release(t, h)
+			case 3:
+				srv.Refuse(true)
+				srv.CutConnections()
+				cancel()
+				<-waiter
+				srv.Refuse(false)
+				release(t, h)
+			}
+			cancel()
+			time.Sleep(timeout / 2) // until the client is connected again
+			if n := srv.Server().Stats().Watches; n != 0 {
+				t.Errorf("%d watches after the wait for %s", n, name)
+			}
+		}
+	})
+}
+
+// TestSizeWatchesThatStayAreBounded checks that a client that cannot remove its watches on stored
+// sizes leaves a bounded number, and then still learns of a larger size. In a shared session, it
+// removes no watch that another user of the session may need.
+func TestSizeWatchesThatStayAreBounded(t *testing.T) {
+	for what, old := range map[string]bool{"shared session": false, "old servers": true} {
+		t.Run(what, func(t *testing.T) {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				holder, session := dial(t, srv), srv.Dial(t)
+				waiter := zklock.New(session, nil)
+				defer waiter.Close()
+				if old {
+					srv.Imitate(zktest.Release34)
+					waiter = dial(t, srv)
+				}
+				const most = 64
+				for i := range most + 6 {
+					resize(t, holder, fmt.Sprint("sem-", i), 1)
+				}
+				_, _, changed, err := session.GetW(t.Context(), "/zklock/sem-0/size")
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := srv.Server().Stats().Watches
+				for i := range most + 6 {
+					name := fmt.Sprint("sem-", i)
+					h := acquire(t, holder.ResizableSemaphore(name))
+					ctx, cancel := context.WithCancel(t.Context())
+					w := waiting(t, ctx, waiter.ResizableSemaphore(name))
+					cancel()
+					<-w
+					release(t, h)
+				}
+				synctest.Wait()
+				if n := srv.Server().Stats().Watches - before; n > most {
+					t.Errorf("%d more watches", n)
+				}
+				h := acquire(t, holder.ResizableSemaphore("sem-69"))
+				w := waiting(t, t.Context(), waiter.ResizableSemaphore("sem-69"))
+				resize(t, holder, "sem-69", 2)
+				time.Sleep(2 * time.Second)
+				release(t, got(t, "two seconds after a larger size", w))
+				release(t, h)
+
+				select {
+				case e := <-changed:
+					t.Errorf("the watch of another user reported %v", e)
+				default:
+				}
+				resize(t, holder, "sem-0", 3)
+				if e := <-changed; e.Type != zk.EventNodeDataChanged {
+					t.Errorf("the watch of another user reported %v", e)
+				}
+			})
+		})
+	}
+}
+
 // recorder records what a client writes to its connection.
 type recorder struct {
 	net.Conn

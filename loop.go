@@ -350,6 +350,7 @@ type pendingRequest struct {
 	request      queue.Request
 	created      [1]string // backs the reply
 	namesCreator bool      // znodes that inherit an ACL name their creator
+	asksUnwatch  bool      // an Unwatch that only asks whether the servers remove watches
 	onResult     func(zk.Result)
 }
 
@@ -362,6 +363,9 @@ func (c *Client) toRequest(r *queue.Request) zk.Request {
 	}
 	f.request, f.namesCreator = *r, !c.noCredentials.Load()
 	op := c.toOp(r)
+	if f.asksUnwatch = r.Kind == queue.Unwatch && !c.unwatches.Load(); f.asksUnwatch {
+		op = zk.GetConfigOp()
+	}
 	if r.Batchable {
 		op = zk.BatchableOp(op)
 	}

@@ -103,7 +103,7 @@ const maxRunAttempts = 8
 // tryRanWithin is RanWithin, except that it fails if a connection is lost.
 func (h *Hold) tryRanWithin(ctx context.Context, period time.Duration) (last Run, within bool, err error) {
 	fail := func(err error) (Run, bool, error) {
-		return Run{}, false, &Error{Op: "read the last run", Path: h.lock.path, Err: err}
+		return Run{}, false, &Error{Op: "read the last run", Path: h.lock.path, Err: publicError(err)}
 	}
 	if period <= 0 {
 		return fail(fmt.Errorf("%w: the period %v is not above 0", ErrInvalidOptions, period))
@@ -164,7 +164,7 @@ func (h *Hold) RecordRun(ctx context.Context) (err error) {
 // recorded already, there are none.
 func (h *Hold) recordOps(ctx context.Context, unknown bool) ([]zk.Op, error) {
 	fail := func(err error) ([]zk.Op, error) {
-		return nil, &Error{Op: "record the run", Path: h.lock.path, Err: err}
+		return nil, &Error{Op: "record the run", Path: h.lock.path, Err: publicError(err)}
 	}
 	if err := h.checkRuns(); err != nil {
 		return fail(err)
@@ -378,7 +378,7 @@ func (c *Client) lastRun(ctx context.Context, lock string) (Run, zk.Stat, error)
 		err = fmt.Errorf("%w, or give the client READ on the znode, or delete it if the job may run again", err)
 		return Run{}, zk.Stat{Version: -1}, &Error{Op: "read the last run", Path: lock, Err: err}
 	case err != nil:
-		return Run{}, zk.Stat{}, &Error{Op: "read the last run", Path: lock, Err: err}
+		return Run{}, zk.Stat{}, &Error{Op: "read the last run", Path: lock, Err: publicError(err)}
 	}
 	var r runRecord
 	if len(data) > maxRunRecord || json.Unmarshal(data, &r) != nil || r.Began <= 0 || r.Began > maxRunBegan {

@@ -56,9 +56,6 @@ func (c *Client) toOp(r *queue.Request) zk.Op {
 		}
 		return zk.SetWatchesOp(r.Zxid, r.Paths, marks)
 	case queue.Unwatch:
-		if !c.unwatches.Load() {
-			return zk.GetConfigOp() // and the watch stays until the connection ends
-		}
 		return zk.RemoveWatchesOp(r.Path, zk.WatchKindData)
 	case queue.Sync:
 		return zk.SyncOp(r.Path)
@@ -133,8 +130,9 @@ func (f *pendingRequest) reply(res *zk.Result) queue.Reply {
 		q.Access = newParentACL(res.ACL, res.Err)
 	}
 	switch {
-	case r.Kind == queue.Unwatch && (res.Err == nil || errors.Is(res.Err, zk.ErrNoAuth)): // the znode exists
+	case f.asksUnwatch && (res.Err == nil || errors.Is(res.Err, zk.ErrNoAuth)): // the znode exists
 		f.client.unwatches.Store(true)
+		q.Code = queue.NotApplied // and the watch is still set
 	case res.Err != nil:
 		q.Failed, q.Err = failedOp(res)
 		q.TooLarge = errors.Is(res.Err, zk.ErrTooLarge)

@@ -80,6 +80,45 @@ func TestEntriesInheritParentACL(t *testing.T) {
 	}
 }
 
+// TestAddAuthClosesLaterEntries checks that credentials that a shared session gets after New count
+// for znodes that are created afterwards: entries, a node lock's znode that a waiter creates, and
+// the znode of a lock. An earlier entry stays open, and so does the entry that replaces it in a
+// downgrade.
+func TestAddAuthClosesLaterEntries(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		ann := digestOf(t, srv, "ann")
+		all := zk.ACL{Perms: zk.PermCreate | zk.PermRead | zk.PermDelete, Scheme: "world", ID: "anyone"}
+		op, session := dialZK(t, srv, identifiedAs("ann").Auth...), srv.Dial(t)
+		create(t, op, "/team", []zk.ACL{ann, all})
+		c := zklock.New(session, nil)
+		defer c.Close()
+		early := acquire(t, c.RWMutex("/team/rw").Writer())
+		blocker := acquire(t, dial(t, srv).NodeLock("/team/node"))
+		waiter := waiting(t, t.Context(), c.NodeLock("/team/node"))
+		if err := session.AddAuth(t.Context(), "digest", identifiedAs("ann").Auth[0].Data); err != nil {
+			t.Fatal(err)
+		}
+		release(t, blocker)
+		late, node := acquire(t, c.Mutex("/team/new")), <-waiter
+		for path, closed := range map[string]bool{
+			early.Node(): false, node.Node(): true, late.Node(): true, "/team/new": true,
+		} {
+			if found := listed(t, op, path); found[ann] != closed || found[all] != closed {
+				t.Errorf("%s has the ACL %v", path, found)
+			}
+		}
+		if err := early.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if found := listed(t, op, early.Node()); found[ann] {
+			t.Errorf("after the downgrade: %v", found)
+		}
+		for _, h := range []*zklock.Hold{early, node, late} {
+			release(t, h)
+		}
+	})
+}
+
 // TestEntriesOfParentWithLargeACLAreClosed checks that an entry permits only its creator if the
 // ACL of its parent is larger than 16 KiB.
 func TestEntriesOfParentWithLargeACLAreClosed(t *testing.T) {

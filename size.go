@@ -20,6 +20,9 @@ import (
 // finds at most that many permits, its own included, and it reads the number after it
 // counts the permits. So no acquire that counts after the change uses the old number.
 //
+// A client from [New], or with servers before ZooKeeper 3.5, that has waited for more than 64 such
+// semaphores in one session may learn of a larger number up to a second later.
+//
 // It is the same semaphore as [Client.Semaphore] and Curator's InterProcessSemaphoreV2 with
 // this name. A client that uses a number of its own keeps to that number. If it differs, a
 // Semaphore fails with ErrPermits once it sees that other clients hold permits by the stored

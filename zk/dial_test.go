@@ -148,6 +148,33 @@ func TestDialErrorNamesCause(t *testing.T) {
 	}
 }
 
+// TestDialErrorMayWrapAnyError checks that errors.Is works for an error of Dial that wraps an
+// error of DialContext that is not comparable, or that unwraps to an empty list.
+func TestDialErrorMayWrapAnyError(t *testing.T) {
+	for _, refusal := range []error{errorList{"closed"}, errorList{}} {
+		synctest.Test(t, func(t *testing.T) {
+			dial := func(context.Context, string, string) (net.Conn, error) { return nil, refusal }
+			_, err := Dial(within(t, 2*time.Second), "a:1", &Options{DialContext: dial})
+			var found errorList
+			if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &found) {
+				t.Errorf("%#v: %v", refusal, err)
+			}
+			for _, target := range []error{ErrAuthFailed, ErrClosed, errorList{"closed"}} {
+				if errors.Is(err, target) {
+					t.Errorf("%#v: %v matches %v", refusal, err, target)
+				}
+			}
+		})
+	}
+}
+
+// An errorList is an error that is not comparable, and that unwraps to an empty list.
+type errorList []string
+
+func (e errorList) Error() string { return "dial: " + strings.Join(e, ", ") }
+
+func (errorList) Unwrap() []error { return nil }
+
 // TestDialNamesEachServerOnce checks the texts of errors with one server and with several.
 func TestDialNamesEachServerOnce(t *testing.T) {
 	refuse := func(_ context.Context, network, addr string) (net.Conn, error) {

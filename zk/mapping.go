@@ -1,6 +1,7 @@
 package zk
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -55,25 +56,24 @@ func codeError(code wire.ErrCode) error {
 	return fmt.Errorf("%w: %s (%d)", ErrServer, code.Name(), int32(code))
 }
 
+// faults has this package's error for each error of package session that has one.
+var faults = []struct{ fault, public error }{
+	{session.ErrConnectionLost, ErrConnectionLost},
+	{session.ErrSessionExpired, ErrSessionExpired},
+	{session.ErrClosed, ErrClosed},
+	{session.ErrAuthFailed, ErrAuthFailed},
+	{session.ErrTooLarge, ErrTooLarge},
+	{session.ErrReplyTooLarge, ErrReplyTooLarge},
+	{session.ErrInvalidOp, ErrInvalidOp},
+	{session.ErrReadOnly, ErrNotReadOnly},
+}
+
 // faultError returns the error for a request without an answer.
 func faultError(fault error) error {
-	switch fault {
-	case session.ErrConnectionLost:
-		return ErrConnectionLost
-	case session.ErrSessionExpired:
-		return ErrSessionExpired
-	case session.ErrClosed:
-		return ErrClosed
-	case session.ErrAuthFailed:
-		return ErrAuthFailed
-	case session.ErrTooLarge:
-		return ErrTooLarge
-	case session.ErrReplyTooLarge:
-		return ErrReplyTooLarge
-	case session.ErrInvalidOp:
-		return ErrInvalidOp
-	case session.ErrReadOnly:
-		return ErrNotReadOnly
+	for _, f := range faults {
+		if fault == f.fault {
+			return f.public
+		}
 	}
 	return fault
 }
@@ -204,19 +204,12 @@ func (r *sessionError) Error() string { return r.err.Error() }
 // server.
 func (r *sessionError) Unwrap() error { return r.err }
 
-// Is reports whether target is this package's error for the session's error.
+// Is reports whether target is this package's error for the session's error. The session's error
+// may wrap errors of the caller's functions, which need not be comparable.
 func (r *sessionError) Is(target error) bool {
-	for err := r.err; err != nil; {
-		if faultError(err) == target {
-			return true
-		}
-		switch e := err.(type) {
-		case interface{ Unwrap() error }:
-			err = e.Unwrap()
-		case interface{ Unwrap() []error }:
-			err = e.Unwrap()[0] // the session's own error comes first
-		default:
-			return false
+	for _, f := range faults {
+		if f.public == target {
+			return errors.Is(r.err, f.fault)
 		}
 	}
 	return false

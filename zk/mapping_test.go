@@ -36,6 +36,7 @@ func TestEveryFaultHasAnError(t *testing.T) {
 	for fault, want := range map[error]error{
 		session.ErrConnectionLost: ErrConnectionLost, session.ErrSessionExpired: ErrSessionExpired, session.ErrClosed: ErrClosed,
 		session.ErrAuthFailed: ErrAuthFailed, session.ErrTooLarge: ErrTooLarge, session.ErrReplyTooLarge: ErrReplyTooLarge, session.ErrInvalidOp: ErrInvalidOp,
+		session.ErrReadOnly: ErrNotReadOnly,
 	} {
 		r := session.Result{Fault: fault, Applied: session.No}
 		err := callError("", &session.Op{Code: wire.OpGetData}, "/a", &r)

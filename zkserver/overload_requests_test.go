@@ -31,7 +31,7 @@ type expensiveRequest struct {
 // client creates, deletes, and reads. No turn of the server may be longer than maxTurn. Other
 // work of the machine can extend a turn, but rarely the shortest of ten.
 func TestExpensiveRequestsDoNotDelayOtherClients(t *testing.T) {
-	n := scale(200_000, 1_000_000)
+	n := raceShare(scale(200_000, 1_000_000))
 	bound := time.Duration(scale(4, 1)) * maxTurn
 	if raceDetector() {
 		bound *= 10

@@ -24,14 +24,14 @@ type inquiry struct {
 // inquire reports whether the acquire has to wait for the Access of its parents. The core
 // remembers what it reads in a session, so only the first acquire below a znode waits.
 func (c *Core) inquire(acq *acquire, positions []*position) bool {
-	if !c.cfg.Inherit {
+	if !c.cfg.Inherit() {
 		return false
 	}
 	acq.inquiry = nil // an older one must not create the positions again
 	known := true
 	for _, p := range positions {
 		access, ok := c.accessTo(acq, p.parent)
-		p.access = access
+		p.access, p.inherits = access, true
 		known = known && ok
 	}
 	if known {
@@ -143,7 +143,7 @@ func (c *Core) disown(nodes []*node) {
 // not read for this create. The ancestors may have been replaced or have other ACLs, so
 // the acquire must not create the parent with the Access of the former one.
 func (c *Core) outdated(acq *acquire, nodes []*node) bool {
-	return c.cfg.Inherit && slices.ContainsFunc(nodes, func(n *node) bool {
+	return c.cfg.Inherit() && slices.ContainsFunc(nodes, func(n *node) bool {
 		if n.position == nil {
 			return false
 		}

@@ -158,6 +158,7 @@ func (c *Core) newPositions(acq *acquire) (positions []*position) {
 func (c *Core) clear(now time.Duration, p *position) {
 	acq := p.acquire
 	c.block(p, blocker{})
+	c.quitSizeWatch(p)
 	p.clearance, p.predecessor = cleared, nil
 	if p.kind() == Exclusive && p.role != leases {
 		p.clearance, p.ahead, p.hidden = clearedAlone, nil, 0

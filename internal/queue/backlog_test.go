@@ -31,7 +31,7 @@ func TestCanceledAcquiresStayBounded(t *testing.T) {
 			w.layout = Names{}
 		}
 		for _, l := range w.links {
-			l.core.cfg.Inherit = seed%4 == 0
+			l.core.cfg.Inherit = func() bool { return seed%4 == 0 }
 		}
 		w.flood = func(l *link) {
 			for range w.rng.IntN(8) {
@@ -184,7 +184,7 @@ func TestFullBacklogParksAcquires(t *testing.T) {
 func TestInquiryOfParkedAcquireCreatesNothing(t *testing.T) {
 	for _, cancel := range []bool{false, true} {
 		var guids byte
-		c := New(Config{Inherit: true, GUID: func() (g [16]byte) { guids++; g[15] = guids; return g }, Jitter: func() float64 { return 0.5 }})
+		c := New(Config{Inherit: func() bool { return true }, GUID: func() (g [16]byte) { guids++; g[15] = guids; return g }, Jitter: func() float64 { return 0.5 }})
 		take := func(kind RequestKind) []Request {
 			requests, _ := c.Take(nil, nil)
 			return slices.DeleteFunc(requests, func(r Request) bool { return r.Kind != kind })

@@ -20,9 +20,11 @@ type Config struct {
 	Ours func(data []byte) bool
 	// Persistent creates missing parents as persistent znodes instead of containers.
 	Persistent bool
-	// Inherit makes the core read the Access of each parent once a session, and pass it on
-	// with the znodes that it creates there, and with the parents that it creates.
-	Inherit bool
+	// Inherit reports whether the core reads the Access of each parent once a session, and
+	// passes it on with the znodes that it creates there, and with the parents that it creates.
+	// The core calls it before it creates entries. The answer may change from false to true.
+	// Nil means never.
+	Inherit func() bool
 	// Sync uses sync requests as heartbeats if the session timeout is at least four times
 	// the servers' Tick.
 	Sync bool
@@ -68,6 +70,9 @@ type Core struct {
 	noContainers    bool                     // the servers of this connection have no containers
 	keepsWatches    bool                     // they cannot remove watches
 
+	sizeWatches       map[string]*sizeWatch // by the path of the stored size
+	unusedSizeWatches int                   // how many of them no position needs
+
 	pending   map[uint64]waiter // requests in flight
 	lastReq   uint64
 	lastID    ID
@@ -94,6 +99,9 @@ type waiter func(now time.Duration, r Reply)
 func New(cfg Config) *Core {
 	if cfg.Drift == 0 {
 		cfg.Drift = 0.01
+	}
+	if cfg.Inherit == nil {
+		cfg.Inherit = func() bool { return false }
 	}
 	c := &Core{
 		cfg: cfg, session: SessionChange{State: Disconnected}, pending: map[uint64]waiter{},
@@ -210,6 +218,7 @@ func (c *Core) Event(now time.Duration, kind EventKind, path string, zxid int64)
 	}
 	if kind == Deleted || kind == Changed {
 		delete(c.parentWatches, path)
+		c.sizeUnwatched(path)
 	}
 	l := c.queues[parentOf(path)]
 	if l == nil || kind == Children {
@@ -483,6 +492,7 @@ func (c *Core) resume(now time.Duration) {
 		c.beatNow(now) // its answer proves the handshake, which keeps the holds
 	}
 	c.searchAgain()
+	c.removeSizeWatches()
 	c.deletesAt = 0
 	for _, n := range c.pendingDeletes {
 		n.retryAt = 0
@@ -515,6 +525,7 @@ func (c *Core) over(now time.Duration, why, left error) {
 		}
 	}
 	c.probes, c.late, c.access, c.unanswered, c.parentWatches = nil, nil, nil, nil, nil
+	c.sizeWatches, c.unusedSizeWatches = nil, 0
 	c.backlog.unanswered = 0
 	c.deadline.Forget()
 	c.beat = heartbeat{}

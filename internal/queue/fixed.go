@@ -93,7 +93,7 @@ func (c *Core) readFixed(p *position) {
 				c.gone(now, n)
 			case n.missed < maxMissed:
 				n.missed++
-				c.makeFixed(p)
+				c.makeFixed(now, p)
 			default:
 				p.acquire.retry(now + retryPause)
 			}
@@ -146,8 +146,14 @@ func (c *Core) isPendingDeleteFixed(parent string, r Reply) bool {
 	return false
 }
 
-// makeFixed tries again to create the znode.
-func (c *Core) makeFixed(p *position) {
+// makeFixed tries again to create the znode. If the core did not read the Access of its parent
+// when the acquire began, but does so now, the acquire begins again.
+func (c *Core) makeFixed(now time.Duration, p *position) {
+	if !p.inherits && c.cfg.Inherit() {
+		c.park(now, p.acquire)
+		c.enqueue(now, p.acquire)
+		return
+	}
 	n := p.nodes[0]
 	n.state, n.czxid, n.session = creating, 0, c.session.Session
 	c.block(p, blocker{})
@@ -164,7 +170,7 @@ func (c *Core) proceedFixed(now time.Duration, p *position) {
 		c.readFixed(p)
 		return
 	}
-	c.makeFixed(p)
+	c.makeFixed(now, p)
 }
 
 // eventFixed takes what a watch on the znode told.
@@ -178,7 +184,7 @@ func (c *Core) eventFixed(now time.Duration, p *position, kind EventKind) {
 		c.watchOwn(n)
 	case p.query != idle || n.state == creating:
 	case kind == Deleted:
-		c.makeFixed(p)
+		c.makeFixed(now, p)
 	default:
 		c.readFixed(p)
 	}

@@ -101,6 +101,7 @@ func (c *Core) unwatches(p *position) {
 // leaveQueue removes a position from its queue.
 func (c *Core) leaveQueue(p *position) {
 	c.block(p, blocker{})
+	c.quitSizeWatch(p)
 	p.discredited = !p.listProven()
 	p.membership, p.predecessor = abandoned, nil
 	if l := c.queues[p.parent]; l != nil {

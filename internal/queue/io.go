@@ -25,7 +25,7 @@ const (
 	ReadAccess                      // getACL: Path
 	Ping                            // exists: Path, whose answer does not matter
 	SetWatches                      // setWatches: data watches on Paths, an exists watch on Path if it is not empty, relative to Zxid
-	Unwatch                         // removeWatches: Path, its data and exists watch; NoNode if the server cannot
+	Unwatch                         // removeWatches: Path, its data and exists watch; see [Core.removeWatch]
 	MarkedDelete                    // one multi that creates Creates and deletes Paths, of which the first is the created mark
 	SetAll                          // setData of each of Paths with its version of Versions: Data; several in one multi
 )

@@ -30,7 +30,7 @@ func (c *Core) count(p *position, watch bool) {
 		c.send(Request{Kind: Get, Path: p.parent}, func(_ time.Duration, r Reply) { l.code, l.version, l.data = r.Code, r.Version, r.Data })
 	}
 	if p.sem.stored() {
-		c.listAndSize(p.sem, p.parent, watch, func(now time.Duration, list, size Reply) { c.countStored(now, p, list, size, watch) })
+		c.listAndSize(p, p.parent, watch, func(now time.Duration, list, size Reply) { c.countStored(now, p, list, size, watch) })
 		return
 	}
 	c.send(Request{Kind: List, Path: p.parent, Watch: watch}, func(now time.Duration, r Reply) {
@@ -79,6 +79,9 @@ func (c *Core) counts(now time.Duration, p *position, children []string, of int,
 		c.count(p, true)
 	default:
 		p.acquire.retry(now + c.recheckDelay())
+		if p.sem.stored() && !p.watchesSize {
+			p.acquire.retry(now + sizePause)
+		}
 		if len(p.ahead) > 0 {
 			c.signalWaiting(p, p.parent+"/"+p.ahead[0].Name, over, nil)
 		}
@@ -179,7 +182,7 @@ func (c *Core) tryGate(p *position, ahead string) {
 	was := p.blocker.name
 	p.query = reading
 	if p.sem.stored() {
-		c.listAndSize(p.sem, dir, true, func(now time.Duration, list, size Reply) {
+		c.listAndSize(p, dir, true, func(now time.Duration, list, size Reply) {
 			if !p.triesGate(was) {
 				return
 			}

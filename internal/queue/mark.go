@@ -101,13 +101,20 @@ func (p *position) markClears() bool {
 // watches, no more marks are watched on this connection, so their number does not grow.
 func (c *Core) block(p *position, b blocker) {
 	if m := p.blocker.mark; (m == markRequested || m == markWatched) && c.connected() {
-		c.send(Request{Kind: Unwatch, Path: p.markOf(p.blocker.name)}, func(_ time.Duration, r Reply) {
-			c.keepsWatches = c.keepsWatches || r.Code == NoNode && r.Conn == c.session.Conn
-		})
+		c.removeWatch(p.markOf(p.blocker.name), func(Reply) {})
 	}
 	p.unfollow()
 	c.unwatches(p)
 	p.blocker = b
+}
+
+// removeWatch removes the data watch and the exists watch on a path. then gets the answer: NoNode
+// if the server cannot remove watches, and NotApplied if it was only asked whether it can.
+func (c *Core) removeWatch(path string, then func(Reply)) {
+	c.send(Request{Kind: Unwatch, Path: path}, func(_ time.Duration, r Reply) {
+		c.keepsWatches = c.keepsWatches || r.Code == NoNode && r.Conn == c.session.Conn
+		then(r)
+	})
 }
 
 // watchTogether sets the watches of a waiter by one request: on its own entries, on its

@@ -150,6 +150,10 @@ type position struct {
 	relist bool
 	// waited: an entry blocked it.
 	waited bool
+	// watchesSize: it needs the watch on its semaphore's stored size.
+	watchesSize bool
+	// inherits: access was read. It is not if the core creates znodes with the default.
+	inherits bool
 	// watching: it is among the watchers of its queue.
 	watching bool
 }

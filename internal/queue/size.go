@@ -3,6 +3,8 @@ package queue
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -15,6 +17,11 @@ import (
 //
 // Of all acquires, only the one that holds the gate counts leases and watches the size. So a
 // larger size wakes that one, which passes the gate to the next.
+//
+// The size may never change again, so the client removes the watch when none of its acquires
+// needs it. It does not do so in a shared session, where another user may need the same watch,
+// nor on servers that cannot remove watches. There, at most maxSizeWatches such watches stay.
+// With so many, an acquire that needs another one reads the size again every sizePause instead.
 
 // sizeNode ends the path of the znode that stores a semaphore's size.
 const sizeNode = "/size"
@@ -44,11 +51,105 @@ func LeasesPath(path string) string { return path + "/leases" }
 // stored reports whether the acquire follows the stored size.
 func (s *Semaphore) stored() bool { return s.Of == 0 }
 
+// A sizeWatch is a watch on a stored size that the servers may have.
+type sizeWatch struct {
+	users   int    // how many positions need it
+	removal uint64 // the last request that removes it
+}
+
+const (
+	// maxSizeWatches bounds the number of watches on stored sizes that no position needs.
+	maxSizeWatches = 64
+	// sizePause is how long a position that cannot watch the stored size waits before it reads
+	// the size again.
+	sizePause = time.Second
+)
+
 // listAndSize lists the leases in dir, and then reads the stored size. then gets both answers.
-func (c *Core) listAndSize(s *Semaphore, dir string, watch bool, then func(now time.Duration, list, size Reply)) {
+func (c *Core) listAndSize(p *position, dir string, watch bool, then func(now time.Duration, list, size Reply)) {
 	var list Reply
 	c.send(Request{Kind: List, Path: dir, Watch: watch}, func(_ time.Duration, r Reply) { list = r })
-	c.send(Request{Kind: Get, Path: SizePath(s.Path), Watch: watch}, func(now time.Duration, r Reply) { then(now, list, r) })
+	watch = watch && c.useSizeWatch(p)
+	c.send(Request{Kind: Get, Path: SizePath(p.sem.Path), Watch: watch}, func(now time.Duration, r Reply) { then(now, list, r) })
+}
+
+// useSizeWatch makes the position a user of the watch on its stored size, and reports whether the
+// position may set that watch.
+func (c *Core) useSizeWatch(p *position) bool {
+	w := c.sizeWatches[SizePath(p.sem.Path)]
+	switch {
+	case p.watchesSize:
+		return true
+	case w == nil && c.unusedSizeWatches >= maxSizeWatches:
+		return false
+	case w == nil:
+		if c.sizeWatches == nil {
+			c.sizeWatches = map[string]*sizeWatch{}
+		}
+		w = new(sizeWatch)
+		c.sizeWatches[SizePath(p.sem.Path)] = w
+	case w.users == 0:
+		c.unusedSizeWatches--
+	}
+	w.users++
+	p.watchesSize = true
+	return true
+}
+
+// quitSizeWatch records that the position needs no watch on its stored size any more. The last
+// user removes the watch.
+func (c *Core) quitSizeWatch(p *position) {
+	if !p.watchesSize {
+		return
+	}
+	p.watchesSize = false
+	path := SizePath(p.sem.Path)
+	w := c.sizeWatches[path]
+	if w == nil { // it was of another session
+		return
+	}
+	if w.users--; w.users == 0 {
+		c.unusedSizeWatches++
+		c.removeSizeWatch(path, w, true)
+	}
+}
+
+// removeSizeWatch removes the watch on a stored size, if it can. The first request on a connection
+// may only find out whether the servers remove watches. It is then sent again, if again is set.
+func (c *Core) removeSizeWatch(path string, w *sizeWatch, again bool) {
+	if !c.cfg.OwnSession || c.keepsWatches || !c.connected() {
+		return
+	}
+	c.removeWatch(path, func(r Reply) {
+		if c.sizeWatches[path] != w || w.users > 0 || w.removal != r.ID {
+			return
+		}
+		switch {
+		case r.Code == OK || r.Code == Refused: // there was none if it is refused
+			c.sizeUnwatched(path)
+		case r.Code == NotApplied && again:
+			c.removeSizeWatch(path, w, false)
+		}
+	})
+	w.removal = c.lastReq
+}
+
+// removeSizeWatches removes the watches on stored sizes that no position needs, and that could
+// not be removed on the last connection.
+func (c *Core) removeSizeWatches() {
+	for _, path := range slices.Sorted(maps.Keys(c.sizeWatches)) { // the order must not be random
+		if w := c.sizeWatches[path]; w.users == 0 {
+			c.removeSizeWatch(path, w, true)
+		}
+	}
+}
+
+// sizeUnwatched records that the servers have no watch at this path that no position needs.
+func (c *Core) sizeUnwatched(path string) {
+	if w := c.sizeWatches[path]; w != nil && w.users == 0 {
+		delete(c.sizeWatches, path)
+		c.unusedSizeWatches--
+	}
 }
 
 // countStored handles a listing of the leases and the size that was read after it. If an

@@ -157,7 +157,7 @@ func (p *transcript) input(words []string) []string {
 		}
 		p.core.HalfTick(p.now, p.conn, d)
 	case "inherits":
-		p.core.cfg.Inherit = true
+		p.core.cfg.Inherit = func() bool { return true }
 	case "children":
 		p.core.Event(p.now, Children, args[0], 0)
 	case "shut":

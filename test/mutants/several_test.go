@@ -152,9 +152,10 @@ func severalMutants() []Mutant {
 				{File: "internal/queue/size.go",
 					Before: `	var list Reply
 	c.send(Request{Kind: List, Path: dir, Watch: watch}, func(_ time.Duration, r Reply) { list = r })
-	c.send(Request{Kind: Get, Path: SizePath(s.Path), Watch: watch}, func(now time.Duration, r Reply) { then(now, list, r) })`,
+	watch = watch && c.useSizeWatch(p)
+	c.send(Request{Kind: Get, Path: SizePath(p.sem.Path), Watch: watch}, func(now time.Duration, r Reply) { then(now, list, r) })`,
 					After: `	var size Reply
-	c.send(Request{Kind: Get, Path: SizePath(s.Path), Watch: watch}, func(_ time.Duration, r Reply) { size = r })
+	c.send(Request{Kind: Get, Path: SizePath(p.sem.Path), Watch: watch}, func(_ time.Duration, r Reply) { size = r })
 	c.send(Request{Kind: List, Path: dir, Watch: watch}, func(now time.Duration, r Reply) { then(now, r, size) })`},
 			},
 			Suite: property, Test: "TestTranscripts/semaphore-resized-between",
@@ -192,8 +193,8 @@ func severalMutants() []Mutant {
 			Reason: "An acquire that waits for a permit watches the stored size; the mutant watches only the leases.",
 			Edits: []Edit{
 				{File: "internal/queue/size.go",
-					Before: `Path: SizePath(s.Path), Watch: watch}`,
-					After:  `Path: SizePath(s.Path)}`},
+					Before: `Path: SizePath(p.sem.Path), Watch: watch}`,
+					After:  `Path: SizePath(p.sem.Path)}`},
 			},
 			Suite: bubble, Test: "TestResize",
 			Says: `the third: not granted`,

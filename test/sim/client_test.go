@@ -89,7 +89,7 @@ func newClient(m *machine, name string) *client {
 		Drift:      drift,
 		Ours:       func(data []byte) bool { return len(data) > 0 && data[0] == '{' },
 		Persistent: w.cfg.Persistent,
-		Inherit:    w.cfg.Inherits,
+		Inherit:    func() bool { return w.cfg.Inherits },
 		Sync:       w.cfg.Syncs,
 		Tick:       serverTick,
 	})
