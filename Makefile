@@ -123,16 +123,16 @@ fuzz:
 	@scripts/fuzz $(FUZZTIME)
 
 ## simulate: run SEEDS simulated histories of clients, locks, servers, network, and disk,
-## from seed FROM on, on all processors. simulate-race runs every twentieth of them with the
+## from seed FROM on, on all processors. simulate-race runs every tenth of them with the
 ## race detector. A run that exercises too little fails.
-SEEDS ?= 2000
+SEEDS ?= 700
 FROM  ?= 1
 SIMULATE = ./test/sim -run 'TestSeeds$$' -count=1 -timeout 2h -v
 simulate:
 	$(GO) test $(SIMULATE) -seeds=$(SEEDS) -from=$(FROM)
 
 simulate-race:
-	$(GO) test -race $(SIMULATE) -seeds=$$(( ($(SEEDS) + 19) / 20 )) -from=$(FROM)
+	$(GO) test -race $(SIMULATE) -seeds=$$(( ($(SEEDS) + 9) / 10 )) -from=$(FROM)
 
 ## simulate-more: run SEEDS histories with new seeds, add a line with their totals to
 ## test/sim/testdata/totals.tsv, and print the sum of all lines.
