@@ -17,6 +17,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// lockServer locks the place as a running server does, until the test ends.
+func lockServer(t *testing.T, p Place) *os.File {
+	t.Helper()
+	lock, err := os.Create(p.lockFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lock.Close() })
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
 // TestStopSparesOtherProcesses: the server is locked, and its file has the process ID of another
 // program, as for a moment after a server replaced one that was killed.
 func TestStopSparesOtherProcesses(t *testing.T) {
@@ -29,14 +43,7 @@ func TestStopSparesOtherProcesses(t *testing.T) {
 		_ = other.Process.Kill()
 		_ = other.Wait()
 	}()
-	lock, err := os.Create(p.lockFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Close()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	lock := lockServer(t, p)
 	if _, err := fmt.Fprintln(lock, other.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
@@ -64,14 +71,7 @@ func TestControlRefusesDirectoryOfAnotherUser(t *testing.T) {
 	if err := os.WriteFile(p.socketFile(), []byte(ln.Addr().String()+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := os.Create(p.lockFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Close()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	lockServer(t, p)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGTERM)
 	defer signal.Stop(signals)
