@@ -95,9 +95,8 @@
 // A connection ends with its session, in every case. In the worst case the process needs
 // MaxData, about 300 bytes for each node and watch, MaxUnreadTotal, MaxOutstandingBytes,
 // and MaxFrame for each connection that sends a large request slowly. With a data directory,
-// a snapshot in the background needs a second copy of the nodes and, when it begins and when
-// it is verified, the bytes of one snapshot: together, twice MaxData plus 300 bytes for each
-// node. The garbage collector may need the same amount again unless GOMEMLIMIT limits it. For
+// a snapshot in the background needs a second copy of the nodes: MaxData plus 300 bytes for
+// each node. The garbage collector may need the same amount again unless GOMEMLIMIT limits it. For
 // example, a server with a million nodes of 2,000 bytes, to which clients wrote at full speed,
 // used up to 8.3 GB.
 //
