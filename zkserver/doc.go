@@ -119,8 +119,9 @@
 //   - The answers of wchs, wchp, wchc, dump, stat, and cons are collected between batches
 //     and written meanwhile. A million watches delay no client and take little memory,
 //     but the list does not show a single moment. The server closes the connection of a
-//     client that does not read. wchc and dump, which sort, answer one client at a time;
-//     a client that waits too long gets a message.
+//     client that does not read. wchc and dump, which sort, answer one client at a time:
+//     the server closes the connection if the client makes it wait for HandshakeTimeout
+//     in total, and a client that waits too long for its turn gets a message.
 //   - A server whose storage failed still answers all these words, with "Mode: read-only".
 //
 // # How it works
