@@ -22,8 +22,8 @@ type snapshotJob struct {
 	bytes   int64         // in the log since the previous snapshot
 }
 
-// cancelPiece is how many bytes of a snapshot are written before the next check whether it was
-// canceled.
+// cancelPiece is how many bytes of a state in memory are written before the next check whether
+// the snapshot was canceled.
 const cancelPiece = 1 << 20
 
 // snapshotRetry is the delay after a snapshot failed because no descriptor was free.
@@ -106,7 +106,8 @@ func (s *Server) snapshotFromLog(log *wal.Log, index uint64, cancel <-chan struc
 			return unreadableLogError{err}
 		}
 		h := sha256.New()
-		err := t.WriteSnapshot(cancelWriter{io.MultiWriter(h, w), cancel})
+		err := t.WriteSnapshot(pacedWriter{io.MultiWriter(h, w), pace})
+		runtime.GC() // t is garbage now, and reading the snapshot back takes long
 		h.Sum(hash[:0])
 		return err
 	}
@@ -115,13 +116,12 @@ func (s *Server) snapshotFromLog(log *wal.Log, index uint64, cancel <-chan struc
 
 // checkSnapshot returns an error unless the snapshot restores the state with the hash.
 func checkSnapshot(cfg tree.Config, r *io.SectionReader, hash [sha256.Size]byte, pace *snapshotPace) error {
-	runtime.GC() // the state that the snapshot was made from is garbage now
 	t := tree.New(cfg)
 	if err := restore(t, r, pace); err != nil {
 		return err
 	}
 	h := sha256.New()
-	if err := t.WriteSnapshot(cancelWriter{h, pace.cancel}); err != nil {
+	if err := t.WriteSnapshot(pacedWriter{h, pace}); err != nil {
 		return err
 	}
 	if [sha256.Size]byte(h.Sum(nil)) != hash {
@@ -155,7 +155,7 @@ func (s *Server) snapshotFromMemory(log *wal.Log, cancel <-chan struct{}) error 
 			return m.err
 		}
 		return log.Snapshot(m.index, cancel, func(w io.Writer) error {
-			w = cancelWriter{w, cancel}
+			w = pacedWriter{w, &snapshotPace{cancel: cancel}}
 			for piece := range slices.Chunk(m.state, cancelPiece) {
 				if _, err := w.Write(piece); err != nil {
 					return err
@@ -172,20 +172,6 @@ func (s *Server) snapshotFromMemory(log *wal.Log, cancel <-chan struct{}) error 
 func (s *Server) memoryIsDurable() bool {
 	l := &s.loop
 	return len(l.out.Records) == 0 && l.durableIndex >= l.lastIndex && !l.diverged && !l.tree.ReadOnly()
-}
-
-// cancelWriter is a writer that fails once cancel is closed.
-type cancelWriter struct {
-	io.Writer
-	cancel <-chan struct{}
-}
-
-// Write implements io.Writer.
-func (w cancelWriter) Write(p []byte) (int, error) {
-	if isClosed(w.cancel) {
-		return 0, wal.ErrCanceled
-	}
-	return w.Writer.Write(p)
 }
 
 // isClosed reports whether a channel that carries nothing is closed.
@@ -220,14 +206,14 @@ func replay(t *tree.Tree, found *wal.Recovered, pace *snapshotPace, count func(s
 	})
 }
 
-// snapshotPace lets a snapshot be canceled while it builds a state, and starts the garbage
-// collections that the state needs. The nil snapshotPace does neither.
+// snapshotPace lets a snapshot be canceled while it builds or writes a state, and starts garbage
+// collections early. The nil snapshotPace does neither.
 type snapshotPace struct {
 	cancel <-chan struct{}
 	bytes  int // since the last call of collectEarly
 }
 
-// step is called for each part of the files with its size. It returns an error if the snapshot
+// step is called for each part that is read or written with its size. It returns an error if the snapshot
 // is canceled.
 func (p *snapshotPace) step(size int) error {
 	if p == nil {
@@ -244,7 +230,7 @@ func (p *snapshotPace) step(size int) error {
 }
 
 const (
-	// paceBytes is how many bytes of files are read between two calls of collectEarly.
+	// paceBytes is how many bytes are read or written between two calls of collectEarly.
 	paceBytes = 1 << 20
 	// minGarbage is the growth of the heap below which collectEarly does nothing.
 	minGarbage = 16 << 20
@@ -256,8 +242,8 @@ const (
 // The runtime starts a collection so late that it ends in time if the program allocates as fast
 // as before. A snapshot suddenly allocates much faster. Then each goroutine that allocates has to
 // do a large part of the collection first, and the loop stands still: for 0.1 s and more with a
-// million nodes. During an early collection, the snapshot allocates nothing, and the loop may
-// allocate half of the growth.
+// million nodes. During an early collection, the snapshot does nothing, and the loop may allocate
+// half of the growth.
 func collectEarly() {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/goal:bytes"},
@@ -267,6 +253,20 @@ func collectEarly() {
 	if used > live+max(minGarbage, (goal-min(live, goal))/2) {
 		runtime.GC()
 	}
+}
+
+// pacedWriter calls step before each write.
+type pacedWriter struct {
+	io.Writer
+	pace *snapshotPace
+}
+
+// Write implements io.Writer.
+func (w pacedWriter) Write(b []byte) (int, error) {
+	if err := w.pace.step(len(b)); err != nil {
+		return 0, err
+	}
+	return w.Writer.Write(b)
 }
 
 // pacedReader calls step before each read.
@@ -310,7 +310,7 @@ func (s *Server) closeStorage() {
 	s.mu.Unlock()
 	if graceful && records > 0 && !failed && s.memoryIsDurable() {
 		err := l.log.Snapshot(l.lastIndex, s.closing, func(w io.Writer) error {
-			return l.tree.WriteSnapshot(cancelWriter{w, s.closing})
+			return l.tree.WriteSnapshot(pacedWriter{w, &snapshotPace{cancel: s.closing}})
 		})
 		if err != nil && !errors.Is(err, wal.ErrCanceled) {
 			s.count.snapshotsFailed.Add(1)
