@@ -15,7 +15,7 @@ import (
 // znodes of 1 KiB in "zklock serve --memory" through zk.Client.Multi, from
 // "grep VmRSS /proc/PID/status" 180 seconds after the first delete:
 //
-//	with Trimmer                           30 MiB
+//	with Trimmer                           34 MiB
 //	without                               475 MiB
 //	without, with GOMEMLIMIT=512MiB       389 MiB
 //
