@@ -95,9 +95,8 @@
 // A connection ends with its session, in every case. In the worst case the process needs
 // MaxData, about 300 bytes for each node and watch, MaxUnreadTotal, MaxOutstandingBytes,
 // and MaxFrame for each connection that sends a large request slowly. With a data directory,
-// a snapshot in the background needs a second copy of the nodes and, when it begins and when
-// it is verified, the bytes of one snapshot: together, twice MaxData plus 300 bytes for each
-// node. The garbage collector may need the same amount again unless GOMEMLIMIT limits it. For
+// a snapshot in the background needs a second copy of the nodes: MaxData plus 300 bytes for
+// each node. The garbage collector may need the same amount again unless GOMEMLIMIT limits it. For
 // example, a server with a million nodes of 2,000 bytes, to which clients wrote at full speed,
 // used up to 8.3 GB.
 //
@@ -120,8 +119,9 @@
 //   - The answers of wchs, wchp, wchc, dump, stat, and cons are collected between batches
 //     and written meanwhile. A million watches delay no client and take little memory,
 //     but the list does not show a single moment. The server closes the connection of a
-//     client that does not read. wchc and dump, which sort, answer one client at a time;
-//     a client that waits too long gets a message.
+//     client that does not read. wchc and dump, which sort, answer one client at a time:
+//     the server closes the connection if the client makes it wait for HandshakeTimeout
+//     in total, and a client that waits too long for its turn gets a message.
 //   - A server whose storage failed still answers all these words, with "Mode: read-only".
 //
 // # How it works

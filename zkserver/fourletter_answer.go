@@ -34,6 +34,8 @@ var errNoTurn = errors.New("zkserver: too many four-letter words at once")
 type answer struct {
 	nc      net.Conn
 	timeout time.Duration // for chunkBytes, and for a slot
+	listing bool          // the answer has the list slot
+	left    time.Duration // for all further writes while listing
 	buf     []byte
 	err     error
 
@@ -89,9 +91,14 @@ func (a *answer) flush() {
 	if a.err != nil || len(a.buf) == 0 {
 		return
 	}
-	if a.err = a.nc.SetWriteDeadline(time.Now().Add(a.timeout)); a.err == nil {
+	began, limit := time.Now(), a.timeout
+	if a.listing {
+		limit = a.left
+	}
+	if a.err = a.nc.SetWriteDeadline(began.Add(limit)); a.err == nil {
 		_, a.err = a.nc.Write(a.buf)
 	}
+	a.left -= time.Since(began)
 	a.buf = a.buf[:0]
 }
 
@@ -145,7 +152,8 @@ func pairs[A, B any](seq func() iter.Seq2[A, B]) iter.Seq[pair[A, B]] {
 
 // acquireListSlot waits for the single slot of the words that keep a list while they
 // answer, so that many clients that ask at once do not fill the memory. It returns a
-// function that releases the slot, or nil if it did not become free in time.
+// function that releases the slot, or nil if it did not become free in time. A client that
+// reads slowly must not keep it, so the timeout is for all writes until then.
 func (s *Server) acquireListSlot(a *answer) (release func()) {
 	a.pause()
 	defer a.resume()
@@ -153,7 +161,11 @@ func (s *Server) acquireListSlot(a *answer) (release func()) {
 	defer t.Stop()
 	select {
 	case s.listSlot <- struct{}{}:
-		return func() { <-s.listSlot }
+		a.listing, a.left = true, a.timeout
+		return func() {
+			a.listing = false
+			<-s.listSlot
+		}
 	case <-s.done:
 	case <-t.C:
 		a.text("Another client is asking for this now, try again.\n")

@@ -243,6 +243,39 @@ func TestListWordsAnswerOneAtATime(t *testing.T) {
 	}
 }
 
+// TestSlowReaderOfListDoesNotKeepOthersWaiting: a client reads the answer to a word that answers
+// one client at a time, but slowly. The server closes its connection when it has waited for the
+// client for HandshakeTimeout in total, and answers the next client.
+func TestSlowReaderOfListDoesNotKeepOthersWaiting(t *testing.T) {
+	for _, name := range []string{"wchc", "dump"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := startWithWords(t)
+			loginWithWatches(t, s, 100_000)
+			owner := login(t, s, time.Hour)
+			for range 3000 {
+				owner.create("/"+strings.Repeat("e", 1000), wire.ModeEphemeralSequential)
+			}
+			slow := open(t, s)
+			slow.write([]byte(name))
+			began := time.Now()
+			for closed := false; !closed; {
+				time.Sleep(s.opts.HandshakeTimeout / 4)
+				_, err := io.CopyN(io.Discard, slow.nc, chunkBytes)
+				closed = err != nil
+			}
+			if took := time.Since(began); took < s.opts.HandshakeTimeout || took > 2*s.opts.HandshakeTimeout {
+				t.Errorf("%s: a slow reader was disconnected after %v", name, took)
+			}
+			if n := s.Stats().ConnectionsCut.SlowReaders; n != 1 {
+				t.Errorf("%s: %d slow readers were cut, want 1", name, n)
+			}
+			if got := word(t, s, name); strings.Contains(got, "try again") || len(got) < chunkBytes {
+				t.Errorf("%s after a slow reader: %.100q", name, got)
+			}
+		})
+	}
+}
+
 // TestFourLetterWordsComputeInTurns checks that no more answers than slots compute at once. A
 // client that does not read takes no slot, and an answer whose connection ends stops waiting for
 // a slot.

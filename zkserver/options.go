@@ -206,8 +206,9 @@ type Options struct {
 	// SnapshotRecords and SnapshotBytes set after how many records or bytes of log the
 	// server takes a snapshot. 0 means 100,000 records (ZooKeeper's snapCount) and 64 MiB.
 	// They apply only with DataDir. The snapshot is made in the background from the files
-	// and delays no request. Meanwhile the state takes twice its memory, and briefly also
-	// that of the snapshot's bytes.
+	// and requests do not wait for it. Meanwhile the state takes twice its memory. The
+	// snapshot shares the processors and the garbage collector with the requests: with a
+	// million nodes, a multi of 5,000 creates took up to about 50 ms on two processors.
 	SnapshotRecords int
 	SnapshotBytes   int64
 

@@ -519,18 +519,6 @@ func gatedTCP(t *testing.T, outstanding int) (g *gatedServer, c *rawClient, open
 	return g, c, unblock
 }
 
-// waitFor waits until ok returns true.
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	end := time.Now().Add(3 * time.Minute)
-	for !ok() {
-		if time.Now().After(end) {
-			t.Fatalf("timed out while waiting until %s", what)
-		}
-		<-time.After(time.Millisecond) // polling faster would slow down the server
-	}
-}
-
 // pipelinedCreates returns n create requests with size bytes of data each.
 func pipelinedCreates(n, size int) (all []byte) {
 	for i := range n {

@@ -59,6 +59,18 @@ func start(t testing.TB, opts Options) *Server {
 	return s
 }
 
+// waitFor waits until ok returns true.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	end := time.Now().Add(3 * time.Minute)
+	for !ok() {
+		if time.Now().After(end) {
+			t.Fatalf("timed out while waiting until %s", what)
+		}
+		<-time.After(time.Millisecond) // polling faster would slow down the server
+	}
+}
+
 // listenTCP makes s serve on a loopback port, and returns the address.
 func listenTCP(t testing.TB, s *Server) string {
 	t.Helper()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"runtime/metrics"
 	"slices"
 	"time"
 
@@ -21,8 +22,8 @@ type snapshotJob struct {
 	bytes   int64         // in the log since the previous snapshot
 }
 
-// cancelPiece is how many bytes of a snapshot are read or written before the next check whether
-// it was canceled.
+// cancelPiece is how many bytes of a state in memory are written before the next check whether
+// the snapshot was canceled.
 const cancelPiece = 1 << 20
 
 // snapshotRetry is the delay after a snapshot failed because no descriptor was free.
@@ -91,39 +92,36 @@ func (s *Server) snapshotDone(sv *snapshotJob, began time.Duration, err error) {
 
 // snapshotFromLog writes a snapshot from the files, up to a record: it replays the previous
 // snapshot and the log after it. It reads the new snapshot back, which must give the same
-// state. Until it returns it takes as much memory as a second copy of the state and,
-// briefly, that of a snapshot's bytes.
+// state. Until it returns it takes as much memory as a second copy of the state.
 func (s *Server) snapshotFromLog(log *wal.Log, index uint64, cancel <-chan struct{}) error {
 	cfg := s.treeConfig()
-	cfg.Cancel = cancel
+	pace := &snapshotPace{cancel: cancel}
 	var hash [sha256.Size]byte
 	write := func(past *wal.Recovered, w io.Writer) error {
 		t := tree.New(cfg)
-		if err := replay(t, past, cancel, nil); err != nil {
+		if err := replay(t, past, pace, nil); err != nil {
 			if errors.Is(err, wal.ErrCanceled) {
 				return err
 			}
 			return unreadableLogError{err}
 		}
 		h := sha256.New()
-		err := t.WriteSnapshot(cancelWriter{io.MultiWriter(h, w), cancel})
+		err := t.WriteSnapshot(pacedWriter{io.MultiWriter(h, w), pace})
+		runtime.GC() // t is garbage now, and reading the snapshot back takes long
 		h.Sum(hash[:0])
 		return err
 	}
-	return log.SnapshotFromFiles(index, cancel, write, func(r *io.SectionReader) error { return checkSnapshot(cfg, r, hash, cancel) })
+	return log.SnapshotFromFiles(index, cancel, write, func(r *io.SectionReader) error { return checkSnapshot(cfg, r, hash, pace) })
 }
 
 // checkSnapshot returns an error unless the snapshot restores the state with the hash.
-func checkSnapshot(cfg tree.Config, r *io.SectionReader, hash [sha256.Size]byte, cancel <-chan struct{}) error {
-	// The state that the snapshot was made from is garbage now. If the bytes of the snapshot
-	// came on top of it at once, the collector would be late, and the loop would have to help it.
-	runtime.GC()
+func checkSnapshot(cfg tree.Config, r *io.SectionReader, hash [sha256.Size]byte, pace *snapshotPace) error {
 	t := tree.New(cfg)
-	if err := restore(t, r, cancel); err != nil {
+	if err := restore(t, r, pace); err != nil {
 		return err
 	}
 	h := sha256.New()
-	if err := t.WriteSnapshot(cancelWriter{h, cancel}); err != nil {
+	if err := t.WriteSnapshot(pacedWriter{h, pace}); err != nil {
 		return err
 	}
 	if [sha256.Size]byte(h.Sum(nil)) != hash {
@@ -157,7 +155,7 @@ func (s *Server) snapshotFromMemory(log *wal.Log, cancel <-chan struct{}) error 
 			return m.err
 		}
 		return log.Snapshot(m.index, cancel, func(w io.Writer) error {
-			w = cancelWriter{w, cancel}
+			w = pacedWriter{w, &snapshotPace{cancel: cancel}}
 			for piece := range slices.Chunk(m.state, cancelPiece) {
 				if _, err := w.Write(piece); err != nil {
 					return err
@@ -176,20 +174,6 @@ func (s *Server) memoryIsDurable() bool {
 	return len(l.out.Records) == 0 && l.durableIndex >= l.lastIndex && !l.diverged && !l.tree.ReadOnly()
 }
 
-// cancelWriter is a writer that fails once cancel is closed.
-type cancelWriter struct {
-	io.Writer
-	cancel <-chan struct{}
-}
-
-// Write implements io.Writer.
-func (w cancelWriter) Write(p []byte) (int, error) {
-	if isClosed(w.cancel) {
-		return 0, wal.ErrCanceled
-	}
-	return w.Writer.Write(p)
-}
-
 // isClosed reports whether a channel that carries nothing is closed.
 func isClosed(c <-chan struct{}) bool {
 	select {
@@ -200,32 +184,17 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// restore sets a new tree to the state of a snapshot. It does not read by io.ReadAll, which
-// copies a third of the bytes at once: that cannot be interrupted, so goroutines that wait for
-// the same processor would stop for that long.
-func restore(t *tree.Tree, r *io.SectionReader, cancel <-chan struct{}) error {
-	b := make([]byte, r.Size())
-	for piece := range slices.Chunk(b, cancelPiece) {
-		if isClosed(cancel) {
-			return wal.ErrCanceled
-		}
-		if _, err := io.ReadFull(r, piece); err != nil {
-			return err
-		}
-	}
-	err := t.Restore(b)
-	if isClosed(cancel) {
-		return wal.ErrCanceled
-	}
-	return err
+// restore sets a new tree to the state of a snapshot.
+func restore(t *tree.Tree, r *io.SectionReader, pace *snapshotPace) error {
+	return t.Restore(pacedReader{r, pace}, r.Size())
 }
 
 // replay sets a new tree to the state at the end of the recovered files. If count is not
 // nil, replay calls it with the size of each record.
-func replay(t *tree.Tree, found *wal.Recovered, cancel <-chan struct{}, count func(size int)) error {
-	return found.Replay(func(r *io.SectionReader) error { return restore(t, r, cancel) }, func(index uint64, rec []byte) error {
-		if isClosed(cancel) {
-			return wal.ErrCanceled
+func replay(t *tree.Tree, found *wal.Recovered, pace *snapshotPace, count func(size int)) error {
+	return found.Replay(func(r *io.SectionReader) error { return restore(t, r, pace) }, func(index uint64, rec []byte) error {
+		if err := pace.step(len(rec)); err != nil {
+			return err
 		}
 		if count != nil {
 			count(len(rec))
@@ -235,6 +204,83 @@ func replay(t *tree.Tree, found *wal.Recovered, cancel <-chan struct{}, count fu
 		}
 		return nil
 	})
+}
+
+// snapshotPace lets a snapshot be canceled while it builds or writes a state, and starts garbage
+// collections early. The nil snapshotPace does neither.
+type snapshotPace struct {
+	cancel <-chan struct{}
+	bytes  int // since the last call of collectEarly
+}
+
+// step is called for each part that is read or written with its size. It returns an error if the snapshot
+// is canceled.
+func (p *snapshotPace) step(size int) error {
+	if p == nil {
+		return nil
+	}
+	if isClosed(p.cancel) {
+		return wal.ErrCanceled
+	}
+	if p.bytes += size; p.bytes >= paceBytes {
+		p.bytes = 0
+		collectEarly()
+	}
+	return nil
+}
+
+const (
+	// paceBytes is how many bytes are read or written between two calls of collectEarly.
+	paceBytes = 1 << 20
+	// minGarbage is the growth of the heap below which collectEarly does nothing.
+	minGarbage = 16 << 20
+)
+
+// collectEarly starts a garbage collection, and waits for its end, if the heap has grown
+// halfway to the size at which the runtime would start one.
+//
+// The runtime starts a collection so late that it ends in time if the program allocates as fast
+// as before. A snapshot suddenly allocates much faster. Then each goroutine that allocates has to
+// do a large part of the collection first, and the loop stands still: for 0.1 s and more with a
+// million nodes. During an early collection, the snapshot does nothing, and the loop may allocate
+// half of the growth.
+func collectEarly() {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/goal:bytes"},
+	}
+	metrics.Read(samples)
+	used, live, goal := samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64()
+	if used > live+max(minGarbage, (goal-min(live, goal))/2) {
+		runtime.GC()
+	}
+}
+
+// pacedWriter calls step before each write.
+type pacedWriter struct {
+	io.Writer
+	pace *snapshotPace
+}
+
+// Write implements io.Writer.
+func (w pacedWriter) Write(b []byte) (int, error) {
+	if err := w.pace.step(len(b)); err != nil {
+		return 0, err
+	}
+	return w.Writer.Write(b)
+}
+
+// pacedReader calls step before each read.
+type pacedReader struct {
+	io.Reader
+	pace *snapshotPace
+}
+
+// Read implements io.Reader.
+func (r pacedReader) Read(b []byte) (int, error) {
+	if err := r.pace.step(len(b)); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(b)
 }
 
 // cancelSnapshot cancels a running snapshot and waits for its end.
@@ -264,7 +310,7 @@ func (s *Server) closeStorage() {
 	s.mu.Unlock()
 	if graceful && records > 0 && !failed && s.memoryIsDurable() {
 		err := l.log.Snapshot(l.lastIndex, s.closing, func(w io.Writer) error {
-			return l.tree.WriteSnapshot(cancelWriter{w, s.closing})
+			return l.tree.WriteSnapshot(pacedWriter{w, &snapshotPace{cancel: s.closing}})
 		})
 		if err != nil && !errors.Is(err, wal.ErrCanceled) {
 			s.count.snapshotsFailed.Add(1)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 )
 
 // ErrMalformed is wrapped by every decoding error of this package and of the records
@@ -18,7 +19,7 @@ const lengthSize = 4
 // of a vector of strings.
 const minStringSize = lengthSize
 
-// Reader decodes primitives from a byte slice, one after the other. It keeps its
+// Reader decodes primitives from a byte slice or a stream, one after the other. It keeps its
 // first error. After an error every method returns the zero value (VectorLen: -1) and
 // consumes nothing, so a caller may read a whole record and call [Reader.Err] or
 // [Reader.Finish] once.
@@ -28,12 +29,28 @@ type Reader struct {
 	buf []byte
 	off int
 	err error
+	src *source // of the bytes after buf; nil for none
+}
+
+// source is the stream of a Reader.
+type source struct {
+	r      io.Reader
+	left   int64 // bytes that have not been read from r
+	before int64 // bytes before the Reader's buf
 }
 
 // NewReader returns a Reader at the first byte of b. The Reader never writes to b,
 // but the result of [Reader.Buffer] aliases it.
 func NewReader(b []byte) *Reader {
 	return &Reader{buf: b}
+}
+
+// NewStreamReader returns a Reader of the next size bytes of src. It reads them into buf, as many
+// at a time as fit into its capacity, and allocates a larger buffer only for a longer value. The
+// result of [Reader.Buffer] is valid until the next call, and [Reader.Names] must not be called.
+// An error of src is the Reader's error, and does not wrap [ErrMalformed].
+func NewStreamReader(src io.Reader, size int64, buf []byte) *Reader {
+	return &Reader{buf: buf[:0], src: &source{r: src, left: size}}
 }
 
 // Reset makes r read b from its first byte and clears its error. So one Reader serves
@@ -45,10 +62,14 @@ func (r *Reader) Reset(b []byte) {
 // Remaining returns how many bytes have not been read. After an error, these are the
 // bytes after the position where decoding stopped.
 func (r *Reader) Remaining() int {
-	return len(r.buf) - r.off
+	n := len(r.buf) - r.off
+	if r.src != nil {
+		n += int(r.src.left)
+	}
+	return n
 }
 
-// Err returns the first error, which wraps [ErrMalformed], or nil.
+// Err returns the first error, which wraps [ErrMalformed] unless it is that of a stream, or nil.
 func (r *Reader) Err() error {
 	return r.err
 }
@@ -66,9 +87,14 @@ func (r *Reader) Finish() error {
 // knows, such as an operation that is not permitted inside a multi. A Reader that has
 // already failed keeps its first error.
 func (r *Reader) Failf(format string, args ...any) {
-	if r.err == nil {
-		r.err = fmt.Errorf("%w: at byte %d: %s", ErrMalformed, r.off, fmt.Sprintf(format, args...))
+	if r.err != nil {
+		return
 	}
+	at := int64(r.off)
+	if r.src != nil {
+		at += r.src.before
+	}
+	r.err = fmt.Errorf("%w: at byte %d: %s", ErrMalformed, at, fmt.Sprintf(format, args...))
 }
 
 // take consumes n bytes; n must not be negative. It returns nil if the Reader has
@@ -77,8 +103,7 @@ func (r *Reader) take(n int, what string) []byte {
 	if r.err != nil {
 		return nil
 	}
-	if n > r.Remaining() {
-		r.Failf("%s of %d bytes, but %d remain", what, n, r.Remaining())
+	if n > len(r.buf)-r.off && !r.fill(n, what) {
 		return nil
 	}
 	// The capacity ends with the value, so that an append to it cannot overwrite the
@@ -86,6 +111,30 @@ func (r *Reader) take(n int, what string) []byte {
 	b := r.buf[r.off : r.off+n : r.off+n]
 	r.off += n
 	return b
+}
+
+// fill reads from the stream until buf has at least n bytes after off. It reports whether it
+// has; if not, it fails the Reader.
+func (r *Reader) fill(n int, what string) bool {
+	if n > r.Remaining() {
+		r.Failf("%s of %d bytes, but %d remain", what, n, r.Remaining())
+		return false
+	}
+	rest := r.buf[r.off:]
+	size := min(max(n, cap(r.buf)), r.Remaining())
+	if size > cap(r.buf) {
+		r.buf = make([]byte, size)
+	}
+	r.buf = r.buf[:size]
+	more := r.buf[copy(r.buf, rest):]
+	r.src.before += int64(r.off)
+	r.src.left -= int64(len(more))
+	r.off = 0
+	if _, err := io.ReadFull(r.src.r, more); err != nil {
+		r.err = err
+		return false
+	}
+	return true
 }
 
 // Bool reads one byte that must be 0 or 1.

@@ -267,14 +267,14 @@ func TestEndingSessionRaisesVersion(t *testing.T) {
 	version := len(snapshotMark)
 	for _, read := range []byte{1, 2} {
 		tr, again := New(Config{}), New(Config{})
-		if err := tr.Restore(live); err != nil {
+		if err := restoreBytes(tr, live); err != nil {
 			t.Fatal(err)
 		}
 		end[0] = read
 		ending := replay(tr, end)
 		old := bytes.Clone(ending)
 		old[version] = read
-		if err := again.Restore(old); err != nil || !bytes.Equal(again.AppendSnapshot(nil), ending) {
+		if err := restoreBytes(again, old); err != nil || !bytes.Equal(again.AppendSnapshot(nil), ending) {
 			t.Errorf("snapshot of version %d gives another state, %v", read, err)
 		}
 		after := replay(again, closed)

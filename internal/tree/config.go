@@ -36,8 +36,6 @@ type Config struct {
 	// earlier value. Otherwise its old clients cannot reconnect, and fencing tokens
 	// repeat. Zero or a negative value means zero, as in a new ZooKeeper.
 	InitialZxid int64
-	// Once Cancel is closed, Restore ends early, with an error. Nil means never.
-	Cancel <-chan struct{}
 	// SuperDigest is the "super:BASE64" of the identity that bypasses all access
 	// control (zookeeper.DigestAuthenticationProvider.superDigest). Empty means none.
 	SuperDigest string

@@ -88,11 +88,11 @@ func FuzzRecover(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		tr := New(Config{})
-		if tr.Restore(b) == nil {
+		if restoreBytes(tr, b) == nil {
 			exercise(t, tr)
 		}
 		tr = New(Config{})
-		if err := tr.Restore(snap); err != nil {
+		if err := restoreBytes(tr, snap); err != nil {
 			t.Fatal(err)
 		}
 		if tr.Replay(b) == nil {

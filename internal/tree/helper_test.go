@@ -111,10 +111,15 @@ func (w *harness) check() {
 func restored(tb testing.TB, cfg Config, t *Tree) *Tree {
 	tb.Helper()
 	fresh := New(cfg)
-	if err := fresh.Restore(t.AppendSnapshot(nil)); err != nil {
+	if err := restoreBytes(fresh, t.AppendSnapshot(nil)); err != nil {
 		tb.Fatal(err)
 	}
 	return fresh
+}
+
+// restoreBytes restores a snapshot.
+func restoreBytes(t *Tree, snapshot []byte) error {
+	return t.Restore(bytes.NewReader(snapshot), int64(len(snapshot)))
 }
 
 // dialRaw sends a handshake from a new connection.

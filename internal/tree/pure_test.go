@@ -167,7 +167,7 @@ func TestReplayFromEverySnapshot(t *testing.T) {
 		}
 		for from := range states {
 			fresh := New(h.cfg())
-			if err := fresh.Restore(states[from]); err != nil {
+			if err := restoreBytes(fresh, states[from]); err != nil {
 				t.Fatalf("seed %d, snapshot %d: %v", seed, from, err)
 			}
 			for i, rec := range h.log[from:] {

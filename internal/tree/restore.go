@@ -1,8 +1,9 @@
 package tree
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/wire"
@@ -15,29 +16,37 @@ const (
 	minNodeSize = 3*4 + 3*4 + 6*8
 )
 
-// Restore replaces the durable state by a snapshot that AppendSnapshot wrote. There
-// must be no connections. Restore does not keep the snapshot, and checks everything
-// in it. Errors wrap [ErrCorrupt]; after an error the Tree must not be used.
-func (t *Tree) Restore(snapshot []byte) error {
-	body, ok := bytes.CutPrefix(snapshot, []byte(snapshotMark))
-	if !ok || len(body) == 0 {
+// Restore replaces the durable state by a snapshot that AppendSnapshot wrote, the next
+// size bytes of src. There must be no connections. Restore reads the snapshot in parts,
+// and checks everything in it. Errors wrap [ErrCorrupt], or are src's; after an error
+// the Tree must not be used.
+func (t *Tree) Restore(src io.Reader, size int64) error {
+	const head = int64(len(snapshotMark) + 1)
+	if size < head {
 		return fmt.Errorf("%w: not a snapshot", ErrCorrupt)
 	}
-	if err := checkVersion("snapshot", body[0], endSessionVersion); err != nil {
+	b := make([]byte, min(size, snapshotPart))
+	if _, err := io.ReadFull(src, b[:head]); err != nil {
 		return err
 	}
-	body = body[1:]
+	if string(b[:head-1]) != snapshotMark {
+		return fmt.Errorf("%w: not a snapshot", ErrCorrupt)
+	}
+	if err := checkVersion("snapshot", b[head-1], endSessionVersion); err != nil {
+		return err
+	}
 	// An error leaves a Tree that is neither the old nor the new one, so it must not
 	// be used.
 	t.reset()
-	r := jute.NewReader(body)
+	r := jute.NewStreamReader(src, size-head, b)
 	t.zxid, t.lastSession, t.fresh = r.Int64(), r.Int64(), r.Bool()
 	t.restoreSessions(r)
 	t.restoreNodes(r)
-	if err := r.Finish(); err != nil {
+	err := r.Finish()
+	if errors.Is(err, jute.ErrMalformed) {
 		return fmt.Errorf("%w: snapshot: %w", ErrCorrupt, err)
 	}
-	return nil
+	return err
 }
 
 // restoreSessions reads the sessions. They do not expire before StartClocks.
@@ -75,12 +84,6 @@ func (t *Tree) restoreSessions(r *jute.Reader) {
 func (t *Tree) restoreNodes(r *jute.Reader) {
 	var acls []*aclSet
 	for range r.VectorLen(minNodeSize) {
-		select {
-		case <-t.cfg.Cancel:
-			r.Failf("canceled")
-			return
-		default:
-		}
 		n := t.restoreNode(r, &acls)
 		if r.Err() != nil {
 			return

@@ -15,7 +15,8 @@ const (
 	snapshotVersion = 1
 )
 
-// snapshotPart is how many bytes WriteSnapshot collects before it writes.
+// snapshotPart is how many bytes WriteSnapshot collects before it writes, and how many
+// Restore reads at once.
 const snapshotPart = 256 << 10
 
 // AppendSnapshot appends the complete durable state to b: nodes, sessions, and the

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/zklock/zklock/internal/wire"
 )
@@ -46,7 +49,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 	kept := bytes.Clone(snap)
 	fresh := New(Config{ExtendedTypes: true})
-	if err := fresh.Restore(snap); err != nil {
+	if err := restoreBytes(fresh, snap); err != nil {
 		t.Fatal(err)
 	}
 	clear(snap) // Restore must not have kept it
@@ -71,34 +74,70 @@ func TestSnapshotRoundTrip(t *testing.T) {
 func TestSnapshotOfNewTree(t *testing.T) {
 	tr := New(Config{InitialZxid: 5})
 	other := New(Config{InitialZxid: 9})
-	if err := other.Restore(tr.AppendSnapshot(nil)); err != nil || other.Zxid() != 5 {
+	if err := restoreBytes(other, tr.AppendSnapshot(nil)); err != nil || other.Zxid() != 5 {
 		t.Errorf("zxid %d, %v", other.Zxid(), err)
 	}
 }
 
-func TestRestoreCanBeCanceled(t *testing.T) {
-	cancel := make(chan struct{})
-	tr := New(Config{Cancel: cancel})
+// TestRestoreReturnsErrorOfReader fails a read in the middle of a snapshot.
+func TestRestoreReturnsErrorOfReader(t *testing.T) {
 	snap := variedTree(t).tree.AppendSnapshot(nil)
-	if err := tr.Restore(snap); err != nil {
-		t.Fatal(err)
-	}
-	close(cancel)
-	if err := tr.Restore(snap); err == nil || tr.nodes.len() > 0 {
-		t.Errorf("%v, with %d nodes", err, tr.nodes.len())
+	broken := errors.New("broken")
+	for n := range snap {
+		src := io.MultiReader(bytes.NewReader(snap[:n]), iotest.ErrReader(broken))
+		err := New(Config{}).Restore(src, int64(len(snap)))
+		if !errors.Is(err, broken) || errors.Is(err, ErrCorrupt) {
+			t.Fatalf("after %d bytes: %v", n, err)
+		}
 	}
 }
+
+// TestRestoreReadsInParts restores a snapshot with more data than Restore reads at once, and with a
+// node that has more.
+func TestRestoreReadsInParts(t *testing.T) {
+	w := newHarness(t, Config{})
+	p := w.dial()
+	for i := range 50 {
+		p.mk(fmt.Sprintf("/n%d", i), 0)
+		p.set(fmt.Sprintf("/n%d", i), strings.Repeat(string(rune('A'+i)), 20_000), -1)
+	}
+	p.set("/n25", strings.Repeat("x", 2*snapshotPart), -1)
+	snap := w.tree.AppendSnapshot(nil)
+	largest := 0
+	src := readerFunc(func(b []byte) (int, error) {
+		largest = max(largest, len(b))
+		n := copy(b, snap)
+		snap = snap[n:]
+		return n, nil
+	})
+	fresh := New(Config{})
+	if err := fresh.Restore(src, int64(len(snap))); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(fresh.AppendSnapshot(nil), w.tree.AppendSnapshot(nil)) {
+		t.Error("the restored tree differs")
+	}
+	if largest > 3*snapshotPart {
+		t.Errorf("Restore read %d bytes at once", largest)
+	}
+}
+
+// readerFunc is an io.Reader that calls itself.
+type readerFunc func([]byte) (int, error)
+
+// Read implements io.Reader.
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
 // TestDamagedSnapshotsAreRefused checks that Restore refuses a damaged snapshot, or returns a
 // consistent Tree.
 func TestDamagedSnapshotsAreRefused(t *testing.T) {
 	snap := variedTree(t).tree.AppendSnapshot(nil)
 	for n := range snap {
-		if err := New(Config{}).Restore(snap[:n]); !errors.Is(err, ErrCorrupt) {
+		if err := restoreBytes(New(Config{}), snap[:n]); !errors.Is(err, ErrCorrupt) {
 			t.Fatalf("the first %d bytes: %v", n, err)
 		}
 	}
-	if err := New(Config{}).Restore(append(bytes.Clone(snap), 0)); !errors.Is(err, ErrCorrupt) {
+	if err := restoreBytes(New(Config{}), append(bytes.Clone(snap), 0)); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("a byte after the end: %v", err)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -106,7 +145,7 @@ func TestDamagedSnapshotsAreRefused(t *testing.T) {
 		bad := bytes.Clone(snap)
 		bad[rng.IntN(len(bad))] ^= 1 << rng.IntN(8)
 		tr := New(Config{})
-		if err := tr.Restore(bad); err == nil {
+		if err := restoreBytes(tr, bad); err == nil {
 			exercise(t, tr)
 		} else if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
 			t.Fatal(err)
@@ -120,7 +159,7 @@ func exercise(tb testing.TB, tr *Tree) {
 	checkInvariants(tb, tr)
 	snap := tr.AppendSnapshot(nil)
 	again := New(Config{})
-	if err := again.Restore(snap); err != nil {
+	if err := restoreBytes(again, snap); err != nil {
 		tb.Fatalf("its own snapshot: %v", err)
 	}
 	if !bytes.Equal(again.AppendSnapshot(nil), snap) {
@@ -158,12 +197,12 @@ func TestInconsistentSnapshotsAreRefused(t *testing.T) {
 		p.mk("/a", 0)
 		p.mk("/a/b", 0)
 		damage(w.tree)
-		if err := New(Config{}).Restore(w.tree.AppendSnapshot(nil)); !errors.Is(err, ErrCorrupt) {
+		if err := restoreBytes(New(Config{}), w.tree.AppendSnapshot(nil)); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for version, want := range map[string]error{"\x00": ErrCorrupt, "\x03": ErrVersion, "": ErrCorrupt} {
-		if err := New(Config{}).Restore([]byte(snapshotMark + version)); !errors.Is(err, want) {
+		if err := restoreBytes(New(Config{}), []byte(snapshotMark+version)); !errors.Is(err, want) {
 			t.Errorf("version %q: %v", version, err)
 		}
 	}
@@ -174,7 +213,7 @@ func TestInconsistentSnapshotsAreRefused(t *testing.T) {
 func TestRestoreAllocatesLittleForFalseCounts(t *testing.T) {
 	b := append([]byte(snapshotMark+"\x01"), make([]byte, 17)...)
 	b = binary.BigEndian.AppendUint32(b, 1<<31-1)
-	if err := New(Config{}).Restore(b); !errors.Is(err, ErrCorrupt) {
+	if err := restoreBytes(New(Config{}), b); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("%v", err)
 	}
 }

@@ -92,7 +92,7 @@ func TestReplayStartsAtZxidOfFirstRecord(t *testing.T) {
 		t.Errorf("zxid %#x", later.Zxid())
 	}
 	again := New(Config{InitialZxid: 300 << 32})
-	if err := again.Restore(later.AppendSnapshot(nil)); err != nil || again.Zxid() != later.Zxid() {
+	if err := restoreBytes(again, later.AppendSnapshot(nil)); err != nil || again.Zxid() != later.Zxid() {
 		t.Errorf("restored zxid %#x, %v", again.Zxid(), err)
 	}
 }

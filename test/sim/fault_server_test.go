@@ -122,13 +122,7 @@ func (s *server) readDisk(disk *memfs.FS) (*tree.Tree, bool, error) {
 
 // restoreInto reads a snapshot into a tree.
 func restoreInto(t *tree.Tree) func(r *io.SectionReader) error {
-	return func(r *io.SectionReader) error {
-		b, err := io.ReadAll(r)
-		if err != nil {
-			return err
-		}
-		return t.Restore(b)
-	}
+	return func(r *io.SectionReader) error { return t.Restore(r, r.Size()) }
 }
 
 // sendHostileFrames makes a client send invalid frames. They must not affect other clients.

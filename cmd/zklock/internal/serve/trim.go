@@ -15,7 +15,7 @@ import (
 // znodes of 1 KiB in "zklock serve --memory" through zk.Client.Multi, from
 // "grep VmRSS /proc/PID/status" 180 seconds after the first delete:
 //
-//	with Trimmer                           30 MiB
+//	with Trimmer                           34 MiB
 //	without                               475 MiB
 //	without, with GOMEMLIMIT=512MiB       389 MiB
 //
@@ -89,36 +89,36 @@ func (t *Trimmer) Look() bool {
 	return true
 }
 
-// free collects garbage, and returns memory to the operating system.
+// free collects garbage, and returns unused memory to the operating system in steps.
 //
-// [debug.FreeOSMemory] returns all of it at once, and nothing else runs on that processor
-// meanwhile. If there is only one, the server would not answer: for 0.65 s after a client had
-// created and deleted 2.2 GB in "zklock serve --memory". So most of it is returned in steps
-// before: a memory limit makes the next allocation return what exceeds the limit.
+// [debug.FreeOSMemory] would return all of it at once, about 10 GiB in a second. It cannot be
+// interrupted, so a collection that starts meanwhile stops the whole program until its end. A
+// step instead sets a memory limit: the next large allocation returns what exceeds the limit.
+//
+// free leaves a sixteenth of the memory to the runtime. If less were unused, the limit could
+// start another collection.
 func free() {
-	if runtime.GOMAXPROCS(0) == 1 {
-		runtime.GC()
-		limit := debug.SetMemoryLimit(-1)
-		for unused, total := unusedMemory(); unused > max(minUnused, total/16); {
-			debug.SetMemoryLimit(min(limit, total-step))
-			runtime.KeepAlive(make([]byte, 128<<10)) // too large for the stack
-			runtime.Gosched()
-			before := unused
-			if unused, total = unusedMemory(); unused > before-step/2 {
-				break // such as when the program uses the memory again
-			}
+	runtime.GC()
+	unused, total := unusedMemory()
+	for left := unused; left > 0; { // the program may free more meanwhile
+		step := min(maxStep, (unused-total/16)/4)
+		if step < minStep {
+			return
 		}
+		limit := debug.SetMemoryLimit(-1)
+		debug.SetMemoryLimit(min(limit, total-step))
+		runtime.KeepAlive(make([]byte, 128<<10)) // too large for the stack
 		debug.SetMemoryLimit(limit)
+		runtime.Gosched()
+		left -= step
+		unused, total = unusedMemory()
 	}
-	debug.FreeOSMemory()
 }
 
+// minStep and maxStep bound how many bytes free returns at once. The maximum takes about 3 ms.
 const (
-	// step is how many bytes free returns at once, in about 3 ms.
-	step = 16 << 20
-	// minUnused is how many unused bytes free leaves to debug.FreeOSMemory. With fewer, the
-	// memory limit could start another collection.
-	minUnused = 64 << 20
+	minStep = 1 << 20
+	maxStep = 16 << 20
 )
 
 // unusedMemory returns how many bytes of heap the process has from the operating system

@@ -1,6 +1,8 @@
 package serve_test
 
 import (
+	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -112,10 +114,26 @@ func TestTrimmerReturnsMemoryOfRuntime(t *testing.T) {
 	}
 }
 
-// TestTrimmerLetsOthersRunOnOneProcessor checks that, with one processor, another goroutine runs
-// after each step while Look returns memory.
-func TestTrimmerLetsOthersRunOnOneProcessor(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+// TestTrimmerReturnsMemoryInSteps checks that another goroutine can stop the program, as each
+// collection does, after each step while Look returns memory.
+func TestTrimmerReturnsMemoryInSteps(t *testing.T) {
+	for _, procs := range []int{1, 2, 4} {
+		t.Run(fmt.Sprint(procs, " processors"), func(t *testing.T) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+			most := uint64(math.MaxUint64)
+			for try := 0; try < 5 && most > 128*mib; try++ { // the machine may have other work
+				most = min(most, mostReturnedAtOnce(t))
+			}
+			if most > 128*mib {
+				t.Errorf("%d MiB were returned at once", most/mib)
+			}
+		})
+	}
+}
+
+// mostReturnedAtOnce returns how many bytes Look returns, while it returns 512 MiB, between two
+// stops of the program by another goroutine.
+func mostReturnedAtOnce(t *testing.T) uint64 {
 	const pieces = 512
 	var garbage [][]byte
 	for range pieces {
@@ -130,11 +148,11 @@ func TestTrimmerLetsOthersRunOnOneProcessor(t *testing.T) {
 	runtime.GC()
 	released := func() uint64 {
 		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
+		runtime.ReadMemStats(&m) // stops the program
 		return m.HeapReleased
 	}
 	before := released()
-	var most atomic.Uint64 // bytes returned between two turns of the other goroutine
+	var most atomic.Uint64
 	var stop atomic.Bool
 	var other sync.WaitGroup
 	other.Go(func() {
@@ -155,7 +173,5 @@ func TestTrimmerLetsOthersRunOnOneProcessor(t *testing.T) {
 	if n := released() - before; n < pieces/2*mib {
 		t.Errorf("%d MiB of %d were returned", n/mib, pieces)
 	}
-	if n := most.Load() / mib; n > 128 {
-		t.Errorf("%d MiB were returned at once", n)
-	}
+	return most.Load()
 }
