@@ -217,7 +217,7 @@ func (c *Core) Event(now time.Duration, kind EventKind, path string, zxid int64)
 		c.leasesChanged(now, semaphore)
 	}
 	if kind == Deleted || kind == Changed {
-		delete(c.parentWatches, path)
+		c.parentUnwatched(kind, path)
 		c.sizeUnwatched(path)
 	}
 	l := c.queues[parentOf(path)]

@@ -103,6 +103,26 @@ func (p *position) sharesParent(q *position) bool {
 	return p.watchedBy != 0 && p.watchedBy == q.watchedBy
 }
 
+// parentUnwatched handles an event of a path that may be a watched parent: its watch is used up. If
+// the parent was deleted, so were the entries of this client. It watches them now, which tells
+// that to the acquires that would be watched later, and none of them is granted before.
+func (c *Core) parentUnwatched(kind EventKind, path string) {
+	w := c.parentWatches[path]
+	delete(c.parentWatches, path)
+	l := c.queues[path]
+	if w == nil || l == nil || kind != Deleted {
+		return
+	}
+	for _, p := range l.positions {
+		for _, n := range p.nodes {
+			if n.state == alive && !n.watch.requested() {
+				c.doubt(n)
+				c.watchOwn(n)
+			}
+		}
+	}
+}
+
 // unproveParentWatches forgets what the last connection has proven. The session sets its
 // watches again on the new one, so they still count.
 func (c *Core) unproveParentWatches() {

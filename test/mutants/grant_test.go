@@ -62,9 +62,9 @@ func grantMutants() []Mutant {
 			Edits: []Edit{
 				{File: "internal/queue/core.go",
 					Before: `	if kind == Deleted || kind == Changed {
-		delete`,
+		c.parentUnwatched`,
 					After: `	if kind == Changed {
-		delete`},
+		c.parentUnwatched`},
 			},
 			Suite: property, Test: "TestRandomHistoriesOfSoleUse",
 			Says: `was granted, and .* is ahead|hold /q/a`,
