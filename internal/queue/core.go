@@ -217,8 +217,11 @@ func (c *Core) Event(now time.Duration, kind EventKind, path string, zxid int64)
 		c.leasesChanged(now, semaphore)
 	}
 	if kind == Deleted || kind == Changed {
-		c.parentUnwatched(kind, path)
-		c.sizeUnwatched(path)
+		delete(c.parentWatches, path)
+		c.sizeChanged(path)
+	}
+	if kind == Deleted {
+		c.parentDeleted(path)
 	}
 	l := c.queues[parentOf(path)]
 	if l == nil || kind == Children {

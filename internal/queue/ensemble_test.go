@@ -39,10 +39,11 @@ type link struct {
 	heard   time.Duration // when the servers last heard from the session
 	timeout time.Duration
 
-	in   []sentRequest // requests in flight
-	late []sentRequest // requests of a lost connection that a server may still apply
-	out  []message     // answers and events in flight
-	seen int64         // the last zxid of an answer
+	in        []sentRequest // requests in flight
+	late      []sentRequest // requests of a lost connection that a server may still apply
+	out       []message     // answers and events in flight
+	seen      int64         // the last zxid of an answer
+	deletedAt int64         // the last transaction that deleted the lock, as far as the client has read
 
 	data, children map[string]bool // watches on the servers
 	missing        map[string]bool // watches of znodes that do not exist
@@ -362,6 +363,9 @@ func (l *link) deliver(now time.Duration) {
 			prefix = "c"
 		}
 		l.known[prefix+n.req.Path] = true
+	}
+	if n.req.Kind == Unwatch && n.reply.Code == OK {
+		delete(l.known, "d"+n.req.Path)
 	}
 	l.seen = max(l.seen, n.zxid)
 	n.reply.Received = now

@@ -2,7 +2,9 @@ package queue
 
 import (
 	"flag"
+	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -58,6 +60,52 @@ func newLockHistory(seed uint64) *history {
 			m.Writer = true
 		}
 		return Spec{Try: w.rng.IntN(10) == 0, Data: []byte(`{"me":1}`), TellAfter: 100 * time.Millisecond, Members: []Member{m}}
+	}
+	return w
+}
+
+// TestRandomHistoriesOfBursts runs histories of one lock of which one client starts several acquires
+// at a time. Their numbers follow each other, so that most need no listing, and after a few of
+// them a watch on the lock's znode proves that. Operators delete the lock while requests are in
+// flight, and programs of other sessions create it again and use up about as many numbers. So a
+// number may directly follow one of the former znode. No acquire is granted before an entry that
+// exists ahead of it.
+func TestRandomHistoriesOfBursts(t *testing.T) {
+	seeds := uint64(*burstHistoryCount)
+	if randomRuns < 100 {
+		seeds = 30
+	}
+	first := uint64(0)
+	if *oneBurstHistory != 0 {
+		first, seeds = *oneBurstHistory, *oneBurstHistory+1
+	}
+	granted := 0
+	for seed := first; seed < seeds; seed++ {
+		w := newBurstHistory(seed)
+		if err := w.run(); err != nil {
+			if *oneBurstHistory != 0 {
+				t.Log(strings.Join(w.trace, "\n"))
+			}
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		granted += w.granted
+	}
+	if granted < int(seeds-first)*18 {
+		t.Errorf("%d acquires granted in %d histories: this tests nothing", granted, seeds)
+	}
+}
+
+var burstHistoryCount = flag.Uint64("burst-histories", 300, "the number of histories of bursts")
+var oneBurstHistory = flag.Uint64("burst-history", 0, "run only the history of bursts with this seed, and print its trace")
+
+func newBurstHistory(seed uint64) *history {
+	w := newHistory(seed)
+	w.layout, w.operators, w.most, w.delay = Names{}, true, 12, 0
+	w.links = w.links[:2]
+	w.bursts, w.strangers = true, map[string]time.Duration{}
+	w.oneLock = func() Spec {
+		m := Member{Path: "/q/a", Writer: w.rng.IntN(8) == 0}
+		return Spec{Data: []byte(`{"me":1}`), TellAfter: 100 * time.Millisecond, Members: []Member{m}}
 	}
 	return w
 }
@@ -212,4 +260,77 @@ func (w *history) hasAcquire(l *link, p string) bool {
 		}
 	}
 	return false
+}
+
+// burst starts several acquires of the first client at once, as a program with many goroutines does,
+// so that their numbers follow each other. The other client acquires rarely. If the first one
+// watches the lock's znode or is about to, the lock may be deleted in the middle of a burst.
+func (w *history) burst(l *link) {
+	if l != w.links[0] {
+		if w.rng.IntN(16) == 0 {
+			w.acquire(l)
+		}
+		return
+	}
+	n, again := 1+w.rng.IntN(6), -1
+	requested := slices.IndexFunc(l.in, func(r sentRequest) bool { return r.Kind == Get && r.Path == "/q/a" })
+	if (l.data["/q/a"] || requested >= 0) && w.rng.IntN(4) == 0 {
+		again = w.rng.IntN(n)
+	}
+	for i := range n {
+		if i == again {
+			served := w.rng.IntN(2) * len(l.in)
+			if requested >= 0 {
+				served = requested
+			}
+			for range served {
+				w.serve(l)
+			}
+			w.startAgain()
+		}
+		w.acquire(l)
+		w.collect(l)
+	}
+}
+
+// startAgain deletes the lock with its entries, whatever is in flight. Programs without a core, such
+// as other clients of this lock, create it again and use up as many numbers as before, or one more
+// or less. The last of them keep their entries for a while. So the number of a client's next entry
+// may directly follow that of its last one in the former znode.
+func (w *history) startAgain() {
+	lock := w.nodes["/q/a"]
+	if lock == nil {
+		return
+	}
+	used, kept := lock.creates, int32(1+w.rng.IntN(2))
+	w.deleteAll()
+	if w.nodes["/q/a"] == nil {
+		w.zxid++
+		w.create(Creation{Path: "/q/a", Persistent: true}, 0, true)
+		w.made("/q/a")
+	}
+	w.nodes["/q/a"].creates = max(0, used-kept+int32(w.rng.IntN(6)/5))
+	for range kept {
+		w.zxid++
+		w.guids++
+		made, _ := w.create(Creation{Path: fmt.Sprintf("/q/a/_c_ffffffff-ffff-ffff-ffff-%012x-lock-", w.guids), Sequential: true}, math.MaxInt64, false)
+		w.made(made)
+		w.logf("stranger enters %s", made)
+		w.strangers[made] = w.now + time.Duration(w.rng.IntN(3000))*time.Millisecond
+	}
+}
+
+// leaveStrangers deletes the entries of programs without a core whose time is over.
+func (w *history) leaveStrangers() {
+	for _, p := range slices.Sorted(maps.Keys(w.strangers)) {
+		if w.now < w.strangers[p] {
+			continue
+		}
+		delete(w.strangers, p)
+		if w.nodes[p] != nil {
+			w.logf("stranger leaves %s", p)
+			w.zxid++
+			w.remove(p)
+		}
+	}
 }

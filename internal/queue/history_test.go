@@ -74,17 +74,20 @@ type history struct {
 	calls        uint64
 	guids        uint64
 	trace        []string
-	oneLock      func() Spec        // acquires of /q/a; nil for acquires of every kind
-	marked       int                // number of marked releases
-	cleared      int                // number of waiters that a mark cleared
-	seen         map[*position]bool // positions that have read their blocker's mark
-	most         int                // acquires of a client at a time; 0 means 4
-	turns        *turns             // the client that acquires; nil for all at any time
-	spec         func() Spec        // what to acquire; nil for acquires of every kind
-	deletesLocks bool               // operators delete whole locks
-	deletedLocks int                // number of deleted locks
-	room         map[int64]bool     // transactions of leases that the stored size once permitted; nil if it does not change
-	resized      int                // number of changes of the size
+	oneLock      func() Spec                // acquires of /q/a; nil for acquires of every kind
+	marked       int                        // number of marked releases
+	cleared      int                        // number of waiters that a mark cleared
+	seen         map[*position]bool         // positions that have read their blocker's mark
+	most         int                        // acquires of a client at a time; 0 means 4
+	turns        *turns                     // the client that acquires; nil for all at any time
+	bursts       bool                       // clients start several acquires at a time, and the lock's numbers start again near their last
+	strangers    map[string]time.Duration   // until when entries of programs without a core exist, by path
+	waiting      map[*acquire]time.Duration // since when acquires wait
+	spec         func() Spec                // what to acquire; nil for acquires of every kind
+	deletesLocks bool                       // operators delete whole locks
+	deletedLocks int                        // number of deleted locks
+	room         map[int64]bool             // transactions of leases that the stored size once permitted; nil if it does not change
+	resized      int                        // number of changes of the size
 	deletes      func(l *link, r Request)
 	flood        func(l *link) // starts and cancels acquires in each step
 	err          error
@@ -192,7 +195,7 @@ func (w *history) step() {
 	case n < 90:
 		w.act(l)
 	case !w.faultless && n < 92:
-		if w.turns == nil || w.rng.IntN(8) == 0 { // rare, so that turns are long enough
+		if w.turns == nil && !w.bursts || w.rng.IntN(8) == 0 { // rare, so that turns and bursts are long enough
 			w.injectFault(l)
 		}
 	default:
@@ -201,9 +204,13 @@ func (w *history) step() {
 	if w.turns != nil {
 		w.turn(l)
 	}
+	if w.bursts && w.rng.IntN(4) == 0 {
+		w.act(l)
+	}
 	if w.flood != nil && !w.faultless {
 		w.flood(l)
 	}
+	w.leaveStrangers()
 	for _, l := range w.links {
 		w.collect(l)
 	}
@@ -337,6 +344,9 @@ func (w *history) read(l *link) {
 			w.logf("c%d < %d code %d", l.name, n.reply.ID, n.reply.Code)
 		} else {
 			w.logf("c%d < event %d %s", l.name, n.kind, n.path)
+			if w.bursts && n.kind == Deleted && n.path == "/q/a" && n.zxid > 0 {
+				l.deletedAt = n.zxid
+			}
 		}
 		l.deliver(w.now)
 		w.collect(l)
@@ -434,6 +444,10 @@ func (w *history) operate() {
 	p := paths[w.rng.IntN(len(paths))]
 	w.zxid++
 	w.touched = true
+	if w.bursts {
+		w.startAgain()
+		return
+	}
 	if w.oneLock != nil && w.rng.IntN(2) == 0 {
 		w.deleteAll()
 		return
@@ -465,15 +479,22 @@ func (w *history) act(l *link) {
 	mine := slices.DeleteFunc(slices.Collect(maps.Values(w.acquires)), func(c *clientAcquire) bool { return c.link != l })
 	slices.SortFunc(mine, func(a, b *clientAcquire) int { return int(a.id) - int(b.id) })
 	if most := cmp.Or(w.most, 4); len(mine) < most && !w.faultless && w.rng.IntN(2) == 0 && w.turns.take(l) {
-		w.acquire(l)
+		if w.bursts {
+			w.burst(l)
+		} else {
+			w.acquire(l)
+		}
 		return
 	}
 	if len(mine) == 0 {
 		return
 	}
 	c := mine[w.rng.IntN(len(mine))]
+	if i := slices.IndexFunc(mine, func(c *clientAcquire) bool { return c.held }); w.bursts && i >= 0 {
+		c = mine[i] // mostly releases, so that a burst has many grants
+	}
 	n := w.rng.IntN(8)
-	if w.turns != nil && w.rng.IntN(8) > 0 {
+	if (w.turns != nil || w.bursts) && w.rng.IntN(8) > 0 {
 		n = 0 // mostly releases, so that a turn has many acquires
 	}
 	switch {
@@ -563,6 +584,9 @@ func (w *history) signal(l *link, s Signal) {
 			w.failf("c%d.%d granted twice", l.name, s.ID)
 		}
 		w.granted++
+		if s.Token < l.deletedAt {
+			w.failf("c%d.%d granted with czxid %d, but the client has read that the lock was deleted in transaction %d", l.name, s.ID, s.Token, l.deletedAt)
+		}
 		c.held, c.nodes, c.made = true, s.Nodes, s.Tokens
 		for _, other := range w.acquires {
 			if other != c && other.held {
@@ -646,6 +670,9 @@ func (w *history) exists(c *clientAcquire) bool {
 
 // checkHolds checks the invariants.
 func (w *history) checkHolds() {
+	if w.oneLock != nil {
+		w.checkWatches()
+	}
 	if w.deletesLocks {
 		w.checkOwnZnodes()
 	}

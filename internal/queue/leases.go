@@ -79,9 +79,7 @@ func (c *Core) counts(now time.Duration, p *position, children []string, of int,
 		c.count(p, true)
 	default:
 		p.acquire.retry(now + c.recheckDelay())
-		if p.sem.stored() && !p.watchesSize {
-			p.acquire.retry(now + sizePause)
-		}
+		c.readSizeAgain(now, p)
 		if len(p.ahead) > 0 {
 			c.signalWaiting(p, p.parent+"/"+p.ahead[0].Name, over, nil)
 		}
@@ -232,6 +230,7 @@ func (c *Core) triedGate(now time.Duration, p *position, ahead string, r Reply, 
 		}
 		c.watchOwnNodes(p.acquire)
 		c.watchBlocker(now, p)
+		c.readSizeAgain(now, p)
 	case Unknown, NotApplied:
 		p.acquire.retry(now + retryPause)
 	case SessionOver:

@@ -111,6 +111,7 @@ func (c *Core) block(p *position, b blocker) {
 // removeWatch removes the data watch and the exists watch on a path. then gets the answer: NoNode
 // if the server cannot remove watches, and NotApplied if it was only asked whether it can.
 func (c *Core) removeWatch(path string, then func(Reply)) {
+	delete(c.parentWatches, path) // it would be the same watch
 	c.send(Request{Kind: Unwatch, Path: path}, func(_ time.Duration, r Reply) {
 		c.keepsWatches = c.keepsWatches || r.Code == NoNode && r.Conn == c.session.Conn
 		then(r)

@@ -79,12 +79,10 @@ func (c *Core) watchParent(parent string, w *parentWatch) {
 		case c.parentWatches[parent] != w || w.state != parentRequested || w.req != r.ID: // the watch has fired, or was of another connection
 		case r.Code == OK:
 			w.state = parentWatched
-		case r.Code == NoNode:
-			delete(c.parentWatches, parent)
 		case r.Code == Refused:
 			w.state = parentRefused
 		default:
-			w.state = parentUnproven
+			delete(c.parentWatches, parent)
 		}
 	})
 }
@@ -103,31 +101,32 @@ func (p *position) sharesParent(q *position) bool {
 	return p.watchedBy != 0 && p.watchedBy == q.watchedBy
 }
 
-// parentUnwatched handles an event of a path that may be a watched parent: its watch is used up. If
-// the parent was deleted, so were the entries of this client. It watches them now, which tells
-// that to the acquires that would be watched later, and none of them is granted before.
-func (c *Core) parentUnwatched(kind EventKind, path string) {
-	w := c.parentWatches[path]
-	delete(c.parentWatches, path)
-	l := c.queues[path]
-	if w == nil || l == nil || kind != Deleted {
+// parentDeleted handles the deletion of a lock's parent: the entries of this client are gone too. It
+// watches those that would be watched later, and none of their acquires is granted before a
+// quorum was asked for its entry.
+func (c *Core) parentDeleted(parent string) {
+	l := c.queues[parent]
+	if l == nil {
 		return
 	}
 	for _, p := range l.positions {
 		for _, n := range p.nodes {
-			if n.state == alive && !n.watch.requested() {
-				c.doubt(n)
+			if n.state != alive || p.acquire.swap != nil { // the outcome of a downgrade decides
+				continue
+			}
+			c.doubt(n)
+			if !n.watch.requested() {
 				c.watchOwn(n)
 			}
 		}
 	}
 }
 
-// unproveParentWatches forgets what the last connection has proven. The session sets its
-// watches again on the new one, so they still count.
+// unproveParentWatches forgets what the last connection has proven. The session sets the watches
+// again on the new one whose requests were answered, so those still count.
 func (c *Core) unproveParentWatches() {
 	maps.DeleteFunc(c.parentWatches, func(_ string, w *parentWatch) bool {
-		if w.state == parentUnwatched || w.state == parentRefused {
+		if w.state != parentWatched && w.state != parentUnproven {
 			return true
 		}
 		*w = parentWatch{state: parentUnproven}

@@ -54,6 +54,8 @@ func (s *Semaphore) stored() bool { return s.Of == 0 }
 // A sizeWatch is a watch on a stored size that the servers may have.
 type sizeWatch struct {
 	users   int    // how many positions need it
+	req     uint64 // the last request that sets it
+	fired   bool   // an event has used it up since
 	removal uint64 // the last request that removes it
 }
 
@@ -70,6 +72,10 @@ func (c *Core) listAndSize(p *position, dir string, watch bool, then func(now ti
 	var list Reply
 	c.send(Request{Kind: List, Path: dir, Watch: watch}, func(_ time.Duration, r Reply) { list = r })
 	watch = watch && c.useSizeWatch(p)
+	if watch {
+		w := c.sizeWatches[SizePath(p.sem.Path)]
+		w.req, w.fired = c.lastReq+1, false
+	}
 	c.send(Request{Kind: Get, Path: SizePath(p.sem.Path), Watch: watch}, func(now time.Duration, r Reply) { then(now, list, r) })
 }
 
@@ -96,6 +102,14 @@ func (c *Core) useSizeWatch(p *position) bool {
 	return true
 }
 
+// readSizeAgain schedules the next read of the stored size for a position that waits without a
+// watch on it.
+func (c *Core) readSizeAgain(now time.Duration, p *position) {
+	if p.sem.stored() && !p.watchesSize {
+		p.acquire.retry(now + sizePause)
+	}
+}
+
 // quitSizeWatch records that the position needs no watch on its stored size any more. The last
 // user removes the watch.
 func (c *Core) quitSizeWatch(p *position) {
@@ -108,9 +122,26 @@ func (c *Core) quitSizeWatch(p *position) {
 	if w == nil { // it was of another session
 		return
 	}
-	if w.users--; w.users == 0 {
+	w.users--
+	switch {
+	case w.users > 0:
+	case w.fired:
+		delete(c.sizeWatches, path)
+	default:
 		c.unusedSizeWatches++
 		c.removeSizeWatch(path, w, true)
+	}
+}
+
+// sizeChanged handles an event of a path that may be that of a stored size. A request in flight may
+// set the watch again.
+func (c *Core) sizeChanged(path string) {
+	w := c.sizeWatches[path]
+	if w == nil || c.pending[w.req] != nil {
+		return
+	}
+	if w.fired = true; w.users == 0 {
+		c.sizeUnwatched(path)
 	}
 }
 

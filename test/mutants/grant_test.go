@@ -62,9 +62,9 @@ func grantMutants() []Mutant {
 			Edits: []Edit{
 				{File: "internal/queue/core.go",
 					Before: `	if kind == Deleted || kind == Changed {
-		c.parentUnwatched`,
+		delete`,
 					After: `	if kind == Changed {
-		c.parentUnwatched`},
+		delete`},
 			},
 			Suite: property, Test: "TestRandomHistoriesOfSoleUse",
 			Says: `was granted, and .* is ahead|hold /q/a`,
