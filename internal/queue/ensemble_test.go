@@ -45,6 +45,7 @@ type link struct {
 	seen      int64         // the last zxid of an answer
 	deletedAt int64         // the last transaction that deleted the lock, as far as the client has read
 
+	asks, keeps    bool            // the next Unwatch only asks; the servers cannot remove watches
 	data, children map[string]bool // watches on the servers
 	missing        map[string]bool // watches of znodes that do not exist
 	known          map[string]bool // watches that the client knows: "d" or "c", and the path
@@ -166,6 +167,15 @@ func (e *ensemble) apply(l *link, r Request, session int64, reads bool) Reply {
 		}
 		return q
 	case Unwatch:
+		switch {
+		case !reads: // the watches of that connection are gone
+			return q
+		case l.keeps:
+			return fail(-1, NoNode)
+		case l.asks:
+			l.asks = false
+			return fail(-1, NotApplied)
+		}
 		if !l.missing[r.Path] && !l.data[r.Path] {
 			return fail(-1, Refused)
 		}

@@ -81,3 +81,42 @@ func (w *history) noteRoom() {
 		w.room[w.nodes["/q/s/leases/"+name].czxid] = true
 	}
 }
+
+// checkSizeWatches fails if an informed client that waits for permits has no watch on the stored size
+// and reads it too late, or has a watch that none of its acquires needs, or counts its watches
+// wrongly.
+func (w *history) checkSizeWatches() {
+	path := SizePath("/q/s")
+	for _, l := range w.links {
+		c := l.core
+		users, unused, waits := map[string]int{}, 0, false
+		for _, acq := range c.acquires {
+			for _, p := range acq.positions {
+				if p.watchesSize {
+					users[SizePath(p.sem.Path)]++
+				}
+				waits = waits || p.role == leases && p.clearance == notCleared && p.query == idle && acq.phase == working && acq.retryAt > w.now+sizePause
+			}
+		}
+		for path, watch := range c.sizeWatches {
+			if watch.users != users[path] {
+				w.failf("c%d counts %d users of the watch on %s, not %d", l.name, watch.users, path, users[path])
+			}
+			if watch.users == 0 {
+				unused++
+			}
+		}
+		if unused != c.unusedSizeWatches {
+			w.failf("c%d counts %d unused watches, not %d", l.name, c.unusedSizeWatches, unused)
+		}
+		if !l.informed() || l.session == 0 {
+			continue
+		}
+		if waits && !l.data[path] {
+			w.failf("c%d waits without a watch on %s", l.name, path)
+		}
+		if users[path] == 0 && l.data[path] && c.sizeWatches[path] == nil {
+			w.failf("c%d has forgotten its watch on %s", l.name, path)
+		}
+	}
+}

@@ -370,6 +370,9 @@ func (w *history) connect(l *link) {
 	}
 	l.conn++
 	l.up, l.heard = true, w.now
+	if w.room != nil {
+		l.asks, l.keeps = w.rng.IntN(2) == 0, w.rng.IntN(8) == 0
+	}
 	w.logf("c%d connected in session %d", l.name, l.session)
 	w.rewatch(l)
 	for _, r := range w.unsent[l] {
@@ -678,6 +681,7 @@ func (w *history) checkHolds() {
 	}
 	if w.room != nil {
 		w.noteRoom()
+		w.checkSizeWatches()
 	}
 	for _, c := range w.acquires {
 		if c.held && !w.exists(c) && !w.touched && !c.link.downgrading(c.id) {
