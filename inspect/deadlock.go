@@ -157,6 +157,16 @@ type gate struct {
 	line    []int         // the waits, in order
 	passed  int           // how many of line were admitted
 	permits []Entry
+	ahead   blockers // permits, and the waits in order
+}
+
+// blockers are entries that block others. Many sessions wait for the same ones, so the stuck ones
+// are found once, after graph.reduce.
+type blockers struct {
+	entries []Entry
+	holders bool // only the holders of entries, without permits
+	found   bool
+	stuck   []int // indexes of the first stuck entry, and of the first one of another session
 }
 
 // graph tells which sessions wait for which.
@@ -167,18 +177,18 @@ type graph struct {
 	left     map[int64]int   // number of open waits by session
 	gates    map[int64][]*gate
 	attempts map[int64]map[int64]bool // the tokens with which a session waits
-	locks    map[string]*Lock
-	next     []int64 // sessions that can continue and were not removed yet
+	holders  map[string]*blockers     // of exclusive and shared locks, by path
+	next     []int64                  // sessions that can continue and were not removed yet
 }
 
 // newGraph builds the graph of the locks.
 func newGraph(locks []*Lock) *graph {
 	g := &graph{
 		of: map[int64][]int{}, on: map[int64][]int{}, left: map[int64]int{}, gates: map[int64][]*gate{},
-		attempts: map[int64]map[int64]bool{}, locks: map[string]*Lock{},
+		attempts: map[int64]map[int64]bool{}, holders: map[string]*blockers{},
 	}
 	for _, l := range locks {
-		g.locks[l.Path] = l
+		g.holders[l.Path] = &blockers{entries: l.Entries, holders: true}
 		g.queue(l.Entries)
 		g.semaphore(l)
 	}
@@ -235,6 +245,7 @@ func (g *graph) semaphore(l *Lock) {
 		}
 		on = append(on, e)
 	}
+	s.ahead.entries = on
 }
 
 // add adds a wait for all entries of on, and reports whether e waits.
@@ -333,30 +344,51 @@ func (g *graph) admit(s *gate) {
 // step is the wait by which a cycle is followed from a session.
 type step struct{ waits, on Entry }
 
-// step chooses a session's step: the first of its waits that is stuck, for the holder if
-// that is stuck too, else for the nearest entry that is. Holders come first because people
-// know them.
+// step chooses a session's step: the first of its waits that is stuck, for the first holder
+// that is stuck too, else for the first entry that is. Holders come first because people know
+// them.
 func (g *graph) step(session int64) step {
 	for _, n := range g.of[session] {
-		w := g.waits[n]
+		w := &g.waits[n]
 		if w.open == 0 {
 			continue
 		}
-		stuck := func(e Entry) bool {
-			return e.Session != session && g.left[e.Session] > 0
-		}
-		if w.entry.Mode != zklock.Permit {
-			if i := slices.IndexFunc(g.locks[w.entry.Path].Entries, func(e Entry) bool {
-				return e.Holder && e.Mode != zklock.Permit && stuck(e)
-			}); i >= 0 {
-				return step{w.entry, g.locks[w.entry.Path].Entries[i]}
+		if w.gate != nil {
+			if on := g.firstStuck(&w.gate.ahead, len(w.on), session); on != nil {
+				return step{w.entry, *on}
 			}
+			continue
 		}
-		if i := slices.IndexFunc(w.on, stuck); i >= 0 {
-			return step{w.entry, w.on[i]}
+		holders := g.holders[w.entry.Path]
+		if on := g.firstStuck(holders, len(holders.entries), session); on != nil {
+			return step{w.entry, *on}
+		}
+		if on := g.firstStuck(&blockers{entries: w.on}, len(w.on), session); on != nil {
+			return step{w.entry, *on}
 		}
 	}
 	return step{}
+}
+
+// firstStuck returns the first stuck entry of a session other than this one among the first n
+// entries of b, or nil.
+func (g *graph) firstStuck(b *blockers, n int, session int64) *Entry {
+	for i := 0; !b.found && i < len(b.entries) && len(b.stuck) < 2; i++ {
+		e := &b.entries[i]
+		if b.holders && (!e.Holder || e.Mode == zklock.Permit) {
+			continue
+		}
+		if g.left[e.Session] > 0 && (len(b.stuck) == 0 || b.entries[b.stuck[0]].Session != e.Session) {
+			b.stuck = append(b.stuck, i)
+		}
+	}
+	b.found = true
+	for _, i := range b.stuck {
+		if e := &b.entries[i]; i < n && e.Session != session {
+			return e
+		}
+	}
+	return nil
 }
 
 // cycles follows the steps of the sessions that cannot continue. Each leads into one cycle.

@@ -3,6 +3,8 @@ package inspect
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
@@ -461,19 +463,57 @@ func TestDeadlocksOfNestedCommands(t *testing.T) {
 	Deadlocks([]*Lock{a, b})
 }
 
-// TestDeadlocksOfLongQueueAreFast checks that the time does not grow with the square of the length.
-func TestDeadlocksOfLongQueueAreFast(t *testing.T) {
-	words := []string{"1!", "2"}
-	for i := range 50_000 {
-		words = append(words, fmt.Sprint(i+3))
+// TestDeadlocksOfLongQueuesAreFast checks that the time does not grow with the square of the number
+// of entries.
+func TestDeadlocksOfLongQueuesAreFast(t *testing.T) {
+	// several returns words for n sessions from the first on.
+	several := func(first, n int, mark string) (words []string) {
+		for i := range n {
+			words = append(words, fmt.Sprint(first+i)+mark)
+		}
+		return words
 	}
-	locks := []*Lock{testLock("/a", 0, words...), testLock("/bb", 0, "2!", "1")}
-	began := time.Now()
-	found := Deadlocks(locks)
-	if len(found) != 1 || found[0].Blocked != 50_000 {
-		t.Errorf("%d cycles", len(found))
-	}
-	if took := time.Since(began); took > 2*time.Minute {
-		t.Errorf("took %v", took)
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection would count for some sizes only
+	queue := func(words ...[]string) *Lock { return testLock("/a", 0, slices.Concat(words...)...) }
+	for name, locks := range map[string]func(n int) []*Lock{
+		"stuck holder": func(n int) []*Lock {
+			return []*Lock{queue([]string{"1!", "2"}, several(10, n, "")), testLock("/bb", 0, "2!", "1")}
+		},
+		"working holder": func(n int) []*Lock {
+			return []*Lock{queue([]string{"1!", "2", "3"}, several(10, n, "")), testLock("/bb", 0, "3!", "2")}
+		},
+		"working readers": func(n int) []*Lock {
+			return []*Lock{queue(several(n+10, n, "r!"), []string{"2", "3"}, several(10, n, "")), testLock("/bb", 0, "3!", "2")}
+		},
+		"working holders of permits": func(n int) []*Lock {
+			sem := testLock("/s", n/2, slices.Concat(several(n+10, n/2, "p!"), several(10, n, "p"))...)
+			return []*Lock{sem, queue([]string{"2!", "3"}, several(10, n/2, "")), testLock("/bb", 0, "3!", "2")}
+		},
+	} {
+		// fastest returns the shortest time of a few tries: other programs only make it longer.
+		fastest := func(n int) time.Duration {
+			const tries = 3
+			all, least := locks(n), time.Hour
+			for range tries {
+				runtime.GC()
+				began := time.Now()
+				found := Deadlocks(all)
+				least = min(least, time.Since(began))
+				if len(found) != 1 || len(found[0].Cycle) != 2 || found[0].Blocked != n {
+					t.Fatalf("%s: %d cycles of %d sessions", name, len(found), n)
+				}
+			}
+			return least
+		}
+		const n, factor, limit, rounds = 500, 16, 64, 3 // the square of the factor is 256
+		var short, long time.Duration
+		for range rounds {
+			if short, long = fastest(n), fastest(factor*n); long <= limit*short {
+				break
+			}
+		}
+		if t.Logf("%s: %v, and %v with %d times as many", name, short, long, factor); long > limit*short {
+			t.Errorf("%s: the time grows faster than the number of sessions", name)
+		}
 	}
 }

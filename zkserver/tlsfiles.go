@@ -3,7 +3,6 @@ package zkserver
 import (
 	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -61,8 +60,8 @@ const maxPEM = 4 << 20
 // later. An error wraps ErrTLSFiles and names the file and its defect.
 //
 // Later, the next handshake loads files that changed. If they are invalid, as while the
-// certificate is new and its key is not yet, the previous ones stay in use, and the server
-// logs each reason once. The server's Stats count both cases. Each handshake uses a
+// certificate is new and its key is not yet, or a file is only half written, the previous
+// ones stay in use, and the server logs each reason once. The server's Stats count both cases. Each handshake uses a
 // configuration made from the files, so changes to the returned one have no effect.
 func (f TLSFiles) Config() (*tls.Config, error) {
 	if err := f.check(); err != nil {
@@ -125,6 +124,9 @@ func (f TLSFiles) build(content map[string][]byte) (*tls.Config, error) {
 	if err := checkKeyReadable(key, content[key]); err != nil {
 		return nil, err
 	}
+	if _, err := netutil.ParseCertificates(content[f.Cert]); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrTLSFiles, f.Cert, err)
+	}
 	pair, err := tls.X509KeyPair(content[f.Cert], content[key])
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s with the key in %s: %w", ErrTLSFiles, f.Cert, key, err)
@@ -145,9 +147,8 @@ func (f TLSFiles) build(content map[string][]byte) (*tls.Config, error) {
 		if c.ClientAuth = tls.RequestClientCert; f.ClientAuth == tls.RequireAndVerifyClientCert {
 			c.ClientAuth = tls.RequireAnyClientCert
 		}
-		c.ClientCAs = x509.NewCertPool()
-		if !c.ClientCAs.AppendCertsFromPEM(content[f.CA]) {
-			return nil, fmt.Errorf("%w: %s contains no certificate in PEM", ErrTLSFiles, f.CA)
+		if c.ClientCAs, err = netutil.ParseCertPool(content[f.CA]); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrTLSFiles, f.CA, err)
 		}
 		c.VerifyConnection = verifyClientCerts(c.ClientCAs)
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -164,6 +165,12 @@ func TestTLSReloadIgnoresUnchangedContent(t *testing.T) {
 	})
 }
 
+// damageCA replaces the CA by another one, followed by the result of harm for it.
+func (b *tlsFixture) damageCA(harm func(pem []byte) []byte) {
+	b.t.Helper()
+	replaceFile(b.t, b.files.CA, slices.Concat(testcert.New(b.t, "other").PEM, harm(b.ca.PEM)))
+}
+
 func TestTLSReloadKeepsFilesAfterError(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -173,7 +180,19 @@ func TestTLSReloadKeepsFilesAfterError(t *testing.T) {
 		{"no file", func(t *testing.T, b *tlsFixture) { os.Remove(b.files.Key) }, "no such file"},
 		{"emptied", func(t *testing.T, b *tlsFixture) { replaceFile(t, b.files.Cert, nil) }, "failed to find any PEM data"},
 		{"cut off", func(t *testing.T, b *tlsFixture) { replaceFile(t, b.files.Key, b.ca.Server("x").Key[:50]) }, "key.pem"},
-		{"no CA", func(t *testing.T, b *tlsFixture) { replaceFile(t, b.files.CA, []byte("oops")) }, "ca.pem contains no certificate"},
+		{"no CA", func(t *testing.T, b *tlsFixture) { replaceFile(t, b.files.CA, []byte("oops")) }, "ca.pem: no certificate"},
+		{"CA without its end", func(t *testing.T, b *tlsFixture) { b.damageCA(func(pem []byte) []byte { return pem[:len(pem)-20] }) }, "ca.pem: 1 of its 2 PEM blocks"},
+		{"CA without its beginning", func(t *testing.T, b *tlsFixture) { b.damageCA(func(pem []byte) []byte { return pem[100:] }) }, "ca.pem: 1 of its 2 PEM blocks"},
+		{"damaged CA", func(t *testing.T, b *tlsFixture) {
+			b.damageCA(func(pem []byte) []byte { return bytes.Replace(pem, []byte("MII"), []byte("M~I"), 1) })
+		}, "ca.pem: 1 of its 2 PEM blocks"},
+		{"invalid CA", func(t *testing.T, b *tlsFixture) {
+			b.damageCA(func(pem []byte) []byte { return bytes.Replace(pem, []byte("MII"), []byte("MIA"), 1) })
+		}, "ca.pem: certificate 2 is invalid: x509: "},
+		{"cut off chain", func(t *testing.T, b *tlsFixture) {
+			pem := b.ca.Server(tlsHost).Cert
+			replaceFile(t, b.files.Cert, slices.Concat(pem, pem[:len(pem)-20]))
+		}, "cert.pem: 1 of its 2 PEM blocks"},
 		{"encrypted", func(t *testing.T, b *tlsFixture) { replaceFile(t, b.files.Key, encryptedKey()) }, "openssl pkey"},
 		{"a directory", func(t *testing.T, b *tlsFixture) { os.Remove(b.files.Key); os.Mkdir(b.files.Key, 0o700) }, "key.pem"},
 	} {
@@ -381,7 +400,7 @@ func TestTLSFilesErrors(t *testing.T) {
 		{"key of another certificate", TLSFiles{Cert: cert, Key: other}, "does not match"},
 		{"no key", TLSFiles{Cert: cert}, "the key in " + cert},
 		{"text", TLSFiles{Cert: text, Key: key}, text},
-		{"CA of text", TLSFiles{Cert: both, CA: text, ClientAuth: need}, text + " contains no certificate"},
+		{"CA of text", TLSFiles{Cert: both, CA: text, ClientAuth: need}, text + ": no certificate"},
 		{"encrypted key", TLSFiles{Cert: cert, Key: enc}, "openssl pkey -in " + enc},
 		{"encrypted key in the old format", TLSFiles{Cert: cert, Key: legacy}, "openssl pkey -in " + legacy},
 		{"too large", TLSFiles{Cert: large, Key: key}, "larger than 4194304 bytes"},

@@ -31,7 +31,8 @@
 //	log              the last events, newest first: {"now", "boot", "total", "log": [EVENT...]}. path=PATH selects
 //	                 those of one lock, event=acquired|released|lost|broken|release-requested those of one kind;
 //	                 q, offset, and limit as above
-//	status           {"now", "boot", "version", "status": STATUS, "actions": bool, "title"}
+//	status           {"now", "boot", "version", "status": STATUS, "actions": bool, "title",
+//	                 "layout"?: {"exclusive", "shared"?, "prefix"?, "in_parent"?} of [Options]}
 //	events           server-sent events, see below
 //	break, revoke    POST, see below
 //	assets/...       the files of the page

@@ -151,25 +151,25 @@ func (s *stream) nextWait(gathering bool) time.Duration {
 	return max(wait, time.Millisecond)
 }
 
-// sendLocks sends the locks that changed since the version that the browser knows.
+// sendLocks sends the locks that changed since the version that the browser knows. If the removed
+// locks since then are no longer known, it makes the browser list all locks again.
 func (s *stream) sendLocks(snapshot *inspect.Snapshot) {
-	changed := []inspect.Summary{}
-	for _, l := range snapshot.Locks {
-		if l.Version > s.version {
-			changed = append(changed, l.Summary())
-		}
-	}
-	gone, there := s.h.watcher.Removed(s.version)
-	if !there {
-		s.version = snapshot.Version
-		s.sendReset(snapshot)
-		return
-	}
-	slices.Sort(gone)
-	gone = slices.DeleteFunc(slices.Compact(gone), func(path string) bool { return snapshot.Lock(path) != nil })
+	since := s.version
 	s.version = snapshot.Version
-	s.send("locks", snapshot.Version, func() any {
-		return struct {
+	s.send(snapshot.Version, func() (string, any) {
+		gone, there := s.h.watcher.Removed(since)
+		if !there {
+			return s.resetEvent(snapshot)
+		}
+		slices.Sort(gone)
+		gone = slices.DeleteFunc(slices.Compact(gone), func(path string) bool { return snapshot.Lock(path) != nil })
+		changed := []inspect.Summary{}
+		for _, l := range snapshot.Locks {
+			if l.Version > since {
+				changed = append(changed, l.Summary())
+			}
+		}
+		return "locks", struct {
 			stamp
 			Status  inspect.Status    `json:"status"`
 			Changed []inspect.Summary `json:"changed"`
@@ -186,7 +186,12 @@ type statusEvent struct {
 
 // sendReset makes the browser list all locks again.
 func (s *stream) sendReset(snapshot *inspect.Snapshot) {
-	s.send("reset", snapshot.Version, func() any { return statusEvent{s.h.stamp(snapshot), s.h.watcher.Status()} })
+	s.send(snapshot.Version, func() (string, any) { return s.resetEvent(snapshot) })
+}
+
+// resetEvent returns the event of sendReset.
+func (s *stream) resetEvent(snapshot *inspect.Snapshot) (string, any) {
+	return "reset", statusEvent{s.h.stamp(snapshot), s.h.watcher.Status()}
 }
 
 // sendLock sends the lock of the stream if it changed.
@@ -200,20 +205,20 @@ func (s *stream) sendLock(snapshot *inspect.Snapshot, always bool) {
 	}
 	if l := snapshot.Lock(s.path); always || l != s.lock || unknown != s.unknown {
 		s.lock, s.unknown = l, unknown
-		s.send("lock", 0, func() any { return s.h.lockResponse(snapshot, s.path, s.entries) })
+		s.send(0, func() (string, any) { return "lock", s.h.lockResponse(snapshot, s.path, s.entries) })
 	}
 }
 
 // sendStatus sends the status of the watcher.
 func (s *stream) sendStatus(snapshot *inspect.Snapshot) {
-	s.send("status", 0, func() any { return statusEvent{s.h.stamp(snapshot), s.h.watcher.Status()} })
+	s.send(0, func() (string, any) { return "status", statusEvent{s.h.stamp(snapshot), s.h.watcher.Status()} })
 }
 
 // sendHistory sends the history if the stream includes it.
 func (s *stream) sendHistory() {
 	if s.history {
 		s.lastHistory = time.Now()
-		s.send("history", 0, func() any { return s.h.historyNow() })
+		s.send(0, func() (string, any) { return "history", s.h.historyNow() })
 	}
 }
 
@@ -226,8 +231,8 @@ func (s *stream) sendTroubles() {
 	if all {
 		old = &troubles{}
 	}
-	s.send("troubles", 0, func() any {
-		return struct {
+	s.send(0, func() (string, any) {
+		return "troubles", struct {
 			Now       time.Time      `json:"now"`
 			All       bool           `json:"all"`
 			Changed   []lockTroubles `json:"changed"`
@@ -236,14 +241,16 @@ func (s *stream) sendTroubles() {
 	})
 }
 
-// send writes one event. With a version, a browser can resume after it.
-func (s *stream) send(name string, version uint64, data func() any) {
+// send writes one event. With a version, a browser can resume after it. The function event returns
+// the event's name and data. It builds the data itself, so that a waiting stream has none.
+func (s *stream) send(version uint64, event func() (name string, data any)) {
 	if s.err != nil {
 		return
 	}
 	// Encoding waits for no browser. In turns, it needs the memory of few events.
 	s.h.encoders <- struct{}{}
-	text, err := json.Marshal(data())
+	name, data := event()
+	text, err := json.Marshal(data)
 	text = legible.JSON(text)
 	<-s.h.encoders
 	if err != nil { // impossible with these types

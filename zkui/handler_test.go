@@ -282,8 +282,13 @@ func TestJSONOfEveryAddress(t *testing.T) {
 	var status struct {
 		Title   string
 		Actions bool
+		Layout  *zklock.Layout
 	}
-	if s.ask("status", &status); status.Title != "here" || status.Actions {
+	if s.ask("status", &status); status.Title != "here" || status.Actions || status.Layout != nil {
+		t.Errorf("%+v", status)
+	}
+	custom := zklock.Layout{Prefix: "v1", Exclusive: "_lock_", InParent: true}
+	if serve(t, &zkui.Options{Layout: custom}).ask("status", &status); status.Layout == nil || *status.Layout != custom {
 		t.Errorf("%+v", status)
 	}
 	var wrong struct{ Error string }

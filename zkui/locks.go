@@ -183,10 +183,15 @@ func (h *Handler) historyNow() historyResponse {
 
 // status returns the status of the page.
 func (h *Handler) status(*http.Request) (int, any) {
+	var layout *zklock.Layout // nil unless it is a custom one
+	if h.opts.Layout.Exclusive != "" {
+		layout = &h.opts.Layout
+	}
 	return http.StatusOK, struct {
 		stamp
 		Status  inspect.Status `json:"status"`
 		Actions bool           `json:"actions"` // the token permits break and revoke
 		Title   string         `json:"title"`
-	}{h.stamp(h.watcher.Snapshot()), h.watcher.Status(), h.opts.Token != "", h.opts.Title}
+		Layout  *zklock.Layout `json:"layout,omitempty"`
+	}{h.stamp(h.watcher.Snapshot()), h.watcher.Status(), h.opts.Token != "", h.opts.Title, layout}
 }

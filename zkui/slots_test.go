@@ -1,8 +1,18 @@
 package zkui
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"runtime"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/zktest"
 )
 
 // TestAddressReplacesItsOwnStream checks that an address that opens one stream too many
@@ -48,4 +58,61 @@ func TestSlotsHaveALimitOfTheirSize(t *testing.T) {
 	if huge := p.acquireSize(netip.MustParseAddr("10.0.0.1"), 1000); p.size != 1000 || evicted(huge) {
 		t.Errorf("size %d, evicted: %v", p.size, evicted(huge))
 	}
+}
+
+// TestStreamsBuildNoEventBeforeTheirTurn checks that the memory of streams that wait for their turn
+// to encode an event does not grow with the number of locks.
+func TestStreamsBuildNoEventBeforeTheirTurn(t *testing.T) {
+	const streams, locks, most = 8, 20_000, 4 << 20
+	synctest.Test(t, func(t *testing.T) {
+		snapshot := &inspect.Snapshot{Version: 2}
+		for i := range locks {
+			l := lockWith(fmt.Sprintf("/lock-%05d", i), int64(i+1), time.Time{}, 0)
+			l.Version = 2
+			snapshot.Locks = append(snapshot.Locks, l)
+		}
+		h, err := New(zktest.Start(t, zktest.Volatile).Dial(t), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		inUse := func() int64 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc)
+		}
+		// wait returns the memory of the streams while they wait, and then lets them send.
+		wait := func(version uint64) int64 {
+			for range maxEncoders {
+				h.encoders <- struct{}{}
+			}
+			before, ended := inUse(), make(chan string, streams)
+			for range streams {
+				go func() { // ends with the event
+					w := httptest.NewRecorder()
+					s := &stream{h: h, w: w, flush: http.NewResponseController(w), slot: &slot{}, version: version}
+					s.sendLocks(snapshot)
+					ended <- w.Body.String()
+				}()
+			}
+			synctest.Wait()
+			grown := inUse() - before
+			for range maxEncoders {
+				<-h.encoders
+			}
+			for range streams {
+				sent, want := <-ended, int(2-version)*locks
+				if got := strings.Count(sent, `"path":"/lock-`); got != want || !strings.HasPrefix(sent, "event: locks\nid: "+h.boot+"-2\n") {
+					t.Errorf("a stream sent %d locks, want %d: %.100s", got, want, sent)
+				}
+			}
+			return grown
+		}
+		none, all := wait(2), wait(1)
+		if all > none+most {
+			t.Errorf("%d streams wait with %d bytes of %d locks, and with %d bytes of none", streams, all, locks, none)
+		}
+		runtime.KeepAlive(snapshot)
+	})
 }

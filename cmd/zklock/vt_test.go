@@ -32,6 +32,7 @@ type vt struct {
 	pending       []byte // an incomplete sequence
 	colored       bool   // the alternate screen had a color
 	overflown     string // a row that was too long for the alternate screen
+	cut           bool   // a row that is too long is cut, and does not wrap
 }
 
 func newVT(width, height int) *vt {
@@ -118,8 +119,10 @@ func (v *vt) put(r rune) {
 		if v.main != nil && v.overflown == "" {
 			v.overflown = string(v.rows[v.y]) + string(r)
 		}
-		v.x = 0
-		v.down()
+		if v.x = v.width - n; !v.cut {
+			v.x = 0
+			v.down()
+		}
 	}
 	if n > 0 {
 		v.rows[v.y][v.x] = r
@@ -170,11 +173,13 @@ func (v *vt) control(kind, args string) {
 			v.colored = v.colored || v.main != nil && (code >= 30 && code <= 49 && code != 39 && code != 49 || code >= 90)
 		}
 	case "?h":
+		v.cut = v.cut && args != "7"
 		if args == "1049" && v.main == nil {
 			v.main, v.rows, v.colored = v.rows, v.empty(), false
 			v.mainX, v.mainY = v.x, v.y
 		}
 	case "?l":
+		v.cut = v.cut || args == "7"
 		if args == "1049" && v.main != nil {
 			v.rows, v.main = v.main, nil
 			v.x, v.y = min(v.mainX, v.width-1), min(v.mainY, v.height-1)
@@ -254,6 +259,9 @@ func screens(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	_ = tty.Close()
 	<-read
+	if v.cut {
+		ts.Fatalf("the lines of the terminal no longer wrap")
+	}
 }
 
 // follow executes one line of a dialogue.

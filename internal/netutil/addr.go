@@ -1,7 +1,7 @@
 // Package netutil has network rules that the client, the server, and the page share:
 // which addresses count as one peer, which user is at the other end of a unix socket, which
-// address of a host a client uses, which TLS cipher suites they use, and how many log lines their
-// peers can cause.
+// address of a host a client uses, which TLS cipher suites they use, which certificate files they
+// accept, and how many log lines their peers can cause.
 package netutil
 
 import "net/netip"

@@ -1,7 +1,12 @@
 package netutil
 
 import (
+	"bytes"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -19,6 +24,46 @@ func CipherSuites() []uint16 {
 		}
 	}
 	return ids
+}
+
+// ParseCertificates returns the certificates of a PEM file, and ignores its other blocks. An
+// invalid certificate and a block that is damaged or has no end are errors: crypto/x509 and
+// crypto/tls ignore them, so the rest of a file that is only half written would take effect.
+func ParseCertificates(file []byte) ([]*x509.Certificate, error) {
+	var certs []*x509.Certificate
+	blocks := 0
+	for block, rest := pem.Decode(file); block != nil; block, rest = pem.Decode(rest) {
+		if blocks++; block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d is invalid: %w", len(certs)+1, err)
+		}
+		certs = append(certs, cert)
+	}
+	all := max(bytes.Count(file, []byte("-----BEGIN ")), bytes.Count(file, []byte("-----END ")))
+	if all > blocks {
+		return nil, fmt.Errorf("%d of its %d PEM blocks are damaged or incomplete", all-blocks, all)
+	}
+	return certs, nil
+}
+
+// ParseCertPool returns the certificates of a PEM file, as ParseCertificates does. Without one, it
+// returns an error.
+func ParseCertPool(file []byte) (*x509.CertPool, error) {
+	certs, err := ParseCertificates(file)
+	if err == nil && len(certs) == 0 {
+		err = errors.New("no certificate in PEM")
+	}
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	for _, cert := range certs {
+		pool.AddCert(cert)
+	}
+	return pool, nil
 }
 
 // ForHost returns a client's configuration for a connection to host. ServerName is host

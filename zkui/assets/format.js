@@ -116,6 +116,13 @@ export function shellWord(s) {
   return `$'${replaceUnseen(s.replace(/[\\']| (?= )/g, bytes), bytes)}'`;
 }
 
+// layoutWords are the words of a command for locks in this custom layout, or none without one.
+export function layoutWords(l) {
+  if (!l) return [];
+  const fields = [`exclusive=${l.exclusive}`, l.shared && `shared=${l.shared}`, l.prefix && `prefix=${l.prefix}`, l.in_parent && "in-parent"];
+  return ["--layout", shellWord(`custom:${fields.filter(Boolean).join(",")}`)];
+}
+
 // legible writes them as the escapes that Go has for them. Two spaces are escaped as in the
 // tables of the command: a browser shows them as one.
 export function legible(s) {

@@ -1,7 +1,7 @@
 // The list of all locks: filter, sort, and one row each.
 
 import { el, icon, put, mark, attr, flash } from "./dom.js";
-import { span, measured, count, things, split, brief } from "./format.js";
+import { span, measured, count, things, split, brief, layoutWords } from "./format.js";
 import { copyable } from "./sheet.js";
 import { Rows } from "./rows.js";
 import { Keys } from "./keys.js";
@@ -268,7 +268,7 @@ class List {
       : this.feed.boot ? ["Loading locks", "The first listing is in progress."] : ["Connecting", "The page waits for its server."];
     const prefix = this.feed.status?.prefix;
     const first = all.length === 0 && this.feed.status?.walked ? [
-      el("p", {}, "Hold one for a minute:"), el("p", { class: "offer" }, ...copyable("zklock run demo -- sleep 60", this.page.say)),
+      el("p", {}, "Hold one for a minute:"), el("p", { class: "offer" }, ...copyable(["zklock run", ...layoutWords(this.feed.rights?.layout), "demo -- sleep 60"].join(" "), this.page.say)),
       prefix !== "/" && el("p", {}, "To look for locks of Curator, kazoo, and go-zookeeper at all paths, show the whole tree:"),
       prefix !== "/" && el("p", { class: "offer" }, ...copyable("zklock ui /", this.page.say)),
     ].filter(Boolean) : [];

@@ -119,7 +119,7 @@ class LockPage {
   buttons(e, first) {
     const button = (name, label, cls) => el("button", {
       class: `button ${cls}`, type: "button", "data-act": name,
-      click: () => release(e, { lock: () => this.feed.lock, allowed: this.feed.rights?.actions, page: this.page, at: name === "break" }),
+      click: () => release(e, { lock: () => this.feed.lock, rights: this.feed.rights, page: this.page, at: name === "break" }),
     }, label);
     return el("div", { class: "acts" }, first, button("revoke", "Ask for release…", ""), button("break", "Break…", "danger"));
   }

@@ -4,7 +4,7 @@ import { el, put } from "./dom.js";
 import { show, copyable } from "./sheet.js";
 import { ask } from "./routes.js";
 import { token } from "./token.js";
-import { shellWord, things } from "./format.js";
+import { layoutWords, shellWord, things } from "./format.js";
 
 // WAIT is how long the dialog proposes to wait, and LONGEST is the longest wait that the
 // server accepts, in seconds. MAX_REASON is the longest reason, in bytes.
@@ -18,14 +18,15 @@ let secret = "";
 const recipe = (e) => [e.recipe?.library, e.recipe?.kind].filter(Boolean).join(" ") || "The library of the holder";
 
 // release opens the dialog for the holder e. now returns the lock as the page shows it.
-// allowed tells whether the server permits actions. at is true to break the hold at once.
-export function release(e, { lock, allowed, page, at }) {
-  new Release(e, { lock, allowed, page, at }).focus();
+// rights tell whether the server permits actions, and the custom layout of the locks. at is
+// true to break the hold at once.
+export function release(e, { lock, rights, page, at }) {
+  new Release(e, { lock, rights, page, at }).focus();
 }
 
 class Release {
-  constructor(e, { lock, allowed, page, at }) {
-    Object.assign(this, { e, lock, allowed, page });
+  constructor(e, { lock, rights, page, at }) {
+    Object.assign(this, { e, lock, allowed: rights?.actions, layout: rights?.layout, page });
     this.path = lock().path;
     this.reason = input("Reason", `The holder sees it. At most ${MAX_REASON} bytes.`, { name: "reason", maxlength: MAX_REASON });
     this.wait = input("Wait for the release, in seconds", `From 0 to ${LONGEST}; 0 does not wait.`, { name: "wait", type: "number", min: 0, max: LONGEST, step: 1, value: at || e.ignoresRequests ? 0 : WAIT });
@@ -42,7 +43,7 @@ class Release {
     this.body = el("div", { class: "sheet-form" });
     this.dialog = show(`Ask for release: ${this.path}`, this.body);
     this.dialog.addEventListener("close", () => this.end());
-    this.body.replaceChildren(allowed ? this.form() : this.readOnly());
+    this.body.replaceChildren(this.allowed ? this.form() : this.readOnly());
     this.ready();
   }
 
@@ -111,7 +112,7 @@ class Release {
 
   // command does the same in a shell.
   command() {
-    const words = [this.atOnce() ? "break" : "revoke", shellWord(this.path), "--token", shellWord(this.e.token)];
+    const words = [this.atOnce() ? "break" : "revoke", shellWord(this.path), ...layoutWords(this.layout), "--token", shellWord(this.e.token)];
     if (!this.atOnce()) {
       if (this.seconds() > 0) words.push("--wait", `${this.seconds()}s`);
       if (this.breaks.checked) words.push("--then-break");

@@ -286,6 +286,30 @@ func TestReleaseRequestIsNotSentToLibraryThatIgnoresIt(t *testing.T) {
 	}
 }
 
+// TestOfferedCommandsHaveTheLayout checks that the commands that the page offers have its custom
+// layout: without it, they would find no such lock.
+func TestOfferedCommandsHaveTheLayout(t *testing.T) {
+	layout := zklock.Layout{Prefix: "v1", Exclusive: "_lock_", Shared: "_read_", InParent: true}
+	const flag = "--layout 'custom:exclusive=_lock_,shared=_read_,prefix=v1,in-parent'"
+	b, s := StartBrowser(t), Serve(t, func(o *zkui.Options) { o.Layout = layout })
+	b.Open(s.URL)
+	b.Shows(".offer", "zklock run "+flag+" demo -- sleep 60")
+	c := zklock.New(s.Server.Dial(t), &zklock.Options{Layout: layout})
+	defer c.Close()
+	lock := c.Mutex("jobs/printer")
+	hold, err := lock.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Open(s.URL + "lock?path=" + lock.Path())
+	b.Shows(".holder", strconv.FormatInt(hold.Token(), 10))
+	for _, action := range []string{"break", "revoke"} {
+		b.Click(".holder [data-act=" + action + "]")
+		b.Shows("dialog .command", fmt.Sprintf("zklock %s %s %s --token %d", action, lock.Path(), flag, hold.Token()))
+		closeDialog(b)
+	}
+}
+
 // TestActionsNeedAccessToken checks the page and the server.
 func TestActionsNeedAccessToken(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)

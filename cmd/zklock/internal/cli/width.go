@@ -5,6 +5,7 @@ import (
 	"unicode"
 
 	"golang.org/x/term"
+	"golang.org/x/text/width"
 )
 
 // OutputWidth returns the width of the terminal on standard output, or 80 if there is none.
@@ -21,7 +22,7 @@ func terminalWidth(fd int) int {
 }
 
 // Columns returns the approximate width of text on a terminal: ideographs and most emoji
-// take two columns, combining marks none.
+// take two columns, combining marks none. If terminals disagree, it returns the larger width.
 func Columns(text string) int {
 	n := 0
 	for _, r := range text {
@@ -31,22 +32,11 @@ func Columns(text string) int {
 }
 
 func columns(r rune) int {
-	switch {
-	case r < 0x300:
-		return 1
-	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+	if unicode.In(r, unicode.Mn, unicode.Me) {
 		return 0
-	case r >= 0x1100 && r <= 0x115f, // Hangul
-		r >= 0x2e80 && r <= 0xa4cf && r != 0x303f, // CJK
-		r >= 0xac00 && r <= 0xd7a3,
-		r >= 0xf900 && r <= 0xfaff,
-		r >= 0xfe30 && r <= 0xfe6f,
-		r >= 0xff00 && r <= 0xff60,
-		r >= 0xffe0 && r <= 0xffe6,
-		r >= 0x1f300 && r <= 0x1f64f, // emoji
-		r >= 0x1f680 && r <= 0x1f6ff,
-		r >= 0x1f900 && r <= 0x1f9ff,
-		r >= 0x20000 && r <= 0x3fffd:
+	}
+	kind := width.LookupRune(r).Kind()
+	if kind == width.EastAsianWide || kind == width.EastAsianFullwidth || unicode.Is(unicode.Regional_Indicator, r) {
 		return 2
 	}
 	return 1

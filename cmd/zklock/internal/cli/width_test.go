@@ -28,7 +28,11 @@ func TestUTF8(t *testing.T) {
 }
 
 func TestColumns(t *testing.T) {
-	for text, want := range map[string]int{"": 0, "abc": 3, "ü": 1, "世界": 4, "e\u0301": 1, "😀": 2, "■▲": 2, "한": 2} {
+	for text, want := range map[string]int{
+		"": 0, "abc": 3, "ü": 1, "世界": 4, "e\u0301": 1, "😀": 2, "■▲": 2, "한": 2, "\u303f": 1, "ｱ": 1, "Ａ": 2,
+		"\U00017000": 2, "\U00018b00": 2, "\U0001b000": 2, "\ua960": 2, "\u231a\u2705": 4, "\U0001fa70": 2, "\U00020000": 2,
+		"\U0001f1e9": 2, // alone, without the second half of a flag
+	} {
 		if got := Columns(text); got != want {
 			t.Errorf("%q has %d columns, want %d", text, got, want)
 		}

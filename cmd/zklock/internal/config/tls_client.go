@@ -13,6 +13,7 @@ import (
 
 	"github.com/zklock/zklock/internal/inputfile"
 	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/internal/netutil"
 )
 
 // This file makes TLS configurations from flags, environment variables, and ZooKeeper's
@@ -128,9 +129,9 @@ func (c ClientTLS) roots() (*x509.CertPool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTLSFiles, err)
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(b) {
-		return nil, fmt.Errorf("%w: %s contains no PEM certificate", ErrTLSFiles, c.CA)
+	pool, err := netutil.ParseCertPool(b)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrTLSFiles, c.CA, err)
 	}
 	return pool, nil
 }
@@ -167,6 +168,9 @@ func (c ClientTLS) pair() (*tls.Certificate, error) {
 	certPEM, err := readPEM(c.Cert)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTLSFiles, err)
+	}
+	if _, err := netutil.ParseCertificates(certPEM); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrTLSFiles, c.Cert, err)
 	}
 	p, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {

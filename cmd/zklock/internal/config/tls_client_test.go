@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,7 +38,7 @@ func TestClient(t *testing.T) {
 		{ClientTLS{ServerName: "zoo"}, ""},
 		{ClientTLS{CA: caFile, Cert: cert, Key: key}, ""},
 		{ClientTLS{Cert: both}, ""},
-		{ClientTLS{CA: text}, "contains no PEM certificate"},
+		{ClientTLS{CA: text}, text + ": no certificate in PEM"},
 		{ClientTLS{CA: filepath.Join(dir, "none")}, "no such file"},
 		{ClientTLS{Key: key}, "a key without a certificate"},
 		{ClientTLS{Cert: cert}, "with the key in " + cert},
@@ -151,10 +152,17 @@ func TestClientReadsRenewedAuthorities(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(renewed, old, 0)
-	if err := os.WriteFile(ca, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
+	for _, invalid := range [][]byte{
+		[]byte("x"),
+		slices.Concat(old.PEM, renewed.PEM[:len(renewed.PEM)-20]),
+		slices.Concat(old.PEM, bytes.Replace(renewed.PEM, []byte("MII"), []byte("MIA"), 1)),
+	} {
+		warned = 0
+		if err := os.WriteFile(ca, invalid, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		expect(renewed, old, 1) // the former authorities
 	}
-	expect(renewed, old, 1) // the former authorities
 }
 
 // TestPipesAreReadOnce: a file that a shell creates for <(command) can be read only once.

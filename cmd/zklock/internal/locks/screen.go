@@ -21,10 +21,12 @@ type Screen struct {
 }
 
 // enter switches to the alternate screen, and leave switches back, which restores the
-// earlier content.
+// earlier content. In between, lines do not wrap: a terminal may draw a name in more columns than
+// Draw expects, and the rest must not overwrite the next row. The switch back can restore the mode
+// of wrapping as of enter, so leave sets the mode after it.
 const (
-	enter = "\x1b[?1049h\x1b[?25l\x1b[2J"
-	leave = "\x1b[?25h\x1b[0m\x1b[?1049l"
+	enter = "\x1b[?1049h\x1b[?7l\x1b[?25l\x1b[2J"
+	leave = "\x1b[?25h\x1b[0m\x1b[?1049l\x1b[?7h"
 )
 
 // Possible returns an error unless both in and out are terminals. It changes

@@ -148,6 +148,7 @@ func (l *terminalTop) client(host string) *zklock.Client {
 // TestTopShowsLocksAndHandovers checks that top shows a new hold, and a handover within a second.
 func TestTopShowsLocksAndHandovers(t *testing.T) {
 	l := start(t, t.Context())
+	l.shows(`\x1b\[\?7l`) // a name that is wider than expected must not overwrite the next row
 	l.shows(`no client holds or waits for a lock below /zklock`)
 	h, err := l.client("one").Mutex("demo").Acquire(t.Context())
 	if err != nil {
@@ -183,7 +184,7 @@ func TestTopShowsLocksAndHandovers(t *testing.T) {
 	if err := l.ends(); err != nil {
 		t.Error(err)
 	}
-	l.shows(`\x1b\[\?25h\x1b\[0m\x1b\[\?1049l`) // restores the terminal
+	l.shows(`\x1b\[\?25h\x1b\[0m\x1b\[\?1049l\x1b\[\?7h`) // restores the terminal
 }
 
 // TestTopShowsAgeOfDataWithoutServer checks that top says when it last heard from a server.
