@@ -38,7 +38,9 @@ type TLSFiles struct {
 	// CutClients closes the connections of clients whose certificates would no longer be
 	// accepted: when a changed CA is loaded, at the next handshake of any client, and when
 	// the certificate expires. False keeps accepted connections. The session of a closed
-	// connection lives until its timeout, and its client cannot resume it.
+	// connection lives until its timeout, and its client cannot resume it. To replace CA,
+	// write another file and rename it: a file with several authorities can look complete while
+	// the last ones are not written yet.
 	CutClients bool
 	// MinVersion is the lowest version of TLS, tls.VersionTLS12 or tls.VersionTLS13. Zero
 	// means 1.2.
@@ -60,9 +62,10 @@ const maxPEM = 4 << 20
 // later. An error wraps ErrTLSFiles and names the file and its defect.
 //
 // Later, the next handshake loads files that changed. If they are invalid, as while the
-// certificate is new and its key is not yet, or a file is only half written, the previous
-// ones stay in use, and the server logs each reason once. The server's Stats count both cases. Each handshake uses a
-// configuration made from the files, so changes to the returned one have no effect.
+// certificate is new and its key is not yet, or a file ends within a certificate, the previous
+// ones stay in use, and the server logs each reason once. The server's Stats count both cases.
+// Each handshake uses a configuration made from the files, so changes to the returned one have
+// no effect.
 func (f TLSFiles) Config() (*tls.Config, error) {
 	if err := f.check(); err != nil {
 		return nil, err
