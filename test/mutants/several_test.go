@@ -153,6 +153,10 @@ func severalMutants() []Mutant {
 					Before: `	var list Reply
 	c.send(Request{Kind: List, Path: dir, Watch: watch}, func(_ time.Duration, r Reply) { list = r })
 	watch = watch && c.useSizeWatch(p)
+	if watch {
+		w := c.sizeWatches[SizePath(p.sem.Path)]
+		w.req, w.fired = c.lastReq+1, false
+	}
 	c.send(Request{Kind: Get, Path: SizePath(p.sem.Path), Watch: watch}, func(now time.Duration, r Reply) { then(now, list, r) })`,
 					After: `	var size Reply
 	c.send(Request{Kind: Get, Path: SizePath(p.sem.Path), Watch: watch}, func(_ time.Duration, r Reply) { size = r })

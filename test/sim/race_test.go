@@ -6,6 +6,6 @@ package sim
 const (
 	defaultSeeds = 4
 	manyRounds   = 200
-	shrinkRuns   = 40
+	shrinkRuns   = 80
 	trialEvery   = 3 // TestEachFaultHasItsEffect injects every third kind
 )
