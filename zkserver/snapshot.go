@@ -29,12 +29,6 @@ const cancelPiece = 1 << 20
 // snapshotRetry is the delay after a snapshot failed because no descriptor was free.
 const snapshotRetry = 10 * time.Second
 
-// unreadableLogError reports that the log could not be read back.
-type unreadableLogError struct{ error }
-
-// Unwrap returns the cause.
-func (e unreadableLogError) Unwrap() error { return e.error }
-
 // maybeSnapshot starts a snapshot when the log has grown enough since the last one. The
 // snapshot is made from the files, with its own tree, on a goroutine that ends when the
 // snapshot is written, has failed, or is canceled; Close waits for it. The loop continues
@@ -56,8 +50,8 @@ func (s *Server) maybeSnapshot() {
 		defer s.handlers.Done()
 		began := s.elapsed()
 		err := s.snapshotFromLog(log, index, sv.cancel)
-		if errors.As(err, new(unreadableLogError)) && !wal.OutOfDescriptors(err) {
-			s.log.Error("the log on disk cannot be read back; writing a snapshot of the state in memory instead: check the disk",
+		if errors.Is(err, wal.ErrUnreadable) && !wal.OutOfDescriptors(err) {
+			s.log.Error("the previous snapshot or the log cannot be read back; writing a snapshot of the state in memory instead: check the disk",
 				"dir", s.opts.DataDir, "error", err)
 			err = s.snapshotFromMemory(log, sv.cancel)
 		}
@@ -103,7 +97,7 @@ func (s *Server) snapshotFromLog(log *wal.Log, index uint64, cancel <-chan struc
 			if errors.Is(err, wal.ErrCanceled) {
 				return err
 			}
-			return unreadableLogError{err}
+			return fmt.Errorf("%w: %w", wal.ErrUnreadable, err)
 		}
 		h := sha256.New()
 		err := t.WriteSnapshot(pacedWriter{io.MultiWriter(h, w), pace})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -183,6 +184,69 @@ func TestSnapshotFromMemoryReplacesDamagedLog(t *testing.T) {
 			t.Error("a node is lost")
 		}
 	})
+}
+
+// TestSnapshotFromMemoryReplacesDamagedSnapshots: while the server runs, all its snapshots become
+// damaged or unreadable, and the log no longer begins with the first record. The server saves the
+// state in memory instead, with every acknowledged change.
+func TestSnapshotFromMemoryReplacesDamagedSnapshots(t *testing.T) {
+	denied := func(op memfs.Op) memfs.Fault {
+		if op.Kind == memfs.OpOpen && strings.Contains(op.Name, "snapshot-") && !strings.HasSuffix(op.Name, ".tmp") {
+			return memfs.Fault{Err: fs.ErrPermission}
+		}
+		return memfs.Fault{}
+	}
+	for harm, do := range map[string]func(disk *memfs.FS, path string){
+		"damaged":    func(disk *memfs.FS, path string) { disk.FlipBit(path, 8*100) },
+		"removed":    func(disk *memfs.FS, path string) { disk.Delete(path) },
+		"unreadable": func(disk *memfs.FS, _ string) { disk.SetFault(denied) },
+	} {
+		for _, kept := range []int{1, 3} {
+			t.Run(fmt.Sprint(harm, " ", kept), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					opts, disk := onMemory(t, 91)
+					var log strings.Builder
+					opts.SnapshotRecords, opts.SnapshotsKept, opts.segmentBytes = 20, kept, 1500
+					opts.Logger = logTo(&log)
+					s := start(t, opts)
+					c := login(t, s, time.Hour)
+					for i := range 8 {
+						c.createWithData(fmt.Sprintf("/r%d-", i), 20)
+						synctest.Wait()
+					}
+					before := s.Stats()
+					names, err := disk.ReadDir(opts.DataDir)
+					must(t, err)
+					if slices.Contains(names, "log-00000000000000000001") {
+						t.Fatalf("the log still has the first record: %q", names)
+					}
+					for _, n := range names {
+						if strings.HasPrefix(n, "snapshot-") {
+							do(disk, opts.DataDir+"/"+n)
+						}
+					}
+					c.createWithData("/x", 20)
+					synctest.Wait()
+					st := s.Stats()
+					if st.SnapshotsWritten != before.SnapshotsWritten+1 || st.SnapshotsFailed != 0 || st.ReadOnly {
+						t.Fatalf("%d snapshots written, %d failed, log: %s", st.SnapshotsWritten-before.SnapshotsWritten,
+							st.SnapshotsFailed, log.String())
+					}
+					if !strings.Contains(log.String(), "check the disk") || strings.Contains(log.String(), "move it away") {
+						t.Errorf("log: %s", log.String())
+					}
+					c.create("/last", wire.ModePersistent)
+					s.Close()
+					disk.SetFault(nil)
+					opts.Logger = discard()
+					c = login(t, start(t, opts), time.Hour)
+					if !c.exists("/r0-0") || !c.exists("/x19") || !c.exists("/last") {
+						t.Error("a node is lost")
+					}
+				})
+			})
+		}
+	}
 }
 
 // TestDamagedSnapshotIsNotKept checks that the server reads a snapshot back, and deletes it if

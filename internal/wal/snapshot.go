@@ -30,15 +30,27 @@ func (l *Log) Snapshot(index uint64, cancel <-chan struct{}, write func(w io.Wri
 // receives what was written, read back from the disk. An error of check discards the
 // new snapshot and keeps the old ones. SnapshotFromFiles leaves space on the disk for the
 // log, which a full disk poisons: one segment, or a quarter of the present free space if
-// that is less. If the snapshot would need that space, SnapshotFromFiles fails.
+// that is less. If the snapshot would need that space, SnapshotFromFiles fails. If the files
+// are damaged or unreadable before write is called, the error wraps [ErrUnreadable].
 func (l *Log) SnapshotFromFiles(index uint64, cancel <-chan struct{}, write func(past *Recovered, w io.Writer) error, check func(*io.SectionReader) error) error {
 	return l.snapshot(index, cancel, l.opts.SegmentSize, func(w io.Writer) error {
 		past, err := l.recoveredAt(index, cancel)
 		if err != nil {
-			return err
+			return unreadable(err)
 		}
 		return write(past, w)
 	}, check)
+}
+
+// unreadable wraps an error of recoveredAt in ErrUnreadable, unless the files may be sound.
+// A file of a newer version may have changes that this process does not know.
+func unreadable(err error) error {
+	for _, other := range []error{ErrCanceled, ErrSnapshotIndex, ErrVersion} {
+		if errors.Is(err, other) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrUnreadable, err)
 }
 
 func (l *Log) snapshot(index uint64, cancel <-chan struct{}, reserve int64, write func(io.Writer) error, check func(*io.SectionReader) error) error {
