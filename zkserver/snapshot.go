@@ -105,13 +105,15 @@ func (s *Server) snapshotFromLog(log *wal.Log, index uint64, cancel <-chan struc
 		h.Sum(hash[:0])
 		return err
 	}
-	return log.SnapshotFromFiles(index, cancel, write, func(r *io.SectionReader) error { return checkSnapshot(cfg, r, hash, pace) })
+	return log.SnapshotFromFiles(index, cancel, write, func(r io.Reader, size int64) error {
+		return checkSnapshot(cfg, r, size, hash, pace)
+	})
 }
 
 // checkSnapshot returns an error unless the snapshot restores the state with the hash.
-func checkSnapshot(cfg tree.Config, r *io.SectionReader, hash [sha256.Size]byte, pace *snapshotPace) error {
+func checkSnapshot(cfg tree.Config, r io.Reader, size int64, hash [sha256.Size]byte, pace *snapshotPace) error {
 	t := tree.New(cfg)
-	if err := restore(t, r, pace); err != nil {
+	if err := restore(t, r, size, pace); err != nil {
 		return err
 	}
 	h := sha256.New()
@@ -179,14 +181,14 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // restore sets a new tree to the state of a snapshot.
-func restore(t *tree.Tree, r *io.SectionReader, pace *snapshotPace) error {
-	return t.Restore(pacedReader{r, pace}, r.Size())
+func restore(t *tree.Tree, r io.Reader, size int64, pace *snapshotPace) error {
+	return t.Restore(pacedReader{r, pace}, size)
 }
 
 // replay sets a new tree to the state at the end of the recovered files. If count is not
 // nil, replay calls it with the size of each record.
 func replay(t *tree.Tree, found *wal.Recovered, pace *snapshotPace, count func(size int)) error {
-	return found.Replay(func(r *io.SectionReader) error { return restore(t, r, pace) }, func(index uint64, rec []byte) error {
+	return found.Replay(func(r io.Reader, size int64) error { return restore(t, r, size, pace) }, func(index uint64, rec []byte) error {
 		if err := pace.step(len(rec)); err != nil {
 			return err
 		}

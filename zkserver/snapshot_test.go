@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"runtime"
 	"runtime/debug"
@@ -82,7 +81,7 @@ func TestSnapshotIsReadWithoutCopy(t *testing.T) {
 	fresh := tree.New(s.treeConfig())
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	must(t, restore(fresh, io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), nil))
+	must(t, restore(fresh, bytes.NewReader(b), int64(len(b)), nil))
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(len(b))*3/2 {
 		t.Errorf("restoring a snapshot of %d bytes allocated %d bytes", len(b), n)
@@ -247,6 +246,65 @@ func TestSnapshotFromMemoryReplacesDamagedSnapshots(t *testing.T) {
 			})
 		}
 	}
+}
+
+// changingDisk returns other data of a snapshot from its second open on.
+type changingDisk struct {
+	*memfs.FS
+	opens atomic.Int64
+}
+
+// Open implements wal.FS.
+func (d *changingDisk) Open(name string) (wal.File, error) {
+	file, err := d.FS.Open(name)
+	if err == nil && strings.Contains(name, "snapshot-") && !strings.HasSuffix(name, ".tmp") && d.opens.Add(1) > 1 {
+		return changedFile{file}, nil
+	}
+	return file, err
+}
+
+type changedFile struct{ wal.File }
+
+// ReadAt implements wal.File.
+func (f changedFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	copy(p[:n], bytes.ReplaceAll(p[:n], []byte("holder-A"), []byte("holder-B")))
+	return n, err
+}
+
+// TestSnapshotIsVerifiedAsRestored: the disk returns other data when the server reads a verified
+// snapshot again. The server does not use that data: a start is refused, and the next snapshot is
+// of the state in memory.
+func TestSnapshotIsVerifiedAsRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, disk := onMemory(t, 92)
+		opts.SnapshotRecords = 20
+		changing := &changingDisk{FS: disk}
+		opts.setup.FS = changing
+		s := start(t, opts)
+		c := login(t, s, time.Hour)
+		c.do(wire.OpCreate, &wire.CreateRequest{Path: "/lock", Data: []byte("holder-A"), ACL: openACL()})
+		for i := range 2 { // the second snapshot is made from the first one
+			c.createWithData(fmt.Sprintf("/n%d-", i), 20)
+			synctest.Wait()
+		}
+		if st := s.Stats(); st.SnapshotsWritten != 2 || changing.opens.Load() < 2 {
+			t.Fatalf("%d snapshots written, %d read", st.SnapshotsWritten, changing.opens.Load())
+		}
+		s.Close()
+		changing.opens.Store(0)
+		if again, err := New(&opts); err == nil {
+			again.Close()
+			t.Error("the server started with data that was not verified")
+		} else if !strings.Contains(err.Error(), "snapshot-") || !strings.Contains(err.Error(), "checksum") {
+			t.Errorf("the start was refused: %v", err)
+		}
+		opts.setup.FS = disk
+		c = login(t, start(t, opts), time.Hour)
+		if got := c.do(wire.OpGetData, &wire.GetDataRequest{Path: "/lock"}).(*wire.GetDataResponse); string(got.Data) != "holder-A" {
+			t.Errorf("the snapshot has %q", got.Data)
+		}
+	})
 }
 
 // TestDamagedSnapshotIsNotKept checks that the server reads a snapshot back, and deletes it if
