@@ -89,7 +89,7 @@ func (s *Server) snapshotDone(sv *snapshotJob, began time.Duration, err error) {
 // state. Until it returns it takes as much memory as a second copy of the state.
 func (s *Server) snapshotFromLog(log *wal.Log, index uint64, cancel <-chan struct{}) error {
 	cfg := s.treeConfig()
-	pace := &snapshotPace{cancel: cancel}
+	pace := &snapshotPace{cancel: cancel, collects: true}
 	var hash [sha256.Size]byte
 	write := func(past *wal.Recovered, w io.Writer) error {
 		t := tree.New(cfg)
@@ -101,8 +101,10 @@ func (s *Server) snapshotFromLog(log *wal.Log, index uint64, cancel <-chan struc
 		}
 		h := sha256.New()
 		err := t.WriteSnapshot(pacedWriter{io.MultiWriter(h, w), pace})
-		runtime.GC() // t is garbage now, and reading the snapshot back takes long
-		h.Sum(hash[:0])
+		if err == nil {
+			runtime.GC() // t is garbage now, and reading the snapshot back takes long
+			h.Sum(hash[:0])
+		}
 		return err
 	}
 	return log.SnapshotFromFiles(index, cancel, write, func(r io.Reader, size int64) error {
@@ -151,7 +153,7 @@ func (s *Server) snapshotFromMemory(log *wal.Log, cancel <-chan struct{}) error 
 			return m.err
 		}
 		return log.Snapshot(m.index, cancel, func(w io.Writer) error {
-			w = pacedWriter{w, &snapshotPace{cancel: cancel}}
+			w = pacedWriter{w, &snapshotPace{cancel: cancel, collects: true}}
 			for piece := range slices.Chunk(m.state, cancelPiece) {
 				if _, err := w.Write(piece); err != nil {
 					return err
@@ -203,10 +205,11 @@ func replay(t *tree.Tree, found *wal.Recovered, pace *snapshotPace, count func(s
 }
 
 // snapshotPace lets a snapshot be canceled while it builds or writes a state, and starts garbage
-// collections early. The nil snapshotPace does neither.
+// collections early if the loop runs meanwhile. The nil snapshotPace does neither.
 type snapshotPace struct {
-	cancel <-chan struct{}
-	bytes  int // since the last call of collectEarly
+	cancel   <-chan struct{}
+	collects bool
+	bytes    int // since the last call of collectEarly
 }
 
 // step is called for each part that is read or written with its size. It returns an error if the snapshot
@@ -218,7 +221,7 @@ func (p *snapshotPace) step(size int) error {
 	if isClosed(p.cancel) {
 		return wal.ErrCanceled
 	}
-	if p.bytes += size; p.bytes >= paceBytes {
+	if p.bytes += size; p.collects && p.bytes >= paceBytes {
 		p.bytes = 0
 		collectEarly()
 	}

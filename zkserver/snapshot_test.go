@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -88,6 +89,13 @@ func TestSnapshotIsReadWithoutCopy(t *testing.T) {
 	}
 }
 
+// collections returns how many garbage collections the runtime and the program have started.
+func collections() (automatic, forced uint64) {
+	m := []metrics.Sample{{Name: "/gc/cycles/automatic:gc-cycles"}, {Name: "/gc/cycles/forced:gc-cycles"}}
+	metrics.Read(m)
+	return m[0].Value.Uint64(), m[1].Value.Uint64()
+}
+
 // TestSnapshotCollectsEarly checks that a snapshot, which allocates more than the whole state,
 // starts garbage collections before the runtime has to: then, the loop would have to help.
 func TestSnapshotCollectsEarly(t *testing.T) {
@@ -99,11 +107,6 @@ func TestSnapshotCollectsEarly(t *testing.T) {
 	s := start(t, opts)
 	c := login(t, s, time.Hour)
 	c.createLarge("/n", nodes)
-	collections := func() (automatic, forced uint64) {
-		m := []metrics.Sample{{Name: "/gc/cycles/automatic:gc-cycles"}, {Name: "/gc/cycles/forced:gc-cycles"}}
-		metrics.Read(m)
-		return m[0].Value.Uint64(), m[1].Value.Uint64()
-	}
 	runtime.GC()
 	automatic, forced := collections()
 	c.create("/last", wire.ModePersistent)
@@ -116,6 +119,59 @@ func TestSnapshotCollectsEarly(t *testing.T) {
 		t.Errorf("the snapshot started %d collections", f)
 	}
 }
+
+// TestLastSnapshotStartsNoCollections checks that the snapshot at the end, which delays no other
+// request, does not spend the time of the shutdown on garbage collections.
+func TestLastSnapshotStartsNoCollections(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	opts := testOptions(t)
+	opts.Logger, opts.DataDir, opts.NoSync = discard(), t.TempDir(), true
+	s := start(t, opts)
+	c := login(t, s, time.Hour)
+	c.createLarge("/n", 80)
+	runtime.GC()
+	for range 120 { // more than half of the growth until the runtime starts a collection
+		garbage = make([]byte, 1<<20)
+	}
+	_, before := collections()
+	must(t, s.Shutdown(t.Context()))
+	if _, after := collections(); after > before {
+		t.Errorf("the last snapshot started %d collections", after-before)
+	}
+	if written, err := filepath.Glob(filepath.Join(opts.DataDir, "snapshot-*")); err != nil || len(written) != 1 {
+		t.Errorf("the last snapshot is %q, %v", written, err)
+	}
+}
+
+// TestCanceledSnapshotStartsNoCollection checks that a snapshot that is canceled ends at once.
+func TestCanceledSnapshotStartsNoCollection(t *testing.T) {
+	opts, disk := onMemory(t, 27)
+	s := start(t, opts)
+	c := login(t, s, time.Hour)
+	c.createLarge("/n", 4)
+	var index uint64
+	var log *wal.Log
+	s.runOnLoop(func() { index, log = s.loop.durableIndex, s.loop.log })
+	cancel := make(chan struct{})
+	cancelOnce := sync.OnceFunc(func() { close(cancel) })
+	disk.SetFault(func(op memfs.Op) memfs.Fault {
+		if op.Kind == memfs.OpWrite && strings.HasSuffix(op.Name, ".tmp") {
+			cancelOnce()
+		}
+		return memfs.Fault{}
+	})
+	runtime.GC() // so that the server's garbage causes no early collection
+	_, before := collections()
+	if err := s.snapshotFromLog(log, index, cancel); !errors.Is(err, wal.ErrCanceled) {
+		t.Errorf("the snapshot was canceled: %v", err)
+	}
+	if _, after := collections(); after > before {
+		t.Errorf("the canceled snapshot started %d collections", after-before)
+	}
+}
+
+// garbage keeps the compiler from removing an allocation.
+var garbage []byte
 
 // TestSnapshotDoesNotBlockRequests checks that a blocked snapshot delays no client.
 func TestSnapshotDoesNotBlockRequests(t *testing.T) {
