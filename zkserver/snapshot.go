@@ -29,12 +29,6 @@ const cancelPiece = 1 << 20
 // snapshotRetry is the delay after a snapshot failed because no descriptor was free.
 const snapshotRetry = 10 * time.Second
 
-// unreadableLogError reports that the log could not be read back.
-type unreadableLogError struct{ error }
-
-// Unwrap returns the cause.
-func (e unreadableLogError) Unwrap() error { return e.error }
-
 // maybeSnapshot starts a snapshot when the log has grown enough since the last one. The
 // snapshot is made from the files, with its own tree, on a goroutine that ends when the
 // snapshot is written, has failed, or is canceled; Close waits for it. The loop continues
@@ -56,8 +50,8 @@ func (s *Server) maybeSnapshot() {
 		defer s.handlers.Done()
 		began := s.elapsed()
 		err := s.snapshotFromLog(log, index, sv.cancel)
-		if errors.As(err, new(unreadableLogError)) && !wal.OutOfDescriptors(err) {
-			s.log.Error("the log on disk cannot be read back; writing a snapshot of the state in memory instead: check the disk",
+		if errors.Is(err, wal.ErrUnreadable) && !wal.OutOfDescriptors(err) {
+			s.log.Error("the previous snapshot or the log cannot be read back; writing a snapshot of the state in memory instead: check the disk",
 				"dir", s.opts.DataDir, "error", err)
 			err = s.snapshotFromMemory(log, sv.cancel)
 		}
@@ -95,7 +89,7 @@ func (s *Server) snapshotDone(sv *snapshotJob, began time.Duration, err error) {
 // state. Until it returns it takes as much memory as a second copy of the state.
 func (s *Server) snapshotFromLog(log *wal.Log, index uint64, cancel <-chan struct{}) error {
 	cfg := s.treeConfig()
-	pace := &snapshotPace{cancel: cancel}
+	pace := &snapshotPace{cancel: cancel, collects: true}
 	var hash [sha256.Size]byte
 	write := func(past *wal.Recovered, w io.Writer) error {
 		t := tree.New(cfg)
@@ -103,21 +97,25 @@ func (s *Server) snapshotFromLog(log *wal.Log, index uint64, cancel <-chan struc
 			if errors.Is(err, wal.ErrCanceled) {
 				return err
 			}
-			return unreadableLogError{err}
+			return fmt.Errorf("%w: %w", wal.ErrUnreadable, err)
 		}
 		h := sha256.New()
 		err := t.WriteSnapshot(pacedWriter{io.MultiWriter(h, w), pace})
-		runtime.GC() // t is garbage now, and reading the snapshot back takes long
-		h.Sum(hash[:0])
+		if err == nil {
+			runtime.GC() // t is garbage now, and reading the snapshot back takes long
+			h.Sum(hash[:0])
+		}
 		return err
 	}
-	return log.SnapshotFromFiles(index, cancel, write, func(r *io.SectionReader) error { return checkSnapshot(cfg, r, hash, pace) })
+	return log.SnapshotFromFiles(index, cancel, write, func(r io.Reader, size int64) error {
+		return checkSnapshot(cfg, r, size, hash, pace)
+	})
 }
 
 // checkSnapshot returns an error unless the snapshot restores the state with the hash.
-func checkSnapshot(cfg tree.Config, r *io.SectionReader, hash [sha256.Size]byte, pace *snapshotPace) error {
+func checkSnapshot(cfg tree.Config, r io.Reader, size int64, hash [sha256.Size]byte, pace *snapshotPace) error {
 	t := tree.New(cfg)
-	if err := restore(t, r, pace); err != nil {
+	if err := restore(t, r, size, pace); err != nil {
 		return err
 	}
 	h := sha256.New()
@@ -155,7 +153,7 @@ func (s *Server) snapshotFromMemory(log *wal.Log, cancel <-chan struct{}) error 
 			return m.err
 		}
 		return log.Snapshot(m.index, cancel, func(w io.Writer) error {
-			w = pacedWriter{w, &snapshotPace{cancel: cancel}}
+			w = pacedWriter{w, &snapshotPace{cancel: cancel, collects: true}}
 			for piece := range slices.Chunk(m.state, cancelPiece) {
 				if _, err := w.Write(piece); err != nil {
 					return err
@@ -185,14 +183,14 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // restore sets a new tree to the state of a snapshot.
-func restore(t *tree.Tree, r *io.SectionReader, pace *snapshotPace) error {
-	return t.Restore(pacedReader{r, pace}, r.Size())
+func restore(t *tree.Tree, r io.Reader, size int64, pace *snapshotPace) error {
+	return t.Restore(pacedReader{r, pace}, size)
 }
 
 // replay sets a new tree to the state at the end of the recovered files. If count is not
 // nil, replay calls it with the size of each record.
 func replay(t *tree.Tree, found *wal.Recovered, pace *snapshotPace, count func(size int)) error {
-	return found.Replay(func(r *io.SectionReader) error { return restore(t, r, pace) }, func(index uint64, rec []byte) error {
+	return found.Replay(func(r io.Reader, size int64) error { return restore(t, r, size, pace) }, func(index uint64, rec []byte) error {
 		if err := pace.step(len(rec)); err != nil {
 			return err
 		}
@@ -207,10 +205,11 @@ func replay(t *tree.Tree, found *wal.Recovered, pace *snapshotPace, count func(s
 }
 
 // snapshotPace lets a snapshot be canceled while it builds or writes a state, and starts garbage
-// collections early. The nil snapshotPace does neither.
+// collections early if the loop runs meanwhile. The nil snapshotPace does neither.
 type snapshotPace struct {
-	cancel <-chan struct{}
-	bytes  int // since the last call of collectEarly
+	cancel   <-chan struct{}
+	collects bool
+	bytes    int // since the last call of collectEarly
 }
 
 // step is called for each part that is read or written with its size. It returns an error if the snapshot
@@ -222,7 +221,7 @@ func (p *snapshotPace) step(size int) error {
 	if isClosed(p.cancel) {
 		return wal.ErrCanceled
 	}
-	if p.bytes += size; p.bytes >= paceBytes {
+	if p.bytes += size; p.collects && p.bytes >= paceBytes {
 		p.bytes = 0
 		collectEarly()
 	}

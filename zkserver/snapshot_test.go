@@ -5,7 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -81,11 +82,18 @@ func TestSnapshotIsReadWithoutCopy(t *testing.T) {
 	fresh := tree.New(s.treeConfig())
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	must(t, restore(fresh, io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), nil))
+	must(t, restore(fresh, bytes.NewReader(b), int64(len(b)), nil))
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(len(b))*3/2 {
 		t.Errorf("restoring a snapshot of %d bytes allocated %d bytes", len(b), n)
 	}
+}
+
+// collections returns how many garbage collections the runtime and the program have started.
+func collections() (automatic, forced uint64) {
+	m := []metrics.Sample{{Name: "/gc/cycles/automatic:gc-cycles"}, {Name: "/gc/cycles/forced:gc-cycles"}}
+	metrics.Read(m)
+	return m[0].Value.Uint64(), m[1].Value.Uint64()
 }
 
 // TestSnapshotCollectsEarly checks that a snapshot, which allocates more than the whole state,
@@ -99,11 +107,6 @@ func TestSnapshotCollectsEarly(t *testing.T) {
 	s := start(t, opts)
 	c := login(t, s, time.Hour)
 	c.createLarge("/n", nodes)
-	collections := func() (automatic, forced uint64) {
-		m := []metrics.Sample{{Name: "/gc/cycles/automatic:gc-cycles"}, {Name: "/gc/cycles/forced:gc-cycles"}}
-		metrics.Read(m)
-		return m[0].Value.Uint64(), m[1].Value.Uint64()
-	}
 	runtime.GC()
 	automatic, forced := collections()
 	c.create("/last", wire.ModePersistent)
@@ -116,6 +119,59 @@ func TestSnapshotCollectsEarly(t *testing.T) {
 		t.Errorf("the snapshot started %d collections", f)
 	}
 }
+
+// TestLastSnapshotStartsNoCollections checks that the snapshot at the end, which delays no other
+// request, does not spend the time of the shutdown on garbage collections.
+func TestLastSnapshotStartsNoCollections(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	opts := testOptions(t)
+	opts.Logger, opts.DataDir, opts.NoSync = discard(), t.TempDir(), true
+	s := start(t, opts)
+	c := login(t, s, time.Hour)
+	c.createLarge("/n", 80)
+	runtime.GC()
+	for range 120 { // more than half of the growth until the runtime starts a collection
+		garbage = make([]byte, 1<<20)
+	}
+	_, before := collections()
+	must(t, s.Shutdown(t.Context()))
+	if _, after := collections(); after > before {
+		t.Errorf("the last snapshot started %d collections", after-before)
+	}
+	if written, err := filepath.Glob(filepath.Join(opts.DataDir, "snapshot-*")); err != nil || len(written) != 1 {
+		t.Errorf("the last snapshot is %q, %v", written, err)
+	}
+}
+
+// TestCanceledSnapshotStartsNoCollection checks that a snapshot that is canceled ends at once.
+func TestCanceledSnapshotStartsNoCollection(t *testing.T) {
+	opts, disk := onMemory(t, 27)
+	s := start(t, opts)
+	c := login(t, s, time.Hour)
+	c.createLarge("/n", 4)
+	var index uint64
+	var log *wal.Log
+	s.runOnLoop(func() { index, log = s.loop.durableIndex, s.loop.log })
+	cancel := make(chan struct{})
+	cancelOnce := sync.OnceFunc(func() { close(cancel) })
+	disk.SetFault(func(op memfs.Op) memfs.Fault {
+		if op.Kind == memfs.OpWrite && strings.HasSuffix(op.Name, ".tmp") {
+			cancelOnce()
+		}
+		return memfs.Fault{}
+	})
+	runtime.GC() // so that the server's garbage causes no early collection
+	_, before := collections()
+	if err := s.snapshotFromLog(log, index, cancel); !errors.Is(err, wal.ErrCanceled) {
+		t.Errorf("the snapshot was canceled: %v", err)
+	}
+	if _, after := collections(); after > before {
+		t.Errorf("the canceled snapshot started %d collections", after-before)
+	}
+}
+
+// garbage keeps the compiler from removing an allocation.
+var garbage []byte
 
 // TestSnapshotDoesNotBlockRequests checks that a blocked snapshot delays no client.
 func TestSnapshotDoesNotBlockRequests(t *testing.T) {
@@ -181,6 +237,128 @@ func TestSnapshotFromMemoryReplacesDamagedLog(t *testing.T) {
 		c = login(t, start(t, opts), time.Hour)
 		if !c.exists("/a29") || !c.exists("/b29") {
 			t.Error("a node is lost")
+		}
+	})
+}
+
+// TestSnapshotFromMemoryReplacesDamagedSnapshots: while the server runs, all its snapshots become
+// damaged or unreadable, and the log no longer begins with the first record. The server saves the
+// state in memory instead, with every acknowledged change.
+func TestSnapshotFromMemoryReplacesDamagedSnapshots(t *testing.T) {
+	denied := func(op memfs.Op) memfs.Fault {
+		if op.Kind == memfs.OpOpen && strings.Contains(op.Name, "snapshot-") && !strings.HasSuffix(op.Name, ".tmp") {
+			return memfs.Fault{Err: fs.ErrPermission}
+		}
+		return memfs.Fault{}
+	}
+	for harm, do := range map[string]func(disk *memfs.FS, path string){
+		"damaged":    func(disk *memfs.FS, path string) { disk.FlipBit(path, 8*100) },
+		"removed":    func(disk *memfs.FS, path string) { disk.Delete(path) },
+		"unreadable": func(disk *memfs.FS, _ string) { disk.SetFault(denied) },
+	} {
+		for _, kept := range []int{1, 3} {
+			t.Run(fmt.Sprint(harm, " ", kept), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					opts, disk := onMemory(t, 91)
+					var log strings.Builder
+					opts.SnapshotRecords, opts.SnapshotsKept, opts.segmentBytes = 20, kept, 1500
+					opts.Logger = logTo(&log)
+					s := start(t, opts)
+					c := login(t, s, time.Hour)
+					for i := range 8 {
+						c.createWithData(fmt.Sprintf("/r%d-", i), 20)
+						synctest.Wait()
+					}
+					before := s.Stats()
+					names, err := disk.ReadDir(opts.DataDir)
+					must(t, err)
+					if slices.Contains(names, "log-00000000000000000001") {
+						t.Fatalf("the log still has the first record: %q", names)
+					}
+					for _, n := range names {
+						if strings.HasPrefix(n, "snapshot-") {
+							do(disk, opts.DataDir+"/"+n)
+						}
+					}
+					c.createWithData("/x", 20)
+					synctest.Wait()
+					st := s.Stats()
+					if st.SnapshotsWritten != before.SnapshotsWritten+1 || st.SnapshotsFailed != 0 || st.ReadOnly {
+						t.Fatalf("%d snapshots written, %d failed, log: %s", st.SnapshotsWritten-before.SnapshotsWritten,
+							st.SnapshotsFailed, log.String())
+					}
+					if !strings.Contains(log.String(), "check the disk") || strings.Contains(log.String(), "move it away") {
+						t.Errorf("log: %s", log.String())
+					}
+					c.create("/last", wire.ModePersistent)
+					s.Close()
+					disk.SetFault(nil)
+					opts.Logger = discard()
+					c = login(t, start(t, opts), time.Hour)
+					if !c.exists("/r0-0") || !c.exists("/x19") || !c.exists("/last") {
+						t.Error("a node is lost")
+					}
+				})
+			})
+		}
+	}
+}
+
+// changingDisk returns other data of a snapshot from its second open on.
+type changingDisk struct {
+	*memfs.FS
+	opens atomic.Int64
+}
+
+// Open implements wal.FS.
+func (d *changingDisk) Open(name string) (wal.File, error) {
+	file, err := d.FS.Open(name)
+	if err == nil && strings.Contains(name, "snapshot-") && !strings.HasSuffix(name, ".tmp") && d.opens.Add(1) > 1 {
+		return changedFile{file}, nil
+	}
+	return file, err
+}
+
+type changedFile struct{ wal.File }
+
+// ReadAt implements wal.File.
+func (f changedFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	copy(p[:n], bytes.ReplaceAll(p[:n], []byte("holder-A"), []byte("holder-B")))
+	return n, err
+}
+
+// TestSnapshotIsVerifiedAsRestored: the disk returns other data when the server reads a verified
+// snapshot again. The server does not use that data: a start is refused, and the next snapshot is
+// of the state in memory.
+func TestSnapshotIsVerifiedAsRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, disk := onMemory(t, 92)
+		opts.SnapshotRecords = 20
+		changing := &changingDisk{FS: disk}
+		opts.setup.FS = changing
+		s := start(t, opts)
+		c := login(t, s, time.Hour)
+		c.do(wire.OpCreate, &wire.CreateRequest{Path: "/lock", Data: []byte("holder-A"), ACL: openACL()})
+		for i := range 2 { // the second snapshot is made from the first one
+			c.createWithData(fmt.Sprintf("/n%d-", i), 20)
+			synctest.Wait()
+		}
+		if st := s.Stats(); st.SnapshotsWritten != 2 || changing.opens.Load() < 2 {
+			t.Fatalf("%d snapshots written, %d read", st.SnapshotsWritten, changing.opens.Load())
+		}
+		s.Close()
+		changing.opens.Store(0)
+		if again, err := New(&opts); err == nil {
+			again.Close()
+			t.Error("the server started with data that was not verified")
+		} else if !strings.Contains(err.Error(), "snapshot-") || !strings.Contains(err.Error(), "checksum") {
+			t.Errorf("the start was refused: %v", err)
+		}
+		opts.setup.FS = disk
+		c = login(t, start(t, opts), time.Hour)
+		if got := c.do(wire.OpGetData, &wire.GetDataRequest{Path: "/lock"}).(*wire.GetDataResponse); string(got.Data) != "holder-A" {
+			t.Errorf("the snapshot has %q", got.Data)
 		}
 	})
 }

@@ -27,6 +27,8 @@ var (
 	// ErrSnapshotIndex means that the log has no such index for a snapshot, or that
 	// another snapshot is being written.
 	ErrSnapshotIndex = errors.New("wal: no snapshot possible at this index now")
+	// ErrUnreadable means that the newest snapshots or the log could not be read back.
+	ErrUnreadable = errors.New("the files cannot be read back")
 	// ErrCanceled means that the caller canceled a snapshot.
 	ErrCanceled = errors.New("wal: snapshot canceled")
 )

@@ -36,7 +36,7 @@ func (s *state) snapshot(w io.Writer) error {
 	return err
 }
 
-func (s *state) restore(r *io.SectionReader) error {
+func (s *state) restore(r io.Reader, _ int64) error {
 	var v [2]uint64
 	if err := binary.Read(r, binary.LittleEndian, &v); err != nil {
 		return err

@@ -236,7 +236,7 @@ func TestSnapshotLeavesSpaceForTheLog(t *testing.T) {
 		appendAll(t, l, &s, strings.Repeat("x", 20_000))
 		return err
 	}
-	check := func(*io.SectionReader) error { return nil }
+	check := func(io.Reader, int64) error { return nil }
 	if err := l.SnapshotFromFiles(2, nil, writeUntilFull, check); err == nil || l.Err() != nil {
 		t.Fatalf("a snapshot without end: error %v, log %v", err, l.Err())
 	}
@@ -259,7 +259,7 @@ func TestSnapshotFitsOnSmallDisk(t *testing.T) {
 	l, _, s := mustOpen(t, fsys, wal.Options{Preallocate: -1, Rand: saltReader{seeded(2)}})
 	appendAll(t, l, &s, "one")
 	fsys.SetLimit(1 << 20)
-	check := func(*io.SectionReader) error { return nil }
+	check := func(io.Reader, int64) error { return nil }
 	err := l.SnapshotFromFiles(1, nil, func(_ *wal.Recovered, w io.Writer) error {
 		_, err := w.Write(make([]byte, 700<<10))
 		return err
@@ -350,7 +350,7 @@ func TestSnapshotIsSyncedInPieces(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []byte
-		err = rec.Replay(func(r *io.SectionReader) (err error) { got, err = io.ReadAll(r); return err }, func(uint64, []byte) error { return nil })
+		err = rec.Replay(func(r io.Reader, _ int64) (err error) { got, err = io.ReadAll(r); return err }, func(uint64, []byte) error { return nil })
 		if err != nil || !bytes.Equal(got, content) {
 			t.Errorf("%s: %d bytes of %d are left, %v", name, len(got), len(content), err)
 		}
@@ -489,7 +489,7 @@ func TestReplayReturnsCallbackError(t *testing.T) {
 	must(t, l.Close())
 	_, rec, _ := mustOpen(t, fsys, smallOptions(2))
 	broken := errors.New("broken")
-	if err := rec.Replay(func(*io.SectionReader) error { return broken }, nil); !errors.Is(err, broken) {
+	if err := rec.Replay(func(io.Reader, int64) error { return broken }, nil); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 	if rec.SnapshotIndex == 0 {
@@ -499,6 +499,34 @@ func TestReplayReturnsCallbackError(t *testing.T) {
 	if err := rec.Replay(s.restore, func(uint64, []byte) error { return broken }); !errors.Is(err, broken) {
 		t.Error(err)
 	}
+}
+
+// TestReplayVerifiesSnapshot: each bit of a snapshot that changes after Open is detected, also if
+// restore accepts the content, and even if restore does not read all of it.
+func TestReplayVerifiesSnapshot(t *testing.T) {
+	fsys, l, _ := newMem(t, 2, smallOptions(2), 6, 4)
+	must(t, l.Close())
+	_, rec, _ := mustOpen(t, fsys, smallOptions(2))
+	path := filepath.Join(dir, fmt.Sprintf("snapshot-%020d", rec.SnapshotIndex))
+	content, err := fsys.ReadFile(path)
+	must(t, err)
+	skip := func(uint64, []byte) error { return nil }
+	all := func(r io.Reader, _ int64) error { _, err := io.Copy(io.Discard, r); return err }
+	for bit := range 8 * int64(len(content)) {
+		fsys.FlipBit(path, bit)
+		for name, restore := range map[string]func(io.Reader, int64) error{
+			"all":     all,
+			"nothing": func(io.Reader, int64) error { return nil },
+			"refused": func(io.Reader, int64) error { return errors.New("invalid content") },
+		} {
+			err := rec.Replay(restore, skip)
+			if !errors.Is(err, wal.ErrCorrupt) || !strings.Contains(err.Error(), path) {
+				t.Fatalf("bit %d, restore reads %s: %v", bit, name, err)
+			}
+		}
+		fsys.FlipBit(path, bit)
+	}
+	must(t, rec.Replay(all, skip))
 }
 
 // TestSnapshotsRemoveOldFiles counts the files that snapshots leave.

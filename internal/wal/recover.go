@@ -30,6 +30,7 @@ type Recovered struct {
 
 	fs       FS
 	dir      string
+	seed     uint32   // of the directory
 	segments []uint64 // first indexes of the segments with records to replay
 }
 
@@ -225,9 +226,9 @@ func (r *recovery) readSeed() error {
 // because a skipped snapshot is removed later.
 func (r *recovery) chooseSnapshot(cancel <-chan struct{}) error {
 	for i, index := range slices.Backward(r.snapshots) {
-		err := verifySnapshot(r.fs, r.dir, index, r.seed, cancel)
+		err := readSnapshot(r.fs, r.dir, index, r.seed, cancel, nothing)
 		if err == nil {
-			r.rec.SnapshotIndex = index
+			r.rec.SnapshotIndex, r.rec.seed = index, r.seed
 			r.snapshots = r.snapshots[:i+1]
 			return nil
 		}
@@ -483,10 +484,15 @@ func (r *recovery) endPrevious(first uint64) error {
 
 // Replay passes on what Open found: first the snapshot to restore, if there is one,
 // then every record after it in order. A record is valid only during the call. An
-// error of a callback ends the replay and is returned.
-func (r *Recovered) Replay(restore func(snapshot *io.SectionReader) error, record func(index uint64, rec []byte) error) error {
+// error of a callback ends the replay and is returned. The snapshot is verified while restore
+// reads it, so after an error of Replay, what restore made must not be used.
+func (r *Recovered) Replay(restore func(snapshot io.Reader, size int64) error, record func(index uint64, rec []byte) error) error {
 	if r.SnapshotIndex > 0 {
-		if err := readSnapshot(r.fs, r.dir, r.SnapshotIndex, restore); err != nil {
+		err := readSnapshot(r.fs, r.dir, r.SnapshotIndex, r.seed, nil, restore)
+		if errors.Is(err, ErrCorrupt) { // it was valid when the log was opened
+			err = fmt.Errorf("reading again: %w; check the disk", err)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -22,26 +22,38 @@ import (
 // with two exceptions that poison it: the directory could not be synced, or this
 // process has lost its lock.
 func (l *Log) Snapshot(index uint64, cancel <-chan struct{}, write func(w io.Writer) error) error {
-	return l.snapshot(index, cancel, 0, write, func(*io.SectionReader) error { return nil })
+	return l.snapshot(index, cancel, 0, write, nothing)
 }
 
 // SnapshotFromFiles is Snapshot for a caller that derives the state from the files.
 // write receives the content of the log up to index, which must be durable. check
-// receives what was written, read back from the disk. An error of check discards the
+// reads what was written, from the disk. An error of check discards the
 // new snapshot and keeps the old ones. SnapshotFromFiles leaves space on the disk for the
 // log, which a full disk poisons: one segment, or a quarter of the present free space if
-// that is less. If the snapshot would need that space, SnapshotFromFiles fails.
-func (l *Log) SnapshotFromFiles(index uint64, cancel <-chan struct{}, write func(past *Recovered, w io.Writer) error, check func(*io.SectionReader) error) error {
+// that is less. If the snapshot would need that space, SnapshotFromFiles fails. If the files
+// are damaged or unreadable before write is called, the error wraps [ErrUnreadable].
+func (l *Log) SnapshotFromFiles(index uint64, cancel <-chan struct{}, write func(past *Recovered, w io.Writer) error, check readFunc) error {
 	return l.snapshot(index, cancel, l.opts.SegmentSize, func(w io.Writer) error {
 		past, err := l.recoveredAt(index, cancel)
 		if err != nil {
-			return err
+			return unreadable(err)
 		}
 		return write(past, w)
 	}, check)
 }
 
-func (l *Log) snapshot(index uint64, cancel <-chan struct{}, reserve int64, write func(io.Writer) error, check func(*io.SectionReader) error) error {
+// unreadable wraps an error of recoveredAt in ErrUnreadable, unless the files may be sound.
+// A file of a newer version may have changes that this process does not know.
+func unreadable(err error) error {
+	for _, other := range []error{ErrCanceled, ErrSnapshotIndex, ErrVersion} {
+		if errors.Is(err, other) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrUnreadable, err)
+}
+
+func (l *Log) snapshot(index uint64, cancel <-chan struct{}, reserve int64, write func(io.Writer) error, check readFunc) error {
 	l.mu.Lock()
 	if err := l.beginSnapshot(index); err != nil || index == l.newestSnapshot() {
 		l.mu.Unlock()
@@ -93,7 +105,7 @@ func (l *Log) newestSnapshot() uint64 {
 
 // saveSnapshot writes the file under a temporary name first, so that a partial file
 // never has the final name.
-func (l *Log) saveSnapshot(index uint64, cancel <-chan struct{}, reserve int64, write func(io.Writer) error, check func(*io.SectionReader) error) error {
+func (l *Log) saveSnapshot(index uint64, cancel <-chan struct{}, reserve int64, write func(io.Writer) error, check readFunc) error {
 	if err := l.checkLock(); err != nil {
 		return err
 	}
@@ -160,15 +172,12 @@ func (l *Log) flush() error {
 
 // readBack verifies a snapshot that was just written, if possible from the disk,
 // because older snapshots are then removed.
-func readBack(fsys FS, path string, index uint64, seed uint32, cancel <-chan struct{}, check func(*io.SectionReader) error) error {
+func readBack(fsys FS, path string, index uint64, seed uint32, cancel <-chan struct{}, check readFunc) error {
 	err := withSnapshot(fsys, path, func(f File, size int64) error {
 		if c, ok := f.(cacheDropper); ok {
 			_ = c.DropCache() // best effort
 		}
-		if err := checkSnapshot(f, size, index, seed, cancel); err != nil {
-			return err
-		}
-		return check(snapshotBody(f, size))
+		return checkSnapshot(f, size, index, seed, cancel, check)
 	})
 	if err != nil {
 		return fmt.Errorf("reading back: %w", err)
@@ -188,11 +197,6 @@ func withSnapshot(fsys FS, path string, read func(f File, size int64) error) err
 		return err
 	}
 	return read(f, size)
-}
-
-// snapshotBody returns the content of a verified snapshot file.
-func snapshotBody(f io.ReaderAt, size int64) *io.SectionReader {
-	return io.NewSectionReader(f, snapshotHeaderSize, size-snapshotHeaderSize-snapshotTrailerSize)
 }
 
 // syncDir syncs the directory. A failure poisons the log, because a retry cannot tell
@@ -363,12 +367,20 @@ func appendSnapshotHeader(b []byte, index uint64) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], crcTable))
 }
 
-// verifySnapshot reads a complete snapshot file and returns an error if it is not
-// valid.
-func verifySnapshot(fsys FS, dir string, index uint64, seed uint32, cancel <-chan struct{}) error {
+// readFunc reads the content of a snapshot, of size bytes. The content is verified only after
+// readFunc has returned, so readFunc must be prepared for damaged content. What it does not read
+// is read and verified too.
+type readFunc func(content io.Reader, size int64) error
+
+// nothing is the readFunc for a snapshot that is only verified.
+func nothing(io.Reader, int64) error { return nil }
+
+// readSnapshot passes the content of a complete snapshot file to read. It returns an error if
+// the file is not valid, or the error of read.
+func readSnapshot(fsys FS, dir string, index uint64, seed uint32, cancel <-chan struct{}, read readFunc) error {
 	path := filepath.Join(dir, fileName(snapshotPrefix, index))
 	err := withSnapshot(fsys, path, func(f File, size int64) error {
-		return checkSnapshot(f, size, index, seed, cancel)
+		return checkSnapshot(f, size, index, seed, cancel, read)
 	})
 	if err != nil {
 		return fmt.Errorf("wal: snapshot %s: %w", path, err)
@@ -376,10 +388,12 @@ func verifySnapshot(fsys FS, dir string, index uint64, seed uint32, cancel <-cha
 	return nil
 }
 
-// checkSnapshot verifies a snapshot in constant memory. A snapshot of early builds does
-// not tell the log that it belongs to.
-func checkSnapshot(f io.ReaderAt, size int64, index uint64, seed uint32, cancel <-chan struct{}) error {
-	if size < snapshotHeaderSize+snapshotTrailerSize {
+// checkSnapshot verifies a snapshot in constant memory: exactly those bytes that read gets,
+// because a damaged disk or memory may give other bytes each time. A snapshot of early builds
+// does not tell the log that it belongs to.
+func checkSnapshot(f io.ReaderAt, size int64, index uint64, seed uint32, cancel <-chan struct{}, read readFunc) error {
+	contentSize := size - snapshotHeaderSize - snapshotTrailerSize
+	if contentSize < 0 {
 		return fmt.Errorf("%w: the file is too short", ErrCorrupt)
 	}
 	var head [snapshotHeaderSize]byte
@@ -395,20 +409,27 @@ func checkSnapshot(f io.ReaderAt, size int64, index uint64, seed uint32, cancel 
 	}
 	// The length is checked first. It detects a truncated file without reading it
 	// all.
-	if n := binary.LittleEndian.Uint64(tail[:]); n != uint64(size-snapshotHeaderSize-snapshotTrailerSize) {
+	if n := binary.LittleEndian.Uint64(tail[:]); n != uint64(contentSize) {
 		return fmt.Errorf("%w: the trailer is wrong", ErrCorrupt)
 	}
 	h := crc32.New(crcTable)
-	if _, err := io.Copy(h, &cancelReader{io.NewSectionReader(f, 0, size-4), cancel}); err != nil {
+	h.Write(head[:])
+	content := &cancelReader{io.NewSectionReader(f, snapshotHeaderSize, contentSize), cancel}
+	readErr := read(io.TeeReader(content, h), contentSize)
+	if errors.Is(readErr, ErrCanceled) {
+		return readErr
+	}
+	if _, err := io.Copy(h, content); err != nil {
 		return err
 	}
+	h.Write(tail[:12])
 	if h.Sum32() != binary.LittleEndian.Uint32(tail[12:]) {
-		return fmt.Errorf("%w: the checksum is wrong", ErrCorrupt)
+		return fmt.Errorf("%w: the checksum is wrong", ErrCorrupt) // this explains readErr
 	}
 	if s := binary.LittleEndian.Uint32(tail[8:]); s != 0 && s != seed {
 		return fmt.Errorf("%w: it belongs to another log", ErrCorrupt)
 	}
-	return nil
+	return readErr
 }
 
 // cancelReader is a reader that fails once cancel is closed.
@@ -438,16 +459,6 @@ func checkSnapshotHeader(head []byte, index uint64) error {
 	}
 	if got := binary.LittleEndian.Uint64(head[12:]); got != index {
 		return fmt.Errorf("%w: it is the snapshot of record %d, unlike its name", ErrCorrupt, got)
-	}
-	return nil
-}
-
-// readSnapshot passes the content of a verified snapshot to restore.
-func readSnapshot(fsys FS, dir string, index uint64, restore func(*io.SectionReader) error) error {
-	path := filepath.Join(dir, fileName(snapshotPrefix, index))
-	err := withSnapshot(fsys, path, func(f File, size int64) error { return restore(snapshotBody(f, size)) })
-	if err != nil {
-		return fmt.Errorf("wal: restoring snapshot %s: %w", path, err)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (l *Log) recoveredAt(index uint64, cancel <-chan struct{}) (*Recovered, err
 	}
 	start := r.rec.SnapshotIndex + 1
 	if first := segments[0].first; first > start {
-		return nil, r.gap(fmt.Sprintf("the log begins with record %d, but record %d is needed", first, start), start, first-1)
+		return nil, r.incomplete(first, start)
 	}
 	for i, seg := range segments {
 		// Each segment extends to the beginning of the next one.
@@ -60,4 +60,15 @@ func (l *Log) recoveredAt(index uint64, cancel <-chan struct{}) (*Recovered, err
 		}
 	}
 	return r.rec, nil
+}
+
+// incomplete returns the error for a log that begins too late for the snapshots that can be
+// read. Unlike the error of Open it does not say that changes are lost: they may be in the
+// memory of this process.
+func (r *recovery) incomplete(first, start uint64) error {
+	err := fmt.Errorf("wal: %s: %w: the log begins with record %d, but record %d is needed", r.dir, ErrCorrupt, first, start)
+	for _, cause := range r.rec.BadSnapshots {
+		err = fmt.Errorf("%w; %w", err, cause)
+	}
+	return err
 }

@@ -111,13 +111,13 @@ func TestSnapshotFromFiles(t *testing.T) {
 		return made.snapshot(w)
 	}
 	refuse := errors.New("not as it should be")
-	err := l.SnapshotFromFiles(last.index, nil, write, func(*io.SectionReader) error { return refuse })
+	err := l.SnapshotFromFiles(last.index, nil, write, func(io.Reader, int64) error { return refuse })
 	if !errors.Is(err, refuse) || len(names(t, fsys, "snapshot-")) != 0 || l.Err() != nil {
 		t.Fatalf("a snapshot that is refused: %v, files %q", err, names(t, fsys, ""))
 	}
-	err = l.SnapshotFromFiles(last.index, nil, write, func(r *io.SectionReader) error {
+	err = l.SnapshotFromFiles(last.index, nil, write, func(r io.Reader, size int64) error {
 		var s state
-		if err := s.restore(r); err != nil || s != last {
+		if err := s.restore(r, size); err != nil || s != last {
 			return fmt.Errorf("%+v, %w", s, err)
 		}
 		return nil
@@ -176,7 +176,13 @@ func TestCanceledSnapshotChangesNothing(t *testing.T) {
 			}
 			return made.snapshot(w)
 		}
-		check := func(*io.SectionReader) error { t.Errorf("%s: the canceled snapshot is checked", part); return nil }
+		check := func(r io.Reader, _ int64) error {
+			if _, err := io.Copy(io.Discard, r); err != nil {
+				return err
+			}
+			t.Errorf("%s: the canceled snapshot is read to its end", part)
+			return nil
+		}
 		if err := l.SnapshotFromFiles(last.index, cancel, write, check); !errors.Is(err, wal.ErrCanceled) {
 			t.Errorf("%s: %v", part, err)
 		}

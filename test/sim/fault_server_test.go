@@ -121,8 +121,8 @@ func (s *server) readDisk(disk *memfs.FS) (*tree.Tree, bool, error) {
 }
 
 // restoreInto reads a snapshot into a tree.
-func restoreInto(t *tree.Tree) func(r *io.SectionReader) error {
-	return func(r *io.SectionReader) error { return t.Restore(r, r.Size()) }
+func restoreInto(t *tree.Tree) func(r io.Reader, size int64) error {
+	return t.Restore
 }
 
 // sendHostileFrames makes a client send invalid frames. They must not affect other clients.
