@@ -172,9 +172,9 @@ type blockers struct {
 // graph tells which sessions wait for which.
 type graph struct {
 	waits    []wait
-	of       map[int64][]int // waits by session
-	on       map[int64][]int // the waits for a session, one for each entry of on
-	left     map[int64]int   // number of open waits by session
+	of       map[int64][]int   // waits by session
+	on       map[int64][]int   // the waits for a session, one for each entry of on
+	left     map[int64]int     // number of open waits by session
 	gates    map[int64][]*gate // the gates by the sessions that have permits
 	allGates []*gate
 	attempts map[int64]map[int64]bool // the tokens with which a session waits
