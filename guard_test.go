@@ -502,6 +502,33 @@ func TestRunRecordOfAnotherIdentityCounts(t *testing.T) {
 	})
 }
 
+// TestLastRunIsThatOfRanWithin checks that a run that RanWithin counts is the last run also for
+// LastRun, if the ACL of the lock's znode permits less than that of the record.
+func TestLastRunIsThatOfRanWithin(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		ann := zk.DigestACL(zk.PermAll, "ann", "password")
+		create(t, srv.Dial(t), "/lone", ann)
+		create(t, srv.Dial(t), "/host", []zk.ACL{{Perms: zk.PermAll, Scheme: "ip", ID: "127.0.0.1"}})
+		readable := slices.Concat(ann, zk.ReadACL())
+		for path, c := range map[string]*zklock.Client{
+			"/lone": dialWith(t, srv, identifiedWith("ann", readable)), "/host": dial(t, srv),
+		} {
+			h := acquire(t, c.Mutex(path))
+			if err := h.RecordRun(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			last, within, err := h.RanWithin(t.Context(), time.Hour)
+			if !within || err != nil {
+				t.Errorf("%s: %+v, %t, %v", path, last, within, err)
+			}
+			if got, err := c.LastRun(t.Context(), path); !got.Began.Equal(last.Began) || err != nil {
+				t.Errorf("%s: the last run is %+v, %v, want %+v", path, got, err, last)
+			}
+			release(t, h)
+		}
+	})
+}
+
 // TestRunRecordCountsAfterLostACL checks that the record counts even if the answer with the ACL
 // of the lock is lost.
 func TestRunRecordCountsAfterLostACL(t *testing.T) {

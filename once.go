@@ -220,7 +220,7 @@ func (h *Hold) trustedRun(ctx context.Context) (Run, zk.Stat, error) {
 	}
 	last, stat, err := c.lastRun(ctx, lock)
 	unreadable := errors.Is(err, zk.ErrNoAuth)
-	if stat == (zk.Stat{}) || c.opts.ACL == nil && !c.zk.Authenticates() {
+	if stat == (zk.Stat{}) || c.trustsRecords() {
 		return last, stat, err
 	}
 	lists, failed := c.doAll(ctx, zk.GetACLOp(queue.Done(lock)), zk.GetACLOp(lock), zk.GetACLOp(h.Node()))
@@ -248,12 +248,18 @@ func (h *Hold) trustedRun(ctx context.Context) (Run, zk.Stat, error) {
 	return last, stat, err
 }
 
+// trustsRecords reports whether the client believes each record: its locks are open to all clients.
+func (c *Client) trustsRecords() bool { return c.opts.ACL == nil && !c.zk.Authenticates() }
+
 // permitsStrangers reports whether the ACL of a record lets clients write or read it that may
 // not use the lock. users are the ACLs of the lock.
 func permitsStrangers(record, users []zk.ACL) bool {
 	return !openToAll(users) &&
 		slices.ContainsFunc(record, func(a zk.ACL) bool { return !usersMay(users, a) })
 }
+
+// onlyReads reports whether an entry of an ACL lets its clients write nothing.
+func onlyReads(a zk.ACL) bool { return a.Perms&^zk.PermRead == 0 }
 
 // usersMay reports whether an entry of a record's ACL only permits what the ACLs of the
 // lock do. An identity that may enqueue may record runs. If the servers hide the hashes of the
@@ -332,7 +338,8 @@ func (h *Hold) began(ctx context.Context) (at time.Time, err error) {
 // LastRun returns the last recorded run of the lock with this name; see [Client.Mutex] for
 // names. The Run is zero if there is none, or if the lock's znode shows that a client that may
 // not use the lock may have written the record; see [Hold.RecordRun]. While the lock is not
-// used, it may have no znode: the record then counts.
+// used, it may have no znode: the record then counts. A client without credentials and
+// [Options].ACL believes each record, as in RanWithin.
 func (c *Client) LastRun(ctx context.Context, name string) (Run, error) {
 	fail := func(err error) (Run, error) {
 		return Run{}, &Error{Op: "read the last run", Path: name, Err: publicError(err)}
@@ -343,7 +350,7 @@ func (c *Client) LastRun(ctx context.Context, name string) (Run, error) {
 	}
 	name = path
 	last, _, err := c.lastRun(ctx, path)
-	if err != nil || last.Began.IsZero() {
+	if err != nil || last.Began.IsZero() || c.trustsRecords() {
 		return last, err
 	}
 	lists, err := c.doAll(ctx, zk.GetACLOp(queue.Done(path)), zk.GetACLOp(path))
@@ -360,7 +367,7 @@ func (c *Client) LastRun(ctx context.Context, name string) (Run, error) {
 		return last, nil
 	case users.Err != nil && !errors.Is(users.Err, zk.ErrNoAuth): // a hidden list permits nothing here
 		return fail(users.Err)
-	case permitsStrangers(record.ACL, users.ACL):
+	case permitsStrangers(slices.DeleteFunc(record.ACL, onlyReads), users.ACL):
 		return Run{}, nil
 	}
 	return last, nil

@@ -32,7 +32,7 @@ type Link struct {
 }
 
 // Deadlocks finds cycles of sessions that wait for each other across several locks. Each
-// session that cannot continue is in a cycle, or counts as Blocked by one. The result
+// session that cannot continue because of a cycle is in it, or counts as Blocked by it. The result
 // depends only on the sessions, and so does its order.
 //
 // Deadlocks assumes that a session is one thread, which releases nothing while it waits. It
@@ -172,10 +172,11 @@ type blockers struct {
 // graph tells which sessions wait for which.
 type graph struct {
 	waits    []wait
-	of       map[int64][]int // waits by session
-	on       map[int64][]int // the waits for a session, one for each entry of on
-	left     map[int64]int   // number of open waits by session
-	gates    map[int64][]*gate
+	of       map[int64][]int   // waits by session
+	on       map[int64][]int   // the waits for a session, one for each entry of on
+	left     map[int64]int     // number of open waits by session
+	gates    map[int64][]*gate // the gates by the sessions that have permits
+	allGates []*gate
 	attempts map[int64]map[int64]bool // the tokens with which a session waits
 	holders  map[string]*blockers     // of exclusive and shared locks, by path
 	next     []int64                  // sessions that can continue and were not removed yet
@@ -225,6 +226,10 @@ func (g *graph) semaphore(l *Lock) {
 		}
 	}
 	s.free = max(0, l.Permits-len(s.permits))
+	if len(s.permits) == 0 {
+		s.free = max(1, s.free) // also if the size is unknown
+	}
+	g.allGates = append(g.allGates, s)
 	for session := range s.has {
 		g.gates[session] = append(g.gates[session], s)
 	}
@@ -240,7 +245,7 @@ func (g *graph) semaphore(l *Lock) {
 			continue
 		}
 		if n := len(g.waits); g.add(e, on) {
-			g.waits[n].open, g.waits[n].gate = 1, s
+			g.waits[n].gate = s
 			s.line = append(s.line, n)
 		}
 		on = append(on, e)
@@ -259,7 +264,11 @@ func (g *graph) add(e Entry, on []Entry) bool {
 		// An entry without a session blocks forever, but is in no cycle.
 		w.on = slices.DeleteFunc(slices.Clone(on), func(o Entry) bool { return o.Session == e.Session || o.Session == 0 })
 	}
-	if w.open = len(w.on); w.open == 0 {
+	w.open = len(w.on)
+	if e.Mode == zklock.Permit {
+		w.open = 1 // also for the first waiter, which takes a free permit
+	}
+	if w.open == 0 {
 		return false
 	}
 	n := len(g.waits)
@@ -286,10 +295,8 @@ func (g *graph) attempt(e Entry) {
 // reduce removes the sessions that wait for nothing, then those that waited only for these,
 // and so on. The sessions that remain cannot continue.
 func (g *graph) reduce() {
-	for _, gates := range g.gates {
-		for _, s := range gates {
-			g.admit(s)
-		}
+	for _, s := range g.allGates {
+		g.admit(s)
 	}
 	waitless := map[int64]bool{}
 	for session := range g.on {
@@ -391,7 +398,8 @@ func (g *graph) firstStuck(b *blockers, n int, session int64) *Entry {
 	return nil
 }
 
-// cycles follows the steps of the sessions that cannot continue. Each leads into one cycle.
+// cycles follows the steps of the sessions that cannot continue. Each leads into one cycle, or to
+// a session without a step, which waits only for itself or for entries without a session.
 func (g *graph) cycles() []Deadlock {
 	var stuck []int64
 	steps := map[int64]step{}
@@ -402,17 +410,19 @@ func (g *graph) cycles() []Deadlock {
 		}
 	}
 	slices.Sort(stuck)
-	into := map[int64]int{} // the cycle that a session leads into, from 1; -1 while it is followed
+	const followed, none = -1, -2
+	// The cycle that a session leads into, from 1. The step of a session without one is to 0.
+	into := map[int64]int{0: none}
 	var found []Deadlock
 	for _, first := range stuck {
 		var way []int64
 		s := first
 		for ; into[s] == 0; s = steps[s].on.Session {
-			into[s] = -1
+			into[s] = followed
 			way = append(way, s)
 		}
 		n := into[s]
-		if n < 0 {
+		if n == followed {
 			at := slices.Index(way, s)
 			found = append(found, g.cycle(way[at:], steps))
 			n = len(found)
@@ -421,7 +431,9 @@ func (g *graph) cycles() []Deadlock {
 		for _, session := range way {
 			into[session] = n
 		}
-		found[n-1].Blocked += len(way)
+		if n != none {
+			found[n-1].Blocked += len(way)
+		}
 	}
 	return found
 }

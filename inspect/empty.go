@@ -20,6 +20,8 @@ const (
 	collectReaders = 16 // at a time
 	collectDepth   = 64
 	maxRefused     = 1000
+	maxACL         = 1000 // entries of an ACL that is compared
+	maxACLSize     = 1 << 20
 )
 
 // MarkPath is the znode that [Collector.LeaveMark] creates.
@@ -69,8 +71,8 @@ type EmptyParent struct {
 // ZooKeeper 3.5.
 //
 // A parent stays if its ACL permits less than the ACL of the znode above it, or if either is
-// unreadable: it can protect the locks below it. If it were removed, any client that may create
-// znodes there could create it again with another ACL.
+// unreadable or has more than 1,000 entries or 1 MiB: it can protect the locks below it. If it were
+// removed, any client that may create znodes there could create it again with another ACL.
 //
 // A server knows the transaction of the last change of a znode's children, but not its
 // time. So the Collector compares: a znode that was created later, and whose creation time
@@ -308,19 +310,12 @@ func isLeftBehind(n *node) bool {
 	return s.EphemeralOwner == 0 && s.Cversion+s.NumChildren != 0 && (s.DataLength == 0 || path.Base(n.path) == "leases" && s.DataLength <= 10)
 }
 
-// readACL is the result of reading an ACL.
-type readACL struct {
-	list []zk.ACL
-	err  error
-}
-
 // keepProtecting sets the state ParentOwnACL of the parents whose ACL permits less than the ACL
 // above them, and returns found without the parents above those.
 func (w *collectRun) keepProtecting(
 	ctx context.Context, found []EmptyParent,
 ) ([]EmptyParent, error) {
-	acls, err := w.readACLs(ctx, found)
-	if err != nil {
+	if err := w.compareACLs(ctx, found); err != nil {
 		return nil, err
 	}
 	kept := map[string]bool{} // parents of znodes that stay
@@ -331,12 +326,7 @@ func (w *collectRun) keepProtecting(
 			kept[above] = true
 			continue
 		}
-		own, theirs := acls[p.Path], acls[above]
-		switch {
-		case errors.Is(own.err, zk.ErrNoNode):
-			p.State = ParentGone
-		case own.err != nil || theirs.err != nil || permitsLess(own.list, theirs.list):
-			p.State = ParentOwnACL
+		if p.State == ParentOwnACL {
 			kept[above] = true
 		}
 		left = append(left, p)
@@ -344,32 +334,76 @@ func (w *collectRun) keepProtecting(
 	return left, nil
 }
 
-// readACLs returns the ACLs of the parents and of the znodes above them, by path.
-func (w *collectRun) readACLs(
-	ctx context.Context, found []EmptyParent,
-) (map[string]*readACL, error) {
-	acls := map[string]*readACL{}
-	for _, p := range found {
-		acls[p.Path], acls[path.Dir(p.Path)] = &readACL{}, &readACL{}
+// readACL is an ACL, or why it is unknown.
+type readACL struct {
+	list []zk.ACL
+	err  error
+	done chan struct{} // closed when the ACL was read
+}
+
+// compareACLs sets the state ParentGone of the parents that do not exist any more, and ParentOwnACL
+// of those whose ACL permits less than the ACL above them. A hostile server can answer with long
+// ACLs, so compareACLs keeps those of collectReaders znodes at a time, and of the znodes above.
+func (w *collectRun) compareACLs(ctx context.Context, found []EmptyParent) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	siblings := map[string][]*EmptyParent{} // by the znode above
+	for i := range found {
+		above := path.Dir(found[i].Path)
+		siblings[above] = append(siblings[above], &found[i])
 	}
 	free := make(chan struct{}, collectReaders)
-	var all sync.WaitGroup // ended when readACLs returns
-	for at, acl := range acls {
+	var all sync.WaitGroup // ended when compareACLs returns
+	read := func(at string, then func(readACL)) {
 		free <- struct{}{}
 		all.Go(func() {
 			defer func() { <-free }()
-			ctx, cancel := w.limited(ctx)
-			defer cancel()
-			acl.list, _, acl.err = w.Client.GetACL(ctx, at)
+			acl := w.readACL(ctx, at)
+			if acl.err != nil && !errors.Is(acl.err, zk.ErrNoAuth) &&
+				!errors.Is(acl.err, zk.ErrNoNode) && acl.err != errLongACL {
+				fail(acl.err)
+			}
+			then(acl)
 		})
 	}
-	all.Wait()
-	for _, acl := range acls {
-		if acl.err != nil && !errors.Is(acl.err, zk.ErrNoAuth) && !errors.Is(acl.err, zk.ErrNoNode) {
-			return nil, acl.err
+	for above, parents := range siblings {
+		theirs := readACL{done: make(chan struct{})}
+		read(above, func(acl readACL) {
+			theirs.list, theirs.err = acl.list, acl.err
+			close(theirs.done)
+		})
+		for _, p := range parents {
+			read(p.Path, func(own readACL) {
+				<-theirs.done // its read began earlier, and is limited
+				switch {
+				case errors.Is(own.err, zk.ErrNoNode):
+					p.State = ParentGone
+				case own.err != nil || theirs.err != nil || permitsLess(own.list, theirs.list):
+					p.State = ParentOwnACL
+				}
+			})
 		}
 	}
-	return acls, nil
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// errLongACL is the error of an ACL that is longer than any useful one.
+var errLongACL = errors.New("the ACL is too long")
+
+// readACL reads the ACL of one znode.
+func (w *collectRun) readACL(ctx context.Context, at string) readACL {
+	ctx, cancel := w.limited(ctx)
+	defer cancel()
+	list, _, err := w.Client.GetACL(ctx, at)
+	size := 0
+	for _, a := range list {
+		size += len(a.Scheme) + len(a.ID)
+	}
+	if len(list) > maxACL || size > maxACLSize {
+		return readACL{err: errLongACL}
+	}
+	return readACL{list: list, err: err}
 }
 
 // permitsLess reports whether an ACL permits less than the ACL above it, as far as the servers

@@ -7,6 +7,7 @@ import (
 	"net"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -75,6 +76,10 @@ func serveHostile(nc net.Conn, children func(path string) []string) {
 			} else {
 				answer = &wire.GetChildren2Response{Children: names, Stat: wire.Stat{NumChildren: 5}}
 			}
+		case wire.OpGetACL:
+			var q wire.GetACLRequest
+			q.Decode(r)
+			answer = &wire.GetACLResponse{ACL: hostileACL(q.Path)}
 		case wire.OpPing:
 		case wire.OpGetData:
 			answer = &wire.GetDataResponse{Stat: wire.Stat{Czxid: 7, Ctime: 1, EphemeralOwner: 5}}
@@ -87,14 +92,17 @@ func serveHostile(nc net.Conn, children func(path string) []string) {
 	}
 }
 
-// TestListFromHostileServerIsBounded: a server lists names below each name without end. List uses a
-// bounded amount of memory, and reports that it is incomplete.
-func TestListFromHostileServerIsBounded(t *testing.T) {
-	names := make([]string, 5000)
-	for i := range names {
-		names[i] = fmt.Sprintf("%s%d", strings.Repeat("x", 100), i)
+// hostileACL returns an ACL with many entries, or with long ones.
+func hostileACL(path string) []wire.ACL {
+	id, n := "anyone", 10_000
+	if strings.HasSuffix(path, "0") {
+		id, n = strings.Repeat("x", 500_000), 4
 	}
-	z := hostileServer(t, func(string) []string { return names })
+	return slices.Repeat([]wire.ACL{{Perms: 31, Scheme: "world", ID: id}}, n)
+}
+
+// mostHeap returns by how many bytes f increases the memory in use.
+func mostHeap(f func()) int64 {
 	// Frequent collections keep the heap close to the memory in use.
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	runtime.GC()
@@ -116,13 +124,29 @@ func TestListFromHostileServerIsBounded(t *testing.T) {
 			}
 		}
 	}()
-	listed, err := reader(t, z, zklock.Layout{}).List(t.Context(), "/zklock", inspect.ListOptions{MaxReads: 300})
+	f()
 	close(done)
 	<-sampled
+	return int64(most.Load()) - int64(before.HeapAlloc)
+}
+
+// TestListFromHostileServerIsBounded: a server lists names below each name without end. List uses a
+// bounded amount of memory, and reports that it is incomplete.
+func TestListFromHostileServerIsBounded(t *testing.T) {
+	names := make([]string, 5000)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s%d", strings.Repeat("x", 100), i)
+	}
+	z := hostileServer(t, func(string) []string { return names })
+	var listed inspect.ListResult
+	var err error
+	n := mostHeap(func() {
+		listed, err = reader(t, z, zklock.Layout{}).List(t.Context(), "/zklock", inspect.ListOptions{MaxReads: 300})
+	})
 	if !errors.Is(err, inspect.ErrTooMany) || len(listed.Locks) != 0 {
 		t.Errorf("%d locks, %v, want an incomplete listing", len(listed.Locks), err)
 	}
-	if n := int64(most.Load()) - int64(before.HeapAlloc); n > 100<<20 {
+	if n > 100<<20 {
 		t.Errorf("the listing took %d MiB", n>>20)
 	} else {
 		t.Logf("the listing took %d MiB", n>>20)
@@ -140,6 +164,37 @@ func TestFindReportsTooLongList(t *testing.T) {
 	found, err := inspect.Collector{Client: z, Prefix: "/zklock"}.Find(t.Context())
 	if !errors.Is(err, inspect.ErrTooMany) || len(found) > 1000 {
 		t.Errorf("found %d parents, %v", len(found), err)
+	}
+}
+
+// TestFindWithLongACLsIsBounded: a server answers with a long ACL for each parent. Find keeps none
+// of them, and the parents stay.
+func TestFindWithLongACLsIsBounded(t *testing.T) {
+	names := make([]string, 300)
+	for i := range names {
+		names[i] = fmt.Sprintf("p%03d", i)
+	}
+	z := hostileServer(t, func(path string) []string {
+		if path == "/zklock" {
+			return names
+		}
+		return nil
+	})
+	var found []inspect.EmptyParent
+	var err error
+	n := mostHeap(func() {
+		found, err = inspect.Collector{Client: z, Prefix: "/zklock"}.Find(t.Context())
+	})
+	if err != nil || len(found) != len(names) {
+		t.Errorf("found %d parents, %v, want %d", len(found), err, len(names))
+	}
+	for _, p := range found {
+		if p.State != inspect.ParentOwnACL {
+			t.Errorf("%s is %s", p.Path, p.State)
+		}
+	}
+	if t.Logf("the search took %d MiB", n>>20); n > 100<<20 {
+		t.Errorf("the search took %d MiB", n>>20)
 	}
 }
 

@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -196,15 +197,18 @@ func (r *Reader) records(ctx context.Context, path string) ([]string, error) {
 }
 
 // IsRecord reports whether the znode at path is what zklock keeps next to the znode of a lock,
-// and no lock itself: the record of the last run, or the parent of lock-delay records. If the
-// parent is empty, the lock must exist.
+// and no lock itself: the record of the last run, whichever client wrote it, or the parent of
+// lock-delay records. If the parent is empty, the lock must exist.
 func (r *Reader) IsRecord(ctx context.Context, path string) (bool, error) {
 	if lock, ok := strings.CutSuffix(path, queue.Done("")); ok && !strings.HasSuffix(lock, "/") {
-		last, err := r.own.LastRun(ctx, lock)
-		if errors.Is(err, zklock.ErrInvalidRun) {
+		data, _, err := r.z.Get(ctx, path)
+		if errors.Is(err, zk.ErrNoNode) {
 			return false, nil
 		}
-		return err == nil && !last.Began.IsZero(), err
+		var run struct {
+			Began int64 `json:"began"`
+		}
+		return err == nil && json.Unmarshal(data, &run) == nil && run.Began > 0, err
 	}
 	lock, ok := strings.CutSuffix(path, queue.Held(""))
 	if !ok || strings.HasSuffix(lock, "/") {

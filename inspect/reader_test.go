@@ -169,6 +169,23 @@ func TestIsRecord(t *testing.T) {
 	}
 }
 
+// TestRecordOfStrangerIsRecord: a client that may not use the lock may have written the record of
+// the last run. It is no lock.
+func TestRecordOfStrangerIsRecord(t *testing.T) {
+	srv := zktest.Start(t)
+	z := srv.Dial(t, func(o *zk.Options) {
+		o.Auth = []zk.Auth{{Scheme: "digest", Data: []byte("ann:password")}}
+	})
+	for path, acl := range map[string][]zk.ACL{"/job": zk.CreatorACL(), "/job-done": zk.OpenACL()} {
+		if _, _, err := z.Create(t.Context(), path, []byte(`{"began":1}`), acl, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := reader(t, z, zklock.Layout{}).IsRecord(t.Context(), "/job-done"); !got || err != nil {
+		t.Errorf("%v, %v, want a record", got, err)
+	}
+}
+
 // TestReaderRefusesTooManyChildren checks that a lock with more entries or strays than the limits
 // is refused after a few reads, and a lock at the limits is read.
 func TestReaderRefusesTooManyChildren(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -176,18 +175,18 @@ func (i *identity) CommandEnvironment(secrets bool) map[string]string {
 	return env
 }
 
-// Descriptors returns the files with secrets whose names can mean descriptors of this process. A
-// command under a lock must not get these descriptors: it could read the secrets again.
-func (i *identity) Descriptors() []string {
+// SecretFiles returns the files with secrets. A command under a lock must not get descriptors of
+// them: it could read the secrets again.
+func (i *identity) SecretFiles() []string {
+	ccache := i.kerberos.ccache
+	if ccache == defaultCCache {
+		ccache = os.Getenv("KRB5CCNAME")
+	}
 	files := []string{
 		cmp.Or(i.authFile, os.Getenv(envAuthFile)), i.TLS.Cert, i.TLS.Key,
-		strings.TrimPrefix(i.kerberos.keytab, "FILE:"), strings.TrimPrefix(i.kerberos.ccache, "FILE:"),
+		strings.TrimPrefix(i.kerberos.keytab, "FILE:"), strings.TrimPrefix(ccache, "FILE:"),
 	}
-	return slices.DeleteFunc(files, func(file string) bool {
-		file = filepath.Clean(file)
-		return file != "/dev/stdin" && !strings.HasPrefix(file, "/dev/fd/") &&
-			!strings.HasPrefix(file, "/proc/")
-	})
+	return slices.DeleteFunc(files, func(file string) bool { return file == "" })
 }
 
 // absolutePath returns the absolute path of a file, because the command can change its

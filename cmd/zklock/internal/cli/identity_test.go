@@ -170,13 +170,14 @@ func TestIdentityForACommand(t *testing.T) {
 // TestSecretsInDescriptorsAreFound checks the files that a command under a lock could read again.
 func TestSecretsInDescriptorsAreFound(t *testing.T) {
 	t.Setenv(envAuthFile, "/proc/thread-self/fd/0")
+	t.Setenv("KRB5CCNAME", "FILE:/dev/fd/3")
 	for want, i := range map[string]identity{
-		"/dev/stdin": {authFile: "/dev/stdin"}, "/dev/fd/3": {authFile: "/dev/fd/3"}, "/dev/../dev/fd/3": {authFile: "/dev/../dev/fd/3"},
-		"": {authFile: "mine"}, "/proc/thread-self/fd/0": {},
-		"/dev/fd/4 /dev/fd/5": {authFile: "/dev/shm/mine", TLS: config.ClientTLS{CA: "/dev/fd/9", Cert: "/dev/fd/4", Key: "/dev/fd/5"}},
-		"/dev/fd/6 /dev/fd/7": {authFile: "mine", kerberos: kerberos{keytab: "FILE:/dev/fd/6", ccache: "/dev/fd/7"}},
+		"/dev/stdin": {authFile: "/dev/stdin"}, "../dev/stdin": {authFile: "../dev/stdin"},
+		"/proc/thread-self/fd/0": {}, "mine /dev/fd/3": {authFile: "mine", kerberos: kerberos{ccache: defaultCCache}},
+		"mine /dev/fd/4 /dev/fd/5": {authFile: "mine", TLS: config.ClientTLS{CA: "/dev/fd/9", Cert: "/dev/fd/4", Key: "/dev/fd/5"}},
+		"mine /dev/fd/6 /dev/fd/7": {authFile: "mine", kerberos: kerberos{keytab: "FILE:/dev/fd/6", ccache: "/dev/fd/7"}},
 	} {
-		if got := strings.Join(i.Descriptors(), " "); got != want {
+		if got := strings.Join(i.SecretFiles(), " "); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -80,7 +80,7 @@ func (r *runner) run() error {
 	}
 	lock := lockEnvironment{locks: r.status.Locks, mode: r.flags.spec.mode(), session: hold.Session(), servers: t.Current()}
 	lock.identity = set.Identity.CommandEnvironment(r.flags.passAuth)
-	r.cmd.Withheld = process.InheritedFiles(set.Identity.Descriptors())
+	r.cmd.Withheld = process.InheritedFiles(set.Identity.SecretFiles())
 	r.cmd.Env = lock.environ(os.Environ())
 	if r.flags.onLost != "" {
 		lock.identity = set.Identity.CommandEnvironment(false)

@@ -32,6 +32,9 @@ func FindProcess(int) (Process, bool) { return Process{}, false }
 // ended is never called here.
 func (p Process) ended() (bool, error) { return true, nil }
 
+// unreaped is never called here.
+func (p Process) unreaped() bool { return false }
+
 // Replaced is always false here, because it cannot be known.
 func (p Process) Replaced() bool { return false }
 

@@ -438,6 +438,13 @@ func (p Process) ended() (bool, error) {
 	return err != nil || !alive || now.start != p.start, nil
 }
 
+// unreaped reports whether the process still runs, or has ended and was not reaped, in the group
+// and the session in which it was found.
+func (p Process) unreaped() bool {
+	now, _, err := statOrEnded(p.PID)
+	return err == nil && now == p
+}
+
 // Replaced reports whether another process has the number now. While any process of a
 // group lives, no other process gets the number of the group.
 func (p Process) Replaced() bool {

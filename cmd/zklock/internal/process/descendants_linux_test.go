@@ -357,6 +357,79 @@ func TestSetRemembersOrphans(t *testing.T) {
 	}
 }
 
+// TestKillComesBeforeTheListOfSessions: to know whether a session without a leader has older
+// processes takes as long as a list of all processes. All known processes get KILL before that, and
+// the groups of such sessions after it.
+func TestKillComesBeforeTheListOfSessions(t *testing.T) {
+	const attempts = 5 // on a busy machine, a process can end long after its KILL
+	for range attempts {
+		if knownEndFirst(t) {
+			return
+		}
+	}
+	t.Error("processes found only through their group ended before known ones")
+}
+
+// knownEndFirst reports whether Kill ends the known processes of several sessions without a leader
+// first, and then the others of their groups.
+func knownEndFirst(t *testing.T) bool {
+	const sessions = 8
+	self, ok := FindProcess(os.Getpid())
+	if !ok {
+		t.Fatal("this process is not found")
+	}
+	s := Descendants{Command: self}
+	ends, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(ends)
+	others := map[int32]int{} // by descriptor
+	for range sessions {
+		_, pids := family(t, 3, `setsid sh -c '
+			(sleep 1000 & echo $!; exec sleep 1000) & echo $!
+			sleep 1000 & echo $!' &`)
+		first, _ := FindProcess(pids[0])
+		settled(t, first.session, gone)
+		at := slices.IndexFunc(pids, func(pid int) bool { return len(Children(pid)) > 0 })
+		if at < 0 {
+			t.Fatalf("none of %v has a child", pids)
+		}
+		known := Children(pids[at])[0]
+		s.Find(pids[at], 0)
+		for _, pid := range pids {
+			fd, err := unix.PidfdOpen(pid, 0)
+			if err == unix.ENOSYS || err == unix.EPERM {
+				t.Skip("SKIPPED: no descriptors of processes here: ", err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(fd)
+			event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
+			if err := unix.EpollCtl(ends, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
+				t.Fatal(err)
+			}
+			if pid != known {
+				others[int32(fd)] = pid
+			}
+		}
+	}
+	if s.Len() != sessions {
+		t.Fatalf("%d processes are known, want %d", s.Len(), sessions)
+	}
+	s.Kill()
+	for _, pid := range others {
+		settled(t, pid, gone)
+	}
+	var events [3 * sessions]unix.EpollEvent // in the order in which the processes ended
+	n, err := unix.EpollWait(ends, events[:], 0)
+	if err != nil || n < len(events) {
+		t.Fatalf("%d processes ended: %v", n, err)
+	}
+	return !slices.ContainsFunc(events[:sessions], func(e unix.EpollEvent) bool { return others[e.Fd] != 0 })
+}
+
 // TestSignalSparesProcessWithReusedPID checks that another process that now has the number of the
 // found one gets no signal.
 func TestSignalSparesProcessWithReusedPID(t *testing.T) {

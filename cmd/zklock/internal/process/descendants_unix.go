@@ -4,6 +4,7 @@ package process
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,7 +17,7 @@ type Descendants struct {
 	Command Process          // the command; older processes are not its descendants
 	known   map[Process]bool // whether the process got TERM
 	failed  error            // why the last search could not list the processes; nil if it could
-	older   map[int]bool     // the sessions of older processes; nil before hasOlder needs them
+	older   map[int]bool     // the sessions of older processes; nil before killDelayed needs them
 }
 
 // Find adds the descendants of root, and of the known processes, outside of the process
@@ -88,9 +89,16 @@ func (s *Descendants) Terminate(until time.Duration) {
 }
 
 // Kill sends KILL to the known processes. A process can fork and exit before the signal
-// reaches it, but a signal to its group also reaches its child.
+// reaches it, but a signal to its group also reaches its child. Call it again while any run: it
+// can miss such a child of a session without a leader the first time.
 func (s *Descendants) Kill() {
 	groups := groupKiller{of: s}
+	s.killKnown(&groups)
+	groups.killDelayed()
+}
+
+// killKnown is Kill without the groups that it delays.
+func (s *Descendants) killKnown(groups *groupKiller) {
 	for p := range s.known {
 		if now, ok := FindProcess(p.PID); ok && now == p {
 			groups.kill(p)
@@ -106,8 +114,8 @@ func (s *Descendants) Kill() {
 // how many have ended and were not reaped.
 func (s *Descendants) KillNow(root, group int) (running, ended int, complete bool) {
 	s.forget()
-	s.Kill()
 	groups := groupKiller{of: s}
+	s.killKnown(&groups)
 	complete, err := eachOutside([]int{root}, group, s.Command, func(p Process, alive bool) {
 		groups.kill(p)
 		if alive {
@@ -117,6 +125,7 @@ func (s *Descendants) KillNow(root, group int) (running, ended int, complete boo
 			ended++
 		}
 	})
+	groups.killDelayed()
 	s.failed = cmp.Or(s.failed, err)
 	return max(running, s.Len()), ended, complete
 }
@@ -135,6 +144,7 @@ func (s *Descendants) KillHeirs(env []string, group int) (running int, complete 
 		p.Signal(unix.SIGKILL)
 		running++
 	})
+	groups.killDelayed()
 	s.failed = cmp.Or(s.failed, err)
 	return running, complete
 }
@@ -142,8 +152,9 @@ func (s *Descendants) KillHeirs(env []string, group int) (running int, complete 
 // groupKiller sends KILL to the groups of processes that one search found, to each group
 // once: the kernel lets no member of a group start another one after that.
 type groupKiller struct {
-	of   *Descendants
-	done map[int]bool // the groups that were examined
+	of      *Descendants
+	done    map[int]bool      // the groups that were examined
+	delayed map[int][]Process // by group, those of sessions that need the list of all processes
 }
 
 // kill sends KILL to the group of a process that runs, or that has ended and was not
@@ -152,6 +163,10 @@ type groupKiller struct {
 // than the command, such as a daemon, is in the session. The command's session is 0 if its
 // leader is outside this PID namespace, as in a container: a process whose session is not 0
 // is then in another one.
+//
+// The leader is the oldest process of a session. If it has ended, the list of all processes is
+// needed, which can take longer than the time until the deadline. The caller sends KILL to all
+// processes that it found before it calls killDelayed.
 func (k *groupKiller) kill(p Process) {
 	command := k.of.Command
 	if command.PID == 0 || p.session <= 1 || p.Group <= 1 || p.session == command.session ||
@@ -159,28 +174,47 @@ func (k *groupKiller) kill(p Process) {
 		return
 	}
 	if k.done == nil {
-		k.done = map[int]bool{}
+		k.done, k.delayed = map[int]bool{}, map[int][]Process{}
+	}
+	older, known := false, false
+	if len(k.delayed[p.Group]) == 0 {
+		older, known = k.of.hasOlder(p.session)
+	}
+	if !known {
+		k.delayed[p.Group] = append(k.delayed[p.Group], p)
+		return
 	}
 	k.done[p.Group] = true
-	if !k.of.hasOlder(p.session) {
+	if !older {
 		_ = unix.Kill(-p.Group, unix.SIGKILL)
 	}
 }
 
-// hasOlder reports whether a session has, or may have, a process that is older than the
-// command. The leader is the oldest process of a session. If it has ended, hasOlder needs the
-// list of all processes. One list is enough: no process enters an existing session.
-func (s *Descendants) hasOlder(session int) bool {
-	if leader, ok := FindProcess(session); ok {
-		return leader.start < s.Command.start
+// killDelayed sends KILL to the groups that kill delayed, unless all processes of them that kill
+// examined were reaped: then another group may have the number.
+func (k *groupKiller) killDelayed() {
+	if len(k.delayed) == 0 {
+		return
 	}
-	if s.older == nil {
-		older, err := olderSessions(s.Command)
-		if err != nil {
-			s.failed = cmp.Or(s.failed, err)
-			return true
+	older, err := olderSessions(k.of.Command)
+	if err != nil {
+		k.of.failed = cmp.Or(k.of.failed, err)
+		return
+	}
+	k.of.older = older
+	for group, members := range k.delayed {
+		if slices.ContainsFunc(members, Process.unreaped) && !older[members[0].session] {
+			_ = unix.Kill(-group, unix.SIGKILL)
 		}
-		s.older = older
 	}
-	return s.older[session]
+}
+
+// hasOlder reports whether a session has a process that is older than the command, if that is
+// known. The leader is the oldest process of a session. If it has ended, killDelayed finds out.
+// Its list stays valid: no process enters an existing session.
+func (s *Descendants) hasOlder(session int) (older, known bool) {
+	if leader, ok := FindProcess(session); ok {
+		return leader.start < s.Command.start, true
+	}
+	return s.older[session], s.older != nil
 }
