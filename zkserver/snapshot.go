@@ -212,8 +212,8 @@ type snapshotPace struct {
 	bytes    int // since the last call of collectEarly
 }
 
-// step is called for each part that is read or written with its size. It returns an error if the snapshot
-// is canceled.
+// step is called with the size of each part that is read or written. It returns an error if the
+// snapshot is canceled.
 func (p *snapshotPace) step(size int) error {
 	if p == nil {
 		return nil

@@ -17,27 +17,32 @@ import (
 // sequence number. Operators delete the whole lock, so that its numbers start again. No acquire
 // is granted before an entry that exists ahead of it.
 func TestRandomHistoriesOfOneLock(t *testing.T) {
-	seeds := uint64(*lockHistoryCount)
+	runLockHistories(t, *lockHistoryCount, *oneLockHistory, newLockHistory)
+}
+
+// runLockHistories runs count histories of one lock, or only the one with the seed one if that
+// is not 0, and prints its trace if it fails.
+func runLockHistories(t *testing.T, count, one uint64, newOne func(seed uint64) *history) {
 	if randomRuns < 100 {
-		seeds = 30
+		count = 30
 	}
 	first := uint64(0)
-	if *oneLockHistory != 0 {
-		first, seeds = *oneLockHistory, *oneLockHistory+1
+	if one != 0 {
+		first, count = one, 1
 	}
 	granted := 0
-	for seed := first; seed < seeds; seed++ {
-		w := newLockHistory(seed)
+	for seed := first; seed < first+count; seed++ {
+		w := newOne(seed)
 		if err := w.run(); err != nil {
-			if *oneLockHistory != 0 {
+			if one != 0 {
 				t.Log(strings.Join(w.trace, "\n"))
 			}
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		granted += w.granted
 	}
-	if granted < int(seeds-first)*18 {
-		t.Errorf("%d acquires granted in %d histories: this tests nothing", granted, seeds)
+	if granted < int(count)*18 {
+		t.Errorf("%d acquires granted in %d histories: this tests nothing", granted, count)
 	}
 }
 
@@ -71,28 +76,7 @@ func newLockHistory(seed uint64) *history {
 // number may directly follow one of the former znode. No acquire is granted before an entry that
 // exists ahead of it.
 func TestRandomHistoriesOfBursts(t *testing.T) {
-	seeds := uint64(*burstHistoryCount)
-	if randomRuns < 100 {
-		seeds = 30
-	}
-	first := uint64(0)
-	if *oneBurstHistory != 0 {
-		first, seeds = *oneBurstHistory, *oneBurstHistory+1
-	}
-	granted := 0
-	for seed := first; seed < seeds; seed++ {
-		w := newBurstHistory(seed)
-		if err := w.run(); err != nil {
-			if *oneBurstHistory != 0 {
-				t.Log(strings.Join(w.trace, "\n"))
-			}
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		granted += w.granted
-	}
-	if granted < int(seeds-first)*18 {
-		t.Errorf("%d acquires granted in %d histories: this tests nothing", granted, seeds)
-	}
+	runLockHistories(t, *burstHistoryCount, *oneBurstHistory, newBurstHistory)
 }
 
 var burstHistoryCount = flag.Uint64("burst-histories", 300, "the number of histories of bursts")

@@ -175,7 +175,8 @@ func (c *Core) removeSizeWatches() {
 	}
 }
 
-// sizeUnwatched records that the servers have no watch at this path that no position needs.
+// sizeUnwatched forgets the watch at this path, which the servers no longer have, unless a
+// position needs it.
 func (c *Core) sizeUnwatched(path string) {
 	if w := c.sizeWatches[path]; w != nil && w.users == 0 {
 		delete(c.sizeWatches, path)

@@ -29,8 +29,8 @@ func TestDescribe(t *testing.T) {
 	}
 	node, twin := holder, clitest.Entry("t", 8, false, now, 0)
 	node.Node = node.Path
-	namesake := mine // a container with the same host name and process id
-	namesake.Session, namesake.Name, namesake.Node = 6, clitest.EntryName("-lock-", 4), "/zklock/demo/n"
+	sameHost := mine // a container with the same host name and process id
+	sameHost.Session, sameHost.Name, sameHost.Node = 6, clitest.EntryName("-lock-", 4), "/zklock/demo/n"
 	tests := []struct {
 		name    string
 		entries []zklock.Entry
@@ -52,8 +52,8 @@ func TestDescribe(t *testing.T) {
 		{"several locks, of none of which I have an entry", []zklock.Entry{holder, clitest.At("/b", holder)}, "waiting for demo"},
 		{"a node lock, which has no line", []zklock.Entry{node}, "waiting for demo, held by h:1 (backup) for 2m10s"},
 		{"behind an attempt with two entries", []zklock.Entry{holder, twin, twin, mine}, "waiting for demo: position 2, held by h:1 (backup) for 2m10s"},
-		{"after another process of that name", []zklock.Entry{holder, namesake, mine}, "waiting for demo: position 2, held by h:1 (backup) for 2m10s"},
-		{"another process of that name waits", []zklock.Entry{holder, namesake}, "waiting for demo"},
+		{"after another container", []zklock.Entry{holder, sameHost, mine}, "waiting for demo: position 2, held by h:1 (backup) for 2m10s"},
+		{"only another container waits", []zklock.Entry{holder, sameHost}, "waiting for demo"},
 		{"nobody holds yet", []zklock.Entry{mine}, "waiting for demo: position 1"},
 	}
 	for _, tt := range tests {
@@ -70,8 +70,8 @@ func TestOtherLibrariesOverlookOtherLayouts(t *testing.T) {
 	twin.Name = "0f8fad5bd9cb469fa16570867728950e__lock__0000000004"
 	kazoo.Name, kazoo.Owner = "0f8fad5bd9cb469fa16570867728950f__lock__0000000003", zklock.Owner{}
 	curator.Owner = zklock.Owner{}
-	namesake := twin // a container with the same host name and process id, and --layout kazoo
-	namesake.Session = 6
+	sameHost := twin // a container with the same host name and process id, and --layout kazoo
+	sameHost.Session = 6
 	for i, tt := range []struct {
 		entries []zklock.Entry
 		want    string
@@ -84,7 +84,7 @@ func TestOtherLibrariesOverlookOtherLayouts(t *testing.T) {
 		{[]zklock.Entry{curator, mine}, ""},
 		{[]zklock.Entry{curator, kazoo, twin, mine}, ""},
 		{[]zklock.Entry{kazoo}, ""},
-		{[]zklock.Entry{kazoo, namesake, mine}, "kazoo clients do not wait"},
+		{[]zklock.Entry{kazoo, sameHost, mine}, "kazoo clients do not wait"},
 		{[]zklock.Entry{clitest.Entry("h", 1, true, now, 0), mine}, ""},
 	} {
 		if got := overlookedBy(tt.entries, me); !strings.HasPrefix(got, tt.want) || (got == "") != (tt.want == "") {

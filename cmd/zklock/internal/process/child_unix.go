@@ -30,8 +30,8 @@ type Child struct {
 
 // StartCommand starts cmd with the standard files of this process and, like flock, with
 // all files that this process inherited, except cmd.Withheld. exe is this program. It becomes
-// the command (see ChildMain) after ready returned nil. ready gets the command's process group, so that the
-// watchdog knows the group before the command runs.
+// the command (see ChildMain) after ready returned nil. ready gets the command's process group,
+// so that the watchdog knows the group before the command runs.
 //
 // A goroutine waits for the command and ends with it. It keeps its thread, because the
 // kernel sends the parent-death signal when the thread that started a child ends.
