@@ -24,6 +24,7 @@ type conn struct {
 	acceptedAt time.Duration
 	calmSince  time.Duration // since when no turn was charged; used only by the loop
 	counts     connCounts    // used only by the loop
+	nextSize   int           // see inputSize; 0 if not determined; used only by the loop
 
 	*blockingIO          // nil once the connection is polled; changed by the loop, under mu
 	polled      polledIO // zero while a goroutine reads the connection; set under mu

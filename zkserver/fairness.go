@@ -23,6 +23,8 @@ const (
 	workFactor = 4
 	// ageUnit is the shortest difference between the ages of two connections that counts.
 	ageUnit = 250 * time.Millisecond
+	// smallRequest is the size in bytes below which the sizes of requests make no difference.
+	smallRequest = 1 << 10
 )
 
 // account is what turns are charged to: a connection, or an address.
@@ -65,7 +67,7 @@ func (s *Server) charge(c *conn, t turn, at time.Duration) {
 
 // orderByCharge orders connections for a round: first those not charged, then those whose
 // address is charged, then those charged themselves. Within each group it keeps the order,
-// unless the loop orders by age: see orderByAge. It returns how many connections are in the
+// unless the loop takes cheap requests first: see orderCheapFirst. It returns how many connections are in the
 // first two groups.
 func (s *Server) orderByCharge(conns []*conn, now time.Duration) (free int) {
 	l := &s.loop
@@ -74,8 +76,8 @@ func (s *Server) orderByCharge(conns []*conn, now time.Duration) (free int) {
 			delete(l.charges, a)
 		}
 	}
-	if l.byAge {
-		orderByAge(conns, now)
+	if l.cheapFirst {
+		s.orderCheapFirst(conns, now)
 	}
 	if len(l.charges) == 0 {
 		return len(conns)
@@ -96,19 +98,57 @@ func (s *Server) orderByCharge(conns []*conn, now time.Duration) (free int) {
 	return free
 }
 
-// orderByAge puts connections first for which no turn was charged for the longest time, and
-// of similar ones the latest. So an established client with cheap requests does not wait for
-// many that each send an expensive request over a new connection. Sorting would take longer.
-func orderByAge(conns []*conn, now time.Duration) {
-	var byAge [64][]*conn
+// orderCheapFirst puts connections first whose next input is small, of those the ones for which
+// no turn was charged for the longest time, and of similar ones the latest. So a client with
+// cheap requests does not wait for many that each send one expensive request, also if nothing
+// was charged to them yet. Sorting would take longer.
+func (s *Server) orderCheapFirst(conns []*conn, now time.Duration) {
+	var byAge, bySize [64][]*conn
 	for _, c := range slices.Backward(conns) {
 		age := bits.Len64(uint64(max(now-c.calmSince, 0) / ageUnit))
 		byAge[age] = append(byAge[age], c)
 	}
-	conns = conns[:0]
 	for _, similar := range slices.Backward(byAge[:]) {
+		for _, c := range similar {
+			size := bits.Len64(uint64(s.inputSize(c) / smallRequest))
+			bySize[size] = append(bySize[size], c)
+		}
+	}
+	conns = conns[:0]
+	for _, similar := range bySize {
 		conns = append(conns, similar...)
 	}
+}
+
+// inputSize returns the size of the next request of c. If it has not been read, this is the
+// number of bytes that have arrived. It is determined once for each turn of c.
+func (s *Server) inputSize(c *conn) int {
+	if c.nextSize == 0 {
+		c.nextSize = max(1, s.measureInput(c))
+	}
+	return c.nextSize
+}
+
+func (s *Server) measureInput(c *conn) int {
+	p := &c.polled
+	if c.phase == connContinuing {
+		return c.lastSize
+	}
+	if c.exchange != nil && c.next < len(c.work.frames) {
+		return len(c.work.frame(c.next))
+	}
+	if size, ok := frameSize(p.partial); ok {
+		return int(size)
+	}
+	if p.active {
+		return s.poll.Load().available(int(p.fd))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.blockingIO == nil || len(c.in.frames) == 0 {
+		return 0
+	}
+	return len(c.in.frame(0))
 }
 
 const (

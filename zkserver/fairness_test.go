@@ -134,6 +134,18 @@ func TestCheapRequestOvertakesNewConnections(t *testing.T) {
 	}
 }
 
+// TestCheapRequestOvertakesLargeOnesOfOlderConnections: connections that were idle for a minute
+// each send one large request. The connection with the cheap request is new.
+func TestCheapRequestOvertakesLargeOnesOfOlderConnections(t *testing.T) {
+	const long = 15 * time.Millisecond
+	for at := range 60 {
+		q := cheapRequest{clients: 20, at: at, took: long, fresh: true, input: 64 << 10, within: 2 * long}
+		testCheapRequest(t, q)
+		q.peer = peer{tcp: netip.MustParseAddrPort("192.0.2.1:1")}
+		testCheapRequest(t, q)
+	}
+}
+
 // TestCheapRequestOvertakesManyShortTurns: many clients send requests that each take slightly
 // less than a long turn.
 func TestCheapRequestOvertakesManyShortTurns(t *testing.T) {
@@ -149,7 +161,8 @@ type cheapRequest struct {
 	clients, at int           // number of other clients, and the turn of theirs
 	took        time.Duration // time of each turn
 	size        int           // bytes of output of each turn
-	fresh       bool          // each turn is that of a new connection
+	fresh       bool          // each turn is that of another connection
+	input       int           // bytes of each request; if not 0, these connections are older than the cheap client's
 	peer        peer          // address of all clients
 	within      time.Duration // the longest wait
 }
@@ -162,10 +175,17 @@ func testCheapRequest(t *testing.T, q cheapRequest) {
 		time.Sleep(time.Minute) // the age of the cheap client's connection
 		arrive := func(c *conn) { s.ready = append(s.ready, c) }
 		cheap := &conn{peer: q.peer, limited: true}
+		if q.input > 0 {
+			cheap.calmSince = s.elapsed()
+		}
 		var sent, waited time.Duration
 		last := make(map[*conn]time.Duration)
 		open := func() {
 			c := &conn{peer: q.peer, limited: true, calmSince: s.elapsed()}
+			if q.input > 0 {
+				c.calmSince = 0
+				c.exchange = &exchange{work: inbox{buf: make([]byte, q.input), frames: []arrival{{end: q.input}}}}
+			}
 			last[c] = s.elapsed()
 			arrive(c)
 		}

@@ -225,6 +225,7 @@ func (s *Server) applyRequests(c *conn) (size int) {
 	s.beginExchange(c)
 	now := s.takeRequests(c)
 	began := now.Mono
+	first := 0 // bytes of the first request
 	for n := 0; n < turnFrames && (c.phase == connContinuing || c.next < len(c.work.frames)) && !c.outputFull(); n++ {
 		if n > 0 {
 			if now = s.now(); now.Mono-began >= turnTime || size >= turnBytes {
@@ -235,6 +236,11 @@ func (s *Server) applyRequests(c *conn) (size int) {
 			size += s.applyRequest(c, nil, now)
 		} else {
 			frame := c.work.frame(c.next)
+			if n == 0 {
+				first = len(frame)
+			} else if s.loop.cheapFirst && first < smallRequest && len(frame) >= smallRequest {
+				break // it must not overtake the small requests of others
+			}
 			if s.delayAuth(c, frame, now.Mono) {
 				break
 			}
@@ -410,7 +416,7 @@ type roundInput struct {
 func (s *Server) takeTurns(r *roundInput, apply func(*conn) int) []func() {
 	conns, calls := s.takeReady()
 	at, arrived, full := s.elapsed(), conns, false
-	if len(s.loop.charges) > 0 || s.loop.byAge {
+	if len(s.loop.charges) > 0 || s.loop.cheapFirst {
 		arrived = slices.Clone(conns)
 	}
 	free := s.orderByCharge(conns, at)
@@ -421,7 +427,7 @@ func (s *Server) takeTurns(r *roundInput, apply func(*conn) int) []func() {
 			conns, full = conns[:i], true
 			break
 		}
-		s.loop.work = 0
+		s.loop.work, c.nextSize = 0, 0
 		began, size := at, apply(c)
 		r.size += size
 		at = s.elapsed()
@@ -431,7 +437,7 @@ func (s *Server) takeTurns(r *roundInput, apply func(*conn) int) []func() {
 	// Many clients may send expensive or large requests at once. Other clients need not wait
 	// for all of these. Of full rounds, every second one goes by the order of arrival, so that
 	// no connection waits for all that come later.
-	s.loop.byAge = full && !s.loop.byAge
+	s.loop.cheapFirst = full && !s.loop.cheapFirst
 	if r.conns == nil {
 		r.conns = conns
 	} else {

@@ -131,6 +131,15 @@ func (p *poller) read(fd, size int) ([]byte, error) {
 	return p.buf[:n], err
 }
 
+// available returns how many bytes could be read now, or 0 if that cannot be determined.
+func (*poller) available(fd int) int {
+	n, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // write writes as much of b as the socket takes.
 func (p *poller) write(fd int, b []byte) (int, error) {
 	return transfer(syscall.SYS_SENDTO, fd, b)

@@ -90,7 +90,7 @@ type loop struct {
 	free              []int32        // free slots
 	polls             int            // number of polled connections
 	runnable          []*conn        // connections with more input than one round takes
-	byAge             bool           // the next round takes connections in the order of orderByAge
+	cheapFirst        bool           // the next round takes connections in the order of orderCheapFirst
 	work              time.Duration  // as the tree estimates it, of the present turn
 	writable          []*conn        // connections whose unwritten output has room, or was postponed
 	slowReaders       map[*conn]bool // connections with much unread output, at the last check
