@@ -126,7 +126,8 @@ by one: see --in-order. If the holder crashes, the servers free the lock within
 about --session-timeout. --lock-delay makes an acquire wait longer than that, so
 that work that the crashed holder started can finish; all clients of the lock
 need the same delay. --allow-foreign-mutex lets a shared lock ignore entries of
-Curator's mutex and kazoo's Lock, which ignore readers.`
+Curator's mutex and kazoo's Lock, which ignore readers. The layouts kazoo and
+mixed cannot detect kazoo's Lock.`
 
 const runExample = `  zklock run nightly -- pg_dump -f /backup/db.sql
   zklock run -w 10 deploy -- sh -c './deploy --fence $ZKLOCK_TOKEN'`
