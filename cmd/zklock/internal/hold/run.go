@@ -91,7 +91,7 @@ written, run prints a warning.
 
 ` + cli.ServersHelp + `the JSON of --status-fd.
 
-` + aclHelp + `
+` + cli.ACLHelp + `
 
 ` + valueHelp + `
 
