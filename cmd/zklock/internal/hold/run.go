@@ -71,13 +71,12 @@ command once and exits with the command's exit code. The command has no time
 limit; processes that it leaves behind get KILL after --kill-after.
 
 Jobs on a fleet: with --once-per 10m, run acquires the lock, and exits with 0
-without running the command if a run that began within the last 10 minutes
-exited with 0. The servers remember that run; the times are by their clock. So
-start the same command on every machine: one machine runs it, and the others
-wait and then skip it. If the first machine fails or crashes, the next one runs
-it. A start that is early by at most a tenth of the period, and by at most a
-minute, does not miss its round. If a run cannot be recorded, run exits with
-125.
+without running the command if a run that began within the last 9 minutes (the
+period less a tenth, at most a minute) exited with 0. The servers remember that
+run; the times are by their clock. So start the same command on every machine:
+one machine runs it, and the others wait and then skip it. If the first machine
+fails or crashes, the next one runs it. If a run cannot be recorded, run exits
+with 125.
 With --hold-at-least 30s, run holds the lock for at least 30 seconds even if the
 command exits sooner. With --try, a cron job then runs once per round although
 the clocks differ by some seconds, but the servers do not remember the run. On a
