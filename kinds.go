@@ -26,7 +26,8 @@ type RWMutex struct {
 // One path is one queue: readers and writers also exclude this package's mutexes with the
 // same name. Curator's InterProcessMutex, kazoo's Lock, and ZooKeeper's WriteLock do not
 // wait for readers. A reader that finds their znodes on the path fails with
-// ErrForeignMutex, unless [Options].AllowForeignMutex is set.
+// ErrForeignMutex, unless [Options].AllowForeignMutex is set. [KazooLayout] and
+// [MixedLayout] cannot detect kazoo's Lock.
 func (c *Client) RWMutex(name string) *RWMutex {
 	m := &RWMutex{
 		reader: c.queueLock(name, queue.Shared, false),

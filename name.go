@@ -138,13 +138,14 @@ type Layout struct {
 // its Lock, ReadLock, WriteLock, and Election wait for such entries without extra
 // patterns. Parents are persistent, which kazoo needs. kazoo's Lock does not wait for
 // readers, and its znodes have the same names as those of its WriteLock. So zklock cannot
-// detect and reject them: do not use kazoo's Lock on paths that have readers.
+// detect them, and does not fail with ErrForeignMutex: do not use kazoo's Lock on paths
+// that have readers.
 func KazooLayout() Layout { return Layout{kind: queue.Kazoo} }
 
 // MixedLayout returns a layout that creates two entries in one transaction, one with
 // Curator's name and one with kazoo's. It is for fleets with both. Each of the two
 // libraries sees only one of the entries; by themselves, they do not exclude each other.
-// Parents are persistent, which kazoo needs.
+// Parents are persistent, and kazoo's Lock does not wait for readers, see [KazooLayout].
 func MixedLayout() Layout { return Layout{kind: queue.Mixed} }
 
 // LatchLayout returns the layout of Curator's LeaderLatch, for taking part in its

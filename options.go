@@ -79,8 +79,9 @@ type Options struct {
 	LockDelay time.Duration
 	// AllowForeignMutex lets readers acquire the lock next to entries of Curator's
 	// mutex, kazoo's Lock, and ZooKeeper's WriteLock, which do not wait for readers.
-	// False means that such an acquire fails with ErrForeignMutex. Use it only on paths
-	// where no such entry can arrive while readers hold the lock.
+	// False means that such an acquire fails with ErrForeignMutex, except next to kazoo's
+	// Lock in [KazooLayout] and [MixedLayout]. Use it only on paths where no such entry can
+	// arrive while readers hold the lock.
 	AllowForeignMutex bool
 	// AllTimeout bounds the wait of an All's Acquire whose context has no deadline,
 	// because an All can deadlock with a program that acquires one lock while it holds

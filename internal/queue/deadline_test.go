@@ -531,3 +531,38 @@ func TestStatedTickLengthensTheGap(t *testing.T) {
 		t.Errorf("after a smaller bound: %v, want %v", got, want)
 	}
 }
+
+// TestSilenceThatHoldSurvives computes how long a hold lasts if the servers fall silent at the worst
+// moment, just before an answer that moves the deadline. docs/guides/production.md has the results,
+// in percent of the session timeout.
+func TestSilenceThatHoldSurvives(t *testing.T) {
+	const trip = 10 * time.Millisecond
+	for timeout, want := range map[time.Duration]time.Duration{
+		4 * time.Second: 55, 10 * time.Second: 71, 20 * time.Second: 76, 40 * time.Second: 78,
+	} {
+		var d Deadline
+		d.Handshake(0, timeout, 0.01, true)
+		d.HalfTick(time.Second)
+		d.Answered(0, trip)
+		b, least := heartbeat{roundTrip: trip}, timeout
+		for beats := 0; beats < 100; {
+			switch first, second, third := b.plan(timeout, &d); {
+			case first != 0 && first <= min(second, third):
+				b.first = true
+				d.Begin(first, first+trip)
+			case second != 0 && second <= third:
+				b.second, b.secondAt = true, second+trip
+				d.Continue(second, second+trip)
+			default:
+				if beats++; beats > 16 { // two timeouts after the handshake
+					least = min(least, d.Ahead(third+trip))
+				}
+				b.begin(third)
+				d.Answered(third, third+trip)
+			}
+		}
+		if got := least * 100 / timeout; got != want {
+			t.Errorf("%v: %d%% (%v), want %d%%", timeout, got, least, want)
+		}
+	}
+}

@@ -95,6 +95,9 @@ func TestWhichLibrariesExcludeEachOther(t *testing.T) {
 			"kazoo-layout-kazoo":     {kazooish, "mutex", kazoo, "lock", true},
 			"kazoo-layout-writer":    {kazooish, "read", kazoo, "write", true},
 			"kazoo-layout-lock":      {kazooish, "read", kazoo, "lock", false},
+			"lock-kazoo-layout":      {kazoo, "lock", kazooish, "read", true}, // is not refused
+			"lock-mixed-reader":      {kazoo, "lock", mixed, "read", true},
+			"mixed-reader-lock":      {mixed, "read", kazoo, "lock", false},
 			"kazoo-layout-curator":   {kazooish, "mutex", curator, "mutex", false},
 			"curator-kazoo-layout":   {curator, "mutex", kazooish, "mutex", true},
 			"mixed-curator":          {mixed, "mutex", curator, "mutex", true},

@@ -48,11 +48,11 @@ and prints the report when the problems have changed, until it is interrupted.
 With -o name it prints the subjects that have problems.
 
 Doctor changes nothing. If permitted, it creates one znode and deletes it in the
-same transaction, which no client sees, to read the leader's clock. It opens one
-session per server. It keeps the highest transaction id of a context in a file
-zxid-CONTEXT in the directory of the local server (ZKLOCK_HOME). It finds more
-problems if the servers' whitelist of four-letter words contains conf, mntr,
-dump, and cons.
+same transaction, which no client sees, to read the leader's clock. It opens
+three sessions per server, and one more. It keeps the highest transaction id of
+a context in a file zxid-CONTEXT in the directory of the local server
+(ZKLOCK_HOME). It finds more problems if the servers' whitelist of four-letter
+words contains conf, mntr, dump, and cons.
 
 Exit codes, as for monitoring plugins:
   0    no problem

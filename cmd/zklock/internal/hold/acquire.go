@@ -174,11 +174,8 @@ func explain(s *cli.Settings, spec *lockSpec, err error) error {
 		return failed("ZooKeeper's WriteLock has entries on this path and would not wait for this one; omit --write, and give --layout curator or writelock")
 	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
 		return failed("a znode on its path is ephemeral, so it is a node lock (--node) or belongs to another program; give the lock another name")
-	case errors.Is(err, zk.ErrInvalidACL) && spec.acl.list == nil:
-		return failed("the client may not read its znode, and the servers do not accept the credentials; see --auth-file and ZKLOCK_AUTH")
 	case errors.Is(err, zk.ErrInvalidACL):
-		return failed("the servers reject --acl: an ACL for creator or auth needs credentials; " +
-			"see --auth-file and ZKLOCK_AUTH")
+		return failed("%s", spec.acl.Rejection())
 	case errors.Is(err, zklock.ErrPermits):
 		return failed("other clients use this semaphore with another number of permits; give the --count that zklock show %s prints, or --resizable", legible.Word(spec.names[0]))
 	case errors.Is(err, zklock.ErrSize) && len(spec.names) > 1:

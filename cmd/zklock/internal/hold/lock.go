@@ -44,7 +44,7 @@ it often goes to the parent too: zklock reports it as a release request.
 
 ` + cli.ServersHelp + `the output of --json and -o yaml.
 
-` + aclHelp + `
+` + cli.ACLHelp + `
 
 ` + valueHelp + `
 

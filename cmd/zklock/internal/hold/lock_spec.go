@@ -35,7 +35,7 @@ type lockSpec struct {
 	delay               cli.Duration
 	layout              cli.LayoutValue
 	foreignMutex        bool
-	acl                 aclValue
+	acl                 cli.ACLValue
 	value               string
 
 	names, paths []string // of all locks, as given; check sets them
@@ -52,7 +52,6 @@ func (s *lockSpec) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&s.more, "lock", nil, "also acquire `NAME`, all or none; repeatable")
 	f.BoolVar(&s.inOrder, "in-order", false, "acquire several locks one by one in path order")
 	f.Var(&s.delay, "lock-delay", "after a holder crashes, wait this long")
-	f.Var(&s.acl, "acl", "`ACL` of new znodes, such as open or creator")
 	f.StringVar(&s.value, "value", "", "publish `TEXT`, such as an address")
 	s.layout.Add(f)
 	f.BoolVar(&s.foreignMutex, "allow-foreign-mutex", false, "for --shared: ignore Curator and kazoo mutexes")
@@ -65,7 +64,7 @@ func addLockFlags(a *cli.App, c *cobra.Command, spec *lockSpec, revoke *onRevoke
 	a.Settings.WaitFlags(c.Flags())
 	spec.flags(c.Flags())
 	cli.CompleteFlagWords(c, "layout", cli.LayoutNames())
-	cli.CompleteFlagWords(c, "acl", []string{aclOpen, aclCreator, aclCreatorRead})
+	spec.acl.Flag(c)
 	_ = c.RegisterFlagCompletionFunc("lock", a.CompleteLockFlag) // the flag exists
 	cli.IgnoreCurrentContext(c)
 	revoke.flag(c)
@@ -187,7 +186,7 @@ func (s *lockSpec) title() string {
 // options adds the options that the flags set.
 func (s *lockSpec) options(o zklock.Options) zklock.Options {
 	o.Layout, o.LockDelay, o.AllowForeignMutex = s.layout.Layout, s.delay.D, s.foreignMutex
-	o.ACL = s.acl.list
+	o.ACL = s.acl.List
 	return o
 }
 

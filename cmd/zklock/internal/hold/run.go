@@ -71,13 +71,12 @@ command once and exits with the command's exit code. The command has no time
 limit; processes that it leaves behind get KILL after --kill-after.
 
 Jobs on a fleet: with --once-per 10m, run acquires the lock, and exits with 0
-without running the command if a run that began within the last 10 minutes
-exited with 0. The servers remember that run; the times are by their clock. So
-start the same command on every machine: one machine runs it, and the others
-wait and then skip it. If the first machine fails or crashes, the next one runs
-it. A start that is early by at most a tenth of the period, and by at most a
-minute, does not miss its round. If a run cannot be recorded, run exits with
-125.
+without running the command if a run that began within the last 9 minutes (the
+period less a tenth, at most a minute) exited with 0. The servers remember that
+run; the times are by their clock. So start the same command on every machine:
+one machine runs it, and the others wait and then skip it. If the first machine
+fails or crashes, the next one runs it. If a run cannot be recorded, run exits
+with 125.
 With --hold-at-least 30s, run holds the lock for at least 30 seconds even if the
 command exits sooner. With --try, a cron job then runs once per round although
 the clocks differ by some seconds, but the servers do not remember the run. On a
@@ -91,7 +90,7 @@ written, run prints a warning.
 
 ` + cli.ServersHelp + `the JSON of --status-fd.
 
-` + aclHelp + `
+` + cli.ACLHelp + `
 
 ` + valueHelp + `
 
@@ -126,7 +125,8 @@ by one: see --in-order. If the holder crashes, the servers free the lock within
 about --session-timeout. --lock-delay makes an acquire wait longer than that, so
 that work that the crashed holder started can finish; all clients of the lock
 need the same delay. --allow-foreign-mutex lets a shared lock ignore entries of
-Curator's mutex and kazoo's Lock, which ignore readers.`
+Curator's mutex and kazoo's Lock, which ignore readers. The layouts kazoo and
+mixed cannot detect kazoo's Lock.`
 
 const runExample = `  zklock run nightly -- pg_dump -f /backup/db.sql
   zklock run -w 10 deploy -- sh -c './deploy --fence $ZKLOCK_TOKEN'`

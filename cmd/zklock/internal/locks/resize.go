@@ -2,6 +2,7 @@ package locks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/zk"
 )
 
 const resizeHelp = `Resize sets the number of permits of the semaphore LOCK to N, also while clients
@@ -48,10 +50,11 @@ const resizeExample = `  zklock resize api 5
 // Resize returns zklock resize.
 func Resize(a *cli.App) *cobra.Command {
 	var f readFlags
+	var acl cli.ACLValue
 	c := &cobra.Command{
 		Use:     "resize LOCK N",
 		Short:   "Set the number of permits of a semaphore",
-		Long:    resizeHelp,
+		Long:    resizeHelp + "\n\n" + cli.ACLHelp,
 		Example: resizeExample,
 		Args:    cli.Exactly(2, "a semaphore and its number of permits"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -59,11 +62,12 @@ func Resize(a *cli.App) *cobra.Command {
 			if err != nil || n < 1 || n > cli.MaxPermits {
 				return cli.UsageError("%s: a semaphore has at least 1 permit, and at most %d", legible.Path(args[1]), cli.MaxPermits)
 			}
-			return withLock(a, c, &f, args[0], func(ctx context.Context, l *oneLock) error { return resize(a, ctx, l, n) })
+			return withLock(a, c, &f, args[0], func(ctx context.Context, l *oneLock) error { return resize(a, ctx, l, n, &acl) })
 		},
 	}
 	a.ServerFlags(c)
 	f.out.Flag(c)
+	acl.Flag(c)
 	c.ValidArgsFunction = a.CompleteLocks
 	return c
 }
@@ -96,7 +100,7 @@ type resizeView struct {
 }
 
 // resize sets the number of permits and prints it.
-func resize(a *cli.App, ctx context.Context, l *oneLock, n int) error {
+func resize(a *cli.App, ctx context.Context, l *oneLock, n int, acl *cli.ACLValue) error {
 	limited, cancel := a.Settings.ConnectContext(ctx)
 	defer cancel()
 	line := a.Settings.Progress("resizing %s", l.name)
@@ -104,10 +108,13 @@ func resize(a *cli.App, ctx context.Context, l *oneLock, n int) error {
 	if err := checkSemaphore(limited, l); err != nil {
 		return err
 	}
-	client := zklock.New(l.z, &zklock.Options{Anonymous: true})
+	client := zklock.New(l.z, &zklock.Options{Anonymous: true, ACL: acl.List})
 	err := client.Resize(limited, l.path, n)
 	_ = client.Close() // it has no holds
 	line.Stop()
+	if errors.Is(err, zk.ErrInvalidACL) {
+		return fmt.Errorf("resize %s: %s", l.name, acl.Rejection())
+	}
 	if err != nil {
 		return err
 	}

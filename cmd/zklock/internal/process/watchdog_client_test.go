@@ -88,6 +88,43 @@ func TestWatchdogKillsWhenDue(t *testing.T) {
 	awaitEnd(t, "the watchdog", g.Died())
 }
 
+// TestWatchdogWithoutTimerKillsInTime checks that the watchdog is not late if the system has no
+// timer for it. A stall of the machine can delay some of the attempts.
+func TestWatchdogWithoutTimerKillsInTime(t *testing.T) {
+	const most = 300 * time.Millisecond
+	var late []time.Duration
+	for range 8 {
+		v := newVictim(t, nil)
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "WATCH_WITHOUT_TIMER=1")
+		pipe, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		g := &Watchdog{pipe: pipe.(*os.File)}
+		until := BootTime() + most
+		err = errors.Join(g.Watch(v.group(), nil), g.Until(until))
+		if err == nil {
+			awaitEnd(t, "the victim", v.ended)
+			late = append(late, BootTime()-until)
+		}
+		_ = cmd.Process.Kill() // it searches until its parent ends, which is this process
+		_ = cmd.Wait()
+		switch last := len(late) - 1; {
+		case err != nil:
+			t.Fatal(err)
+		case late[last] < 0:
+			t.Fatalf("killed %v too early", -late[last])
+		case late[last] < most:
+			return
+		}
+	}
+	t.Errorf("killed too late, in each attempt: %v", late)
+}
+
 func TestByeEndsWatchdogWithoutKill(t *testing.T) {
 	v := newVictim(t, nil)
 	g := startForTest(t, v)

@@ -12,7 +12,7 @@ import (
 // that resumes kills an overdue command first.
 type alarm struct{ fd int }
 
-// newAlarm makes the timer. If that fails, the alarm polls every second.
+// newAlarm makes the timer. If that fails, as before Linux 3.15, the alarm waits in steps.
 func newAlarm() alarm {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
@@ -24,12 +24,12 @@ func newAlarm() alarm {
 // poll waits for input or until a time, 0 for none.
 func (a alarm) poll(until time.Duration) {
 	if a.fd < 0 {
-		pollFor(-1, time.Second)
+		pollUntil(until)
 		return
 	}
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(until))}
 	if err := unix.TimerfdSettime(a.fd, unix.TFD_TIMER_ABSTIME, &spec, nil); err != nil {
-		pollFor(-1, time.Second)
+		pollUntil(until)
 		return
 	}
 	pollFor(a.fd, -1)

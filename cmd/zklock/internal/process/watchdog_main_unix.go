@@ -138,6 +138,16 @@ func readInput(c *watchdogCore) {
 	}
 }
 
+// pollUntil waits for input or until a time, 0 for none, but for at most a second, because a
+// suspend of the machine would prolong a longer wait.
+func pollUntil(until time.Duration) {
+	d := time.Second
+	if until != 0 {
+		d = max(until-BootTime(), 0)
+	}
+	pollFor(-1, d)
+}
+
 // pollFor calls poll(2) on the input and one more descriptor, for at most d.
 func pollFor(extra int, d time.Duration) {
 	fds := []unix.PollFd{{Fd: 0, Events: unix.POLLIN}}

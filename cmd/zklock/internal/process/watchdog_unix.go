@@ -7,19 +7,13 @@ import (
 	"time"
 )
 
-// alarm waits in steps of a second, because a suspend would prolong a longer wait.
+// alarm waits in steps.
 type alarm struct{}
 
 func newAlarm() alarm { return alarm{} }
 
 // poll waits for input or until a time, 0 for none.
-func (alarm) poll(until time.Duration) {
-	d := time.Second
-	if until != 0 {
-		d = max(until-BootTime(), 0)
-	}
-	pollFor(-1, d)
-}
+func (alarm) poll(until time.Duration) { pollUntil(until) }
 
 // RunningProgram returns exe.
 func RunningProgram(exe string) string { return exe }

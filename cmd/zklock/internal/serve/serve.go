@@ -26,8 +26,9 @@ Address: --listen takes HOST:PORT, or unix:/PATH for a socket that only this
 user can use, and this group if the umask permits it.
 
 Storage: --data or --memory is required, unless --config names a data directory.
-No other user may have write access to the directory. It cannot be the directory
-of a local server, which other commands start when they need it.
+The directory must belong to this user or root, and only its group may also have
+write access. It cannot be the directory of a local server, which other commands
+start when they need it.
 
 Limits: --max-conns-per-address limits the connections from one IP address, as
 maxClientCnxns does; all local programs together count as one address. On a unix

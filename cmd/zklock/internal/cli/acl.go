@@ -1,4 +1,4 @@
-package hold
+package cli
 
 import (
 	"errors"
@@ -6,12 +6,13 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/spf13/cobra"
+
 	"github.com/zklock/zklock/zk"
 )
 
-// aclHelp is the part of the long help about --acl.
-const aclHelp = `ACLs: --acl sets the ACL of all new znodes, including missing parents. Existing
+// ACLHelp is the part of the long help about --acl, for the commands that create znodes.
+const ACLHelp = `ACLs: --acl sets the ACL of all new znodes, including missing parents. Existing
 znodes keep their ACL. Every client of a lock needs c, d, and r on its path. A
 missing parent above the lock's znode also lets everyone create locks in it, if
 everyone may create znodes where it is created.
@@ -35,33 +36,47 @@ const (
 	aclCreatorRead = "creator+read"
 )
 
-// aclValue is the flag --acl. The zero value means the default of the library.
-type aclValue struct {
-	list []zk.ACL // nil if the flag is not given
+// ACLValue is the flag --acl. The zero value means the default of the library.
+type ACLValue struct {
+	List []zk.ACL // nil if the flag is not given
 	text string
 }
 
+// Flag adds --acl to a command, with completion.
+func (a *ACLValue) Flag(c *cobra.Command) {
+	c.Flags().Var(a, "acl", "`ACL` of new znodes, such as open or creator")
+	CompleteFlagWords(c, "acl", []string{aclOpen, aclCreator, aclCreatorRead})
+}
+
+// Rejection returns why the servers reject the ACL of a new znode.
+func (a *ACLValue) Rejection() string {
+	if a.List == nil {
+		return "the client may not read its znode, and the servers do not accept the credentials; see --auth-file and ZKLOCK_AUTH"
+	}
+	return "the servers reject --acl: an ACL for creator or auth needs credentials; see --auth-file and ZKLOCK_AUTH"
+}
+
 // Type returns the name of the argument in the help.
-func (*aclValue) Type() string { return "ACL" }
+func (*ACLValue) Type() string { return "ACL" }
 
 // String returns the argument.
-func (a *aclValue) String() string { return a.text }
+func (a *ACLValue) String() string { return a.text }
 
 // Set parses the argument.
-func (a *aclValue) Set(text string) error {
+func (a *ACLValue) Set(text string) error {
 	switch text {
 	case aclOpen:
-		a.list = zk.OpenACL()
+		a.List = zk.OpenACL()
 	case aclCreator:
-		a.list = zk.CreatorACL()
+		a.List = zk.CreatorACL()
 	case aclCreatorRead:
-		a.list = append(zk.CreatorACL(), zk.ReadACL()...)
+		a.List = append(zk.CreatorACL(), zk.ReadACL()...)
 	default:
 		list, err := parseACL(text)
 		if err != nil {
 			return err
 		}
-		a.list = list
+		a.List = list
 	}
 	a.text = text
 	return nil
@@ -83,7 +98,7 @@ func parseACL(text string) ([]zk.ACL, error) {
 				len(list)+1)
 		}
 		if m == nil {
-			return nil, cli.OneOf(text, "ACL", []string{aclOpen, aclCreator, aclCreatorRead, "SCHEME:ID:PERMISSIONS,... with permissions of cdrwa"})
+			return nil, OneOf(text, "ACL", []string{aclOpen, aclCreator, aclCreatorRead, "SCHEME:ID:PERMISSIONS,... with permissions of cdrwa"})
 		}
 		entry := zk.ACL{Scheme: m[1], ID: m[2]}
 		for _, letter := range m[3] {

@@ -1,11 +1,10 @@
-package hold
+package cli
 
 import (
 	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -20,16 +19,16 @@ func TestACL(t *testing.T) {
 		},
 		"ip:10.0.0.0/8:rw": {{Perms: zk.PermRead | zk.PermWrite, Scheme: "ip", ID: "10.0.0.0/8"}},
 	} {
-		var a aclValue
-		if err := a.Set(text); err != nil || !reflect.DeepEqual(a.list, want) || a.String() != text {
-			t.Errorf("%s is %+v, %v", text, a.list, err)
+		var a ACLValue
+		if err := a.Set(text); err != nil || !reflect.DeepEqual(a.List, want) || a.String() != text {
+			t.Errorf("%s is %+v, %v", text, a.List, err)
 		}
 	}
 	for text, want := range map[string]string{
 		"": "unknown ACL", "creater": "did you mean creator?", "world:anyone": "entry 1 is not", "world:anyone:x": "entry 1 is not",
 		"world:anyone:r,": "comma", "world:anyone:r,,": "entry 2 is not",
 	} {
-		a := aclValue{text: "open"}
+		a := ACLValue{text: "open"}
 		if err := a.Set(text); err == nil || !strings.Contains(err.Error(), want) || a.text != "open" {
 			t.Errorf("%q: %+v, %v, want %s", text, a, err, want)
 		}
@@ -44,18 +43,16 @@ func TestACLErrorsHideDigests(t *testing.T) {
 		"digest:team:" + digest + ":cdrwx", "digest:team:" + digest, "digest:team:" + digest + ":r,",
 		"world:anyone:r,digest:team:" + digest + ":cdrwa,x", "world:anyone:r," + digest,
 	} {
-		var a aclValue
+		var a ACLValue
 		if err := a.Set(text); err == nil || strings.Contains(err.Error(), digest) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	var a aclValue
+	var a ACLValue
 	if err := a.Set("digest:team:" + digest + ":cdrwa"); err != nil {
 		t.Fatal(err)
 	}
-	spec := &lockSpec{names: []string{"a"}, paths: []string{"/zklock/a"}, acl: a}
-	err := explain(&cli.Settings{}, spec, zk.ErrInvalidACL)
-	if !strings.Contains(err.Error(), "reject --acl") || strings.Contains(err.Error(), digest) {
-		t.Errorf("the servers reject it: %v", err)
+	if text := a.Rejection(); !strings.Contains(text, "reject --acl") || strings.Contains(text, digest) {
+		t.Errorf("the servers reject it: %s", text)
 	}
 }
