@@ -133,6 +133,10 @@ func (s *Server) reportRecovery(found *wal.Recovered) {
 	for _, err := range found.BadSnapshots {
 		s.log.Warn("a damaged snapshot was skipped; the log contains its state", "error", err)
 	}
+	for _, err := range found.Ignored {
+		s.log.Warn("cannot read or remove a file that is no longer needed: check the disk, "+
+			"and which user created the file", "error", err)
+	}
 	if found.Torn != nil {
 		s.log.Warn("the end of the log is incomplete, as after a crash; it contained nothing acknowledged, unless the disk damaged it since",
 			"torn", found.Torn.String())

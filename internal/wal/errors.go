@@ -27,15 +27,18 @@ var (
 	// ErrSnapshotIndex means that the log has no such index for a snapshot, or that
 	// another snapshot is being written.
 	ErrSnapshotIndex = errors.New("wal: no snapshot possible at this index now")
+	// ErrNotRemoved means that a snapshot is written, but some old files are left. The next
+	// snapshot tries again to remove them.
+	ErrNotRemoved = errors.New("wal: the snapshot is written, but old files could not be removed")
 	// ErrUnreadable means that the newest snapshots or the log could not be read back.
 	ErrUnreadable = errors.New("the files cannot be read back")
 	// ErrCanceled means that the caller canceled a snapshot.
 	ErrCanceled = errors.New("wal: snapshot canceled")
 )
 
-// errPostponed means that no descriptor is free for a new segment. The log can
-// continue in the present one.
-var errPostponed = errors.New("the log's next segment has to wait")
+// errPostponed means that the file of a new segment could not be created, for example
+// because no descriptor is free. The log can continue in the present one.
+var errPostponed = errors.New("cannot create a segment")
 
 // fileSizeAdvice is what to do if a file would exceed the process's limit.
 const fileSizeAdvice = "raise the limit of file sizes (ulimit -f, or LimitFSIZE= of systemd)"

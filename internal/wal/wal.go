@@ -297,8 +297,8 @@ func (l *Log) rotate(first uint64) (bool, error) {
 
 // Rotate makes everything appended durable and starts a new segment. If there is a
 // snapshot of the last record, recovery then reads no earlier segment. An error is
-// the permanent one of the log, with one exception: if no descriptor is free for a
-// segment, nothing changes, and [OutOfDescriptors] reports true for the error.
+// the permanent one of the log, with one exception: if the segment's file cannot be
+// created, for example because no descriptor is free, nothing changes.
 func (l *Log) Rotate() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -367,16 +367,14 @@ func (a *active) endSegment(seed uint32, next uint64) error {
 }
 
 // createSegment creates a segment file that is durable when it gets its name. It is
-// closed during the rename, because Windows does not rename open files. If no
-// descriptor is free, the error is errPostponed, and the directory is unchanged.
+// closed during the rename, because Windows does not rename open files. If the file
+// cannot be created, the error is errPostponed, and nothing that recovery reads has changed.
+// The cause may be only an unfinished file of this name that cannot be removed.
 func createSegment(fsys FS, open Dir, dir string, h segmentHeader, opts Options) (active, error) {
 	path := filepath.Join(dir, fileName(segmentPrefix, h.first))
 	f, err := fsys.Create(path + tempSuffix)
-	if OutOfDescriptors(err) {
-		return active{}, fmt.Errorf("%w: %w", errPostponed, err)
-	}
 	if err != nil {
-		return active{}, err
+		return active{}, fmt.Errorf("%w: %w", errPostponed, err)
 	}
 	a := active{file: f, path: path, first: h.first, full: opts.SegmentSize}
 	err = a.append(appendSegmentHeader(nil, h), opts.Preallocate)
