@@ -205,8 +205,8 @@ const maxDescriptorWait = 10 * time.Second
 // from it.
 //
 // The server never retries a failed sync: the kernel may have dropped the data and report
-// the next sync as a success. If the files cannot be read, if another server may be writing
-// to them, or if the options say so, the server ends.
+// the next sync as a success. If the files cannot be read, if another process changed them or
+// may be writing to them, or if the options say so, the server ends.
 func (s *Server) storageFailed(cause error) {
 	l := &s.loop
 	if l.syncing {
@@ -225,7 +225,8 @@ func (s *Server) storageFailed(cause error) {
 	s.mu.Unlock()
 	s.abortAll()
 	s.cancelSnapshot()
-	if s.opts.EndOnStorageError || errors.Is(cause, wal.ErrLockLost) {
+	lost := errors.Is(cause, wal.ErrLockLost) || errors.Is(cause, wal.ErrFileChanged)
+	if lost || s.opts.EndOnStorageError {
 		s.endAfterStorageFailure(err)
 		return
 	}

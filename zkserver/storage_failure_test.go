@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -452,6 +455,48 @@ func TestUnfinishedFilesCanStay(t *testing.T) {
 	c.createWithData("/after", 100)
 	if st := s.loop.log.Stats(); st.Segments < 2 || !c.exists("/before2") || !c.exists("/after99") {
 		t.Errorf("nodes are lost, or the log does not continue in a new segment: %+v", st)
+	}
+}
+
+// TestChangedSegmentEndsTheServer changes the segment that the server writes, also so that all
+// acknowledged changes can be read back.
+func TestChangedSegmentEndsTheServer(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: an open file can't be moved there")
+	}
+	for name, change := range map[string]func(segment string) error{
+		"replaced by a copy": func(segment string) error {
+			content, err := os.ReadFile(segment)
+			return errors.Join(err, os.WriteFile(segment+".copy", content, 0o600), os.Rename(segment+".copy", segment))
+		},
+		"renamed":   func(segment string) error { return os.Rename(segment, segment+".old") },
+		"removed":   os.Remove,
+		"truncated": func(segment string) error { return os.Truncate(segment, 100) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts := testOptions(t)
+			opts.DataDir = t.TempDir()
+			s := start(t, opts)
+			c := login(t, s, time.Minute)
+			c.create("/kept", wire.ModePersistent)
+			must(t, change(filepath.Join(opts.DataDir, "log-00000000000000000001")))
+			if err := c.tryCreate("/lost"); !closedError(err) {
+				t.Errorf("a write: %v", err)
+			}
+			select {
+			case <-s.Done():
+			case <-time.After(time.Minute):
+				t.Fatal("the server does not end")
+			}
+			err := s.Serve(listenMem(t))
+			if !errors.Is(err, ErrStorage) || !errors.Is(err, wal.ErrFileChanged) {
+				t.Fatalf("Serve: %v", err)
+			}
+			text := err.Error()
+			if !strings.Contains(text, "put the file back") || strings.Contains(text, "read back") {
+				t.Errorf("the error does not fit: %v", err)
+			}
+		})
 	}
 }
 
