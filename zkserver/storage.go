@@ -121,7 +121,7 @@ func refuseZooKeeperDir(fsys wal.FS, dir string) error {
 	if err != nil || !slices.Contains(names, zooKeeperData) {
 		return nil // Open handles a directory that is missing or cannot be read
 	}
-	if slices.ContainsFunc(names, func(n string) bool { return len(n) > 4 && n[:4] == "log-" }) {
+	if slices.ContainsFunc(names, wal.IsSegment) {
 		return nil
 	}
 	return fmt.Errorf("zkserver: %s contains the data of an Apache ZooKeeper, which this server cannot read: "+
