@@ -39,9 +39,9 @@ var (
 	ErrCanceled = errors.New("wal: snapshot canceled")
 )
 
-// errPostponed means that the file of a new segment could not be created, for example
-// because no descriptor is free. The log can continue in the present one.
-var errPostponed = errors.New("cannot create a segment")
+// errPostponed means that no descriptor is free for a new segment, or that its name is not
+// free. The log can continue in the present one.
+var errPostponed = errors.New("the log's next segment has to wait")
 
 // fileSizeAdvice is what to do if a file would exceed the process's limit.
 const fileSizeAdvice = "raise the limit of file sizes (ulimit -f, or LimitFSIZE= of systemd)"

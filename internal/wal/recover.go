@@ -64,9 +64,10 @@ type recovery struct {
 	segments     []segment
 	snapshots    []uint64
 	badSnapshots []uint64
-	seed         uint32 // of the directory
-	newest       uint64 // highest index in a snapshot's name, valid or not
-	next         uint64 // index after the last record
+	unfinished   []string // names of unfinished files that could not be removed
+	seed         uint32   // of the directory
+	newest       uint64   // highest index in a snapshot's name, valid or not
+	next         uint64   // index after the last record
 	header       segmentHeader
 	active       active
 	lastBatch    int64 // offset of the last segment's last batch, 0 if none
@@ -158,6 +159,7 @@ func (r *recovery) run() (*Log, error) {
 		if err := r.fs.Remove(filepath.Join(r.dir, name)); err != nil {
 			err = fmt.Errorf("wal: cannot remove an unfinished file: %w", err)
 			r.rec.Ignored = append(r.rec.Ignored, err)
+			r.unfinished = append(r.unfinished, name)
 		}
 	}
 	if fresh {
@@ -417,7 +419,7 @@ func (r *recovery) classifyDamage(f File, path string, size int64, p batchPositi
 // appends.
 func (r *recovery) finish() (*Log, error) {
 	l := &Log{
-		fs: r.fs, dir: r.dir, opts: r.opts, lock: r.lock, openDir: r.openDir,
+		fs: r.fs, dir: r.dir, opts: r.opts, lock: r.lock, openDir: r.openDir, unfinished: r.unfinished,
 		salt: r.header.salt, seed: saltSeed(r.header.salt),
 		active: r.active, next: r.next, durable: r.next - 1,
 		segments: r.segments, snapshots: r.snapshots, badSnapshots: r.badSnapshots,

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"sync"
 )
 
@@ -54,8 +55,10 @@ type Log struct {
 	opts    Options
 	lock    Lock
 	openDir Dir // dir, to sync it
-	seed    uint32
-	salt    uint64
+	// unfinished has the names of unfinished files that Open could not remove.
+	unfinished []string
+	seed       uint32
+	salt       uint64
 
 	active active // used only by the writer
 
@@ -297,8 +300,9 @@ func (l *Log) rotate(first uint64) (bool, error) {
 
 // Rotate makes everything appended durable and starts a new segment. If there is a
 // snapshot of the last record, recovery then reads no earlier segment. An error is
-// the permanent one of the log, with one exception: if the segment's file cannot be
-// created, for example because no descriptor is free, nothing changes.
+// the permanent one of the log, with two exceptions, in which nothing changes. If no
+// descriptor is free for a segment, [OutOfDescriptors] reports true for the error. The
+// other is an unfinished file of the segment's name that Open could not remove.
 func (l *Log) Rotate() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -339,6 +343,9 @@ func (l *Log) nextSegment(first uint64) (bool, error) {
 	if err := l.lock.Check(); err != nil {
 		return false, err
 	}
+	if temp := fileName(segmentPrefix, first) + tempSuffix; slices.Contains(l.unfinished, temp) {
+		return false, fmt.Errorf("%w: %s cannot be removed", errPostponed, filepath.Join(l.dir, temp))
+	}
 	if l.opts.NoSync {
 		if err := l.active.file.Sync(); err != nil {
 			return false, err
@@ -367,14 +374,16 @@ func (a *active) endSegment(seed uint32, next uint64) error {
 }
 
 // createSegment creates a segment file that is durable when it gets its name. It is
-// closed during the rename, because Windows does not rename open files. If the file
-// cannot be created, the error is errPostponed, and nothing that recovery reads has changed.
-// The cause may be only an unfinished file of this name that cannot be removed.
+// closed during the rename, because Windows does not rename open files. If no
+// descriptor is free, the error is errPostponed, and the directory is unchanged.
 func createSegment(fsys FS, open Dir, dir string, h segmentHeader, opts Options) (active, error) {
 	path := filepath.Join(dir, fileName(segmentPrefix, h.first))
 	f, err := fsys.Create(path + tempSuffix)
-	if err != nil {
+	if OutOfDescriptors(err) {
 		return active{}, fmt.Errorf("%w: %w", errPostponed, err)
+	}
+	if err != nil {
+		return active{}, err
 	}
 	a := active{file: f, path: path, first: h.first, full: opts.SegmentSize}
 	err = a.append(appendSegmentHeader(nil, h), opts.Preallocate)
