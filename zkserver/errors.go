@@ -13,9 +13,10 @@ var ErrServerClosed = errors.New("zkserver: server closed")
 // read-only, see [Stats].ReadOnly, and Serve returns the error when the server is shut
 // down.
 //
-// The server ends by itself, Done is closed, and Serve returns at once in three cases: the
-// files cannot be read either, the lock on the directory was lost, or
-// Options.EndOnStorageError is set. Fix the disk, then start a new server on the directory.
+// The server ends by itself, Done is closed, and Serve returns at once in four cases: the
+// files cannot be read either, the lock on the directory was lost, another process changed
+// the log, or Options.EndOnStorageError is set. Fix the disk, then start a new server on the
+// directory.
 var ErrStorage = errors.New("zkserver: storage failed")
 
 // errReadOnlyWrote cannot happen: a read-only tree makes no records.

@@ -64,7 +64,7 @@ func (s *Server) maybeSnapshot() {
 func (s *Server) snapshotDone(sv *snapshotJob, began time.Duration, err error) {
 	l, now := &s.loop, s.elapsed()
 	l.snapshot = nil
-	switch {
+	switch err = s.unlessWritten(err); {
 	case err == nil:
 		s.count.snapshotsWritten.Add(1)
 		l.snapshots.add(now-began, now)
@@ -82,6 +82,17 @@ func (s *Server) snapshotDone(sv *snapshotJob, began time.Duration, err error) {
 	if err := l.log.Err(); err != nil && !l.tree.ReadOnly() {
 		s.storageFailed(err)
 	}
+}
+
+// unlessWritten returns the error of a snapshot, or nil if the snapshot is written. It logs that
+// old files are left.
+func (s *Server) unlessWritten(err error) error {
+	if !errors.Is(err, wal.ErrNotRemoved) {
+		return err
+	}
+	s.log.Warn("old files of the log could not be removed; the next snapshot tries again",
+		"dir", s.opts.DataDir, "error", err)
+	return nil
 }
 
 // snapshotFromLog writes a snapshot from the files, up to a record: it replays the previous
@@ -311,7 +322,7 @@ func (s *Server) closeStorage() {
 		err := l.log.Snapshot(l.lastIndex, s.closing, func(w io.Writer) error {
 			return l.tree.WriteSnapshot(pacedWriter{w, &snapshotPace{cancel: s.closing}})
 		})
-		if err != nil && !errors.Is(err, wal.ErrCanceled) {
+		if err = s.unlessWritten(err); err != nil && !errors.Is(err, wal.ErrCanceled) {
 			s.count.snapshotsFailed.Add(1)
 			s.log.Warn("cannot write a snapshot at the end; the next start reads the log instead",
 				"dir", s.opts.DataDir, "error", err)

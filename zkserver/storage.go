@@ -121,7 +121,7 @@ func refuseZooKeeperDir(fsys wal.FS, dir string) error {
 	if err != nil || !slices.Contains(names, zooKeeperData) {
 		return nil // Open handles a directory that is missing or cannot be read
 	}
-	if slices.ContainsFunc(names, func(n string) bool { return len(n) > 4 && n[:4] == "log-" }) {
+	if slices.ContainsFunc(names, wal.IsSegment) {
 		return nil
 	}
 	return fmt.Errorf("zkserver: %s contains the data of an Apache ZooKeeper, which this server cannot read: "+
@@ -132,6 +132,10 @@ func refuseZooKeeperDir(fsys wal.FS, dir string) error {
 func (s *Server) reportRecovery(found *wal.Recovered) {
 	for _, err := range found.BadSnapshots {
 		s.log.Warn("a damaged snapshot was skipped; the log contains its state", "error", err)
+	}
+	for _, err := range found.Ignored {
+		s.log.Warn("cannot read or remove a file that is no longer needed: check the disk, "+
+			"and which user created the file", "error", err)
 	}
 	if found.Torn != nil {
 		s.log.Warn("the end of the log is incomplete, as after a crash; it contained nothing acknowledged, unless the disk damaged it since",
@@ -201,8 +205,8 @@ const maxDescriptorWait = 10 * time.Second
 // from it.
 //
 // The server never retries a failed sync: the kernel may have dropped the data and report
-// the next sync as a success. If the files cannot be read, if another server may be writing
-// to them, or if the options say so, the server ends.
+// the next sync as a success. If the files cannot be read, if another process changed them or
+// may be writing to them, or if the options say so, the server ends.
 func (s *Server) storageFailed(cause error) {
 	l := &s.loop
 	if l.syncing {
@@ -221,7 +225,8 @@ func (s *Server) storageFailed(cause error) {
 	s.mu.Unlock()
 	s.abortAll()
 	s.cancelSnapshot()
-	if s.opts.EndOnStorageError || errors.Is(cause, wal.ErrLockLost) {
+	lost := errors.Is(cause, wal.ErrLockLost) || errors.Is(cause, wal.ErrFileChanged)
+	if lost || s.opts.EndOnStorageError {
 		s.endAfterStorageFailure(err)
 		return
 	}

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -363,6 +366,138 @@ func TestLostLockEndsTheServer(t *testing.T) {
 			t.Errorf("files %q, %v: a snapshot in another's directory", names, err)
 		}
 	})
+}
+
+// TestUnneededSegmentCanStay: a snapshot replaces the first segment, which can be neither read nor
+// removed. The server removes other files, counts its snapshots as written, and starts again.
+func TestUnneededSegmentCanStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const segment = "/log-00000000000000000001"
+		opts, fs := onMemory(t, 17)
+		var log strings.Builder
+		opts.SnapshotRecords, opts.segmentBytes, opts.Logger = 20, 2000, logTo(&log)
+		s := start(t, opts)
+		c := login(t, s, time.Hour)
+		c.createWithData("/before", 15)
+		fs.SetFault(func(op memfs.Op) memfs.Fault {
+			fails := op.Kind == memfs.OpOpen || op.Kind == memfs.OpRemove
+			if fails && op.Name == opts.DataDir+segment {
+				return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, syscall.EIO)}
+			}
+			return memfs.Fault{}
+		})
+		files := make([]int, 4)
+		for i := range files {
+			for j := range 100 {
+				c.create(fmt.Sprintf("/n%d-%d", i, j), wire.ModePersistent)
+				synctest.Wait() // for a snapshot
+			}
+			names, err := fs.ReadDir(opts.DataDir)
+			must(t, err)
+			files[i] = len(names)
+		}
+		if files[3] > files[0]+2 {
+			t.Errorf("after each hundred writes, the directory had %v files", files)
+		}
+		if st := s.Stats(); st.SnapshotsFailed != 0 || st.SnapshotsWritten < 10 {
+			t.Errorf("%d snapshots are written, and %d failed", st.SnapshotsWritten, st.SnapshotsFailed)
+		}
+		must(t, s.Shutdown(t.Context()))
+		text := log.String()
+		if !strings.Contains(text, "could not be removed") || !strings.Contains(text, segment) {
+			t.Errorf("the log does not report the file that is left:\n%s", text)
+		}
+		if strings.Contains(text, "cannot write a snapshot") {
+			t.Errorf("the log reports a failed snapshot:\n%s", text)
+		}
+		log.Reset()
+		s = start(t, opts)
+		text = log.String()
+		if !strings.Contains(text, "level=WARN") || !strings.Contains(text, segment) {
+			t.Errorf("the log of the start does not name the file:\n%s", text)
+		}
+		if c := login(t, s, time.Hour); !c.exists("/before14") || !c.exists("/n3-99") {
+			t.Error("an acknowledged change is lost")
+		}
+	})
+}
+
+// TestUnfinishedFilesCanStay: a crash left unfinished files that cannot be removed. The server
+// starts, and does not need their names.
+func TestUnfinishedFilesCanStay(t *testing.T) {
+	opts, fs := onMemory(t, 18)
+	opts.segmentBytes = 2000
+	s := start(t, opts)
+	login(t, s, time.Hour).createWithData("/before", 3)
+	next := s.loop.log.Stats().LastIndex + 1
+	s.Close()
+	names := []string{"/snapshot-00000000000000000002.tmp"}
+	for index := next; index < next+60; index++ { // the next segment has one of these indexes
+		names = append(names, fmt.Sprintf("/log-%020d.tmp", index))
+	}
+	for _, name := range names {
+		fs.WriteFile(opts.DataDir+name, []byte("?"))
+	}
+	fs.SetFault(func(op memfs.Op) memfs.Fault {
+		left := slices.Contains(names, strings.TrimPrefix(op.Name, opts.DataDir))
+		if left && (op.Kind == memfs.OpCreate || op.Kind == memfs.OpRemove) {
+			return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, syscall.EPERM)}
+		}
+		return memfs.Fault{}
+	})
+	var log strings.Builder
+	opts.Logger = logTo(&log)
+	s = start(t, opts)
+	if !strings.Contains(log.String(), names[0]) || !strings.Contains(log.String(), names[1]) {
+		t.Errorf("the log does not name the files:\n%s", log.String())
+	}
+	c := login(t, s, time.Hour)
+	c.createWithData("/after", 100)
+	if st := s.loop.log.Stats(); st.Segments < 2 || !c.exists("/before2") || !c.exists("/after99") {
+		t.Errorf("nodes are lost, or the log does not continue in a new segment: %+v", st)
+	}
+}
+
+// TestChangedSegmentEndsTheServer changes the segment that the server writes, also so that all
+// acknowledged changes can be read back.
+func TestChangedSegmentEndsTheServer(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: an open file can't be moved there")
+	}
+	for name, change := range map[string]func(segment string) error{
+		"replaced by a copy": func(segment string) error {
+			content, err := os.ReadFile(segment)
+			return errors.Join(err, os.WriteFile(segment+".copy", content, 0o600), os.Rename(segment+".copy", segment))
+		},
+		"renamed":   func(segment string) error { return os.Rename(segment, segment+".old") },
+		"removed":   os.Remove,
+		"truncated": func(segment string) error { return os.Truncate(segment, 100) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts := testOptions(t)
+			opts.DataDir = t.TempDir()
+			s := start(t, opts)
+			c := login(t, s, time.Minute)
+			c.create("/kept", wire.ModePersistent)
+			must(t, change(filepath.Join(opts.DataDir, "log-00000000000000000001")))
+			if err := c.tryCreate("/lost"); !closedError(err) {
+				t.Errorf("a write: %v", err)
+			}
+			select {
+			case <-s.Done():
+			case <-time.After(time.Minute):
+				t.Fatal("the server does not end")
+			}
+			err := s.Serve(listenMem(t))
+			if !errors.Is(err, ErrStorage) || !errors.Is(err, wal.ErrFileChanged) {
+				t.Fatalf("Serve: %v", err)
+			}
+			text := err.Error()
+			if !strings.Contains(text, "put the file back") || strings.Contains(text, "read back") {
+				t.Errorf("the error does not fit: %v", err)
+			}
+		})
+	}
 }
 
 func TestStartOnFullDiskFails(t *testing.T) {

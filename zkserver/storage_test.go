@@ -345,8 +345,12 @@ func TestZooKeeperDirectoryIsRefused(t *testing.T) {
 	opts, fs := onMemory(t, 27)
 	must(t, fs.MkdirAll(opts.DataDir))
 	fs.WriteFile(opts.DataDir+"/version-2", nil)
-	if _, err := New(&opts); err == nil || !strings.Contains(err.Error(), "Apache ZooKeeper") || !strings.Contains(err.Error(), opts.DataDir) {
-		t.Errorf("a directory of ZooKeeper: %v", err)
+	for _, name := range []string{"/myid", "/log-archive", "/log-2024.txt", "/log-00000000000000000001.tmp"} {
+		fs.WriteFile(opts.DataDir+name, nil) // none is a segment of this server's log
+		_, err := New(&opts)
+		if err == nil || !strings.Contains(err.Error(), "Apache ZooKeeper") || !strings.Contains(err.Error(), opts.DataDir) {
+			t.Errorf("a directory of ZooKeeper with %s: %v", name, err)
+		}
 	}
 	fs.Delete(opts.DataDir + "/version-2")
 	fs.WriteFile(opts.DataDir+"/README", []byte("?"))

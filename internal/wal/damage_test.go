@@ -294,6 +294,102 @@ func TestMissingSegmentAfterFailedRotateIsDetected(t *testing.T) {
 	}
 }
 
+// TestGapAmongOldFilesIsDetected makes snapshots while some old files cannot be removed, so
+// that records are missing between old segments. Then it damages the newest snapshots. Recovery
+// needs the old files only if all snapshots are damaged that were to be kept. In this case, it
+// finds all records or refuses the directory.
+func TestGapAmongOldFilesIsDetected(t *testing.T) {
+	opts := smallOptions(9)
+	opts.KeepSnapshots = 2
+	gaps, complete := 0, 0
+	for seed := range uint64(40) {
+		stuck := make(map[string]bool)
+		random := seeded(seed)
+		fsys := memfs.New(seeded(seed))
+		l, _, s := mustOpen(t, fsys, opts)
+		fsys.SetFault(func(op memfs.Op) memfs.Fault {
+			if op.Kind != memfs.OpRemove {
+				return memfs.Fault{}
+			}
+			if _, known := stuck[op.Name]; !known {
+				stuck[op.Name] = random.IntN(3) == 0
+			}
+			if !stuck[op.Name] {
+				return memfs.Fault{}
+			}
+			return memfs.Fault{Err: fmt.Errorf("remove %s: %w", op.Name, syscall.EIO)}
+		})
+		for i := range 60 {
+			appendAll(t, l, &s, fmt.Sprintf("record %d of a log with short segments", i))
+			if i%6 != 5 {
+				continue
+			}
+			err := l.Snapshot(s.index, nil, s.snapshot)
+			if err != nil && (!errors.Is(err, wal.ErrNotRemoved) || !errors.Is(err, syscall.EIO)) {
+				t.Fatal(err)
+			}
+		}
+		if seed%2 == 0 {
+			must(t, l.Close())
+			fsys.Restart()
+		} else {
+			fsys.Crash()
+		}
+		fsys.SetFault(nil)
+		snapshots := names(t, fsys, "snapshot-")
+		for damaged := range len(snapshots) + 1 {
+			c := fsys.Clone(seeded(1))
+			for _, name := range snapshots[len(snapshots)-damaged:] {
+				c.FlipBit(filepath.Join(dir, name), 300)
+			}
+			out, err := reopen(t, c, opts)
+			switch {
+			case err == nil && out.state != s:
+				t.Fatalf("seed %d, %d damaged snapshots: opened with %d records of %d",
+					seed, damaged, out.state.index, s.index)
+			case err != nil && damaged < opts.KeepSnapshots:
+				t.Fatalf("seed %d, %d damaged snapshots: %v", seed, damaged, err)
+			case err == nil:
+				complete++
+			case strings.Contains(err.Error(), "before this segment are missing"):
+				gaps++
+				if !strings.Contains(err.Error(), snapshots[len(snapshots)-1]) {
+					t.Errorf("the error does not say why the records are needed: %v", err)
+				}
+			}
+		}
+		// A start needs no old file, and the next snapshot removes all of them.
+		fsys.SetFault(func(op memfs.Op) memfs.Fault {
+			if op.Kind == memfs.OpOpen && stuck[op.Name] {
+				return memfs.Fault{Err: fmt.Errorf("open %s: %w", op.Name, syscall.EIO)}
+			}
+			return memfs.Fault{}
+		})
+		l, rec, got := mustOpen(t, fsys, opts)
+		ignored := 0
+		for name, left := range stuck {
+			if left && strings.Contains(name, "log-") {
+				ignored++
+			}
+		}
+		if got != s || len(rec.Ignored) != ignored {
+			t.Errorf("seed %d: %d records of %d, ignored %v, want %d files",
+				seed, got.index, s.index, rec.Ignored, ignored)
+		}
+		appendAll(t, l, &got, "last")
+		must(t, l.Snapshot(got.index, nil, got.snapshot))
+		must(t, l.Close())
+		for name, left := range stuck {
+			if left && slices.Contains(names(t, fsys, ""), filepath.Base(name)) {
+				t.Errorf("seed %d: %s is left", seed, name)
+			}
+		}
+	}
+	if gaps < 20 || complete < 80 {
+		t.Errorf("%d gaps were found, and %d logs were complete", gaps, complete)
+	}
+}
+
 // TestForgedBatchInRecordIsIgnored stores the bytes of a later batch as a record and
 // tears the batch that contains it: a client must not be able to prevent recovery.
 func TestForgedBatchInRecordIsIgnored(t *testing.T) {

@@ -19,7 +19,7 @@
 //	lock                            locked by the process that has the log open
 //	log-00000000000000000001        segment, named by the index of its first record
 //	snapshot-00000000000000000042   state after record 42
-//	*.tmp                           unfinished; removed at the next start
+//	*.tmp                           unfinished; removed at the next start if possible
 //
 // Segments and snapshots get their final names when their initial content is durable.
 // So a damaged segment header or snapshot is never the result of a crash.

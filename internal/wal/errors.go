@@ -13,6 +13,9 @@ var (
 	// ErrLockLost means that the lock file was removed or replaced while the log was
 	// open. Another process may have opened the directory.
 	ErrLockLost = errors.New("the lock file is not the one that this process locked, so another server may use the directory")
+	// ErrFileChanged means that the segment was removed, renamed, replaced, or truncated
+	// while the log wrote to it. The next start would not find what was written.
+	ErrFileChanged = errors.New("another process removed, replaced, or truncated the file")
 	// ErrClosed means that the log was closed.
 	ErrClosed = errors.New("wal: the log is closed; open the directory again")
 	// ErrPoisoned means that a write or sync failed, and the log accepts no more
@@ -27,25 +30,21 @@ var (
 	// ErrSnapshotIndex means that the log has no such index for a snapshot, or that
 	// another snapshot is being written.
 	ErrSnapshotIndex = errors.New("wal: no snapshot possible at this index now")
+	// ErrNotRemoved means that a snapshot is written, but some old files are left. The next
+	// snapshot tries again to remove them.
+	ErrNotRemoved = errors.New("wal: the snapshot is written, but old files could not be removed")
 	// ErrUnreadable means that the newest snapshots or the log could not be read back.
 	ErrUnreadable = errors.New("the files cannot be read back")
 	// ErrCanceled means that the caller canceled a snapshot.
 	ErrCanceled = errors.New("wal: snapshot canceled")
 )
 
-// errPostponed means that no descriptor is free for a new segment. The log can
-// continue in the present one.
+// errPostponed means that no descriptor is free for a new segment, or that its name is not
+// free. The log can continue in the present one.
 var errPostponed = errors.New("the log's next segment has to wait")
 
 // fileSizeAdvice is what to do if a file would exceed the process's limit.
 const fileSizeAdvice = "raise the limit of file sizes (ulimit -f, or LimitFSIZE= of systemd)"
-
-// errMoved means that a file of the log was removed, renamed, or replaced while it was
-// written.
-var errMoved = errors.New("the file was removed or replaced while the server wrote to it")
-
-// errCut means that the end of a file of the log was removed while it was written.
-var errCut = errors.New("the file was truncated while the server wrote to it")
 
 // CorruptError describes damage to a log that no crash causes. Continuing would lose
 // acknowledged records.
@@ -94,7 +93,7 @@ func poisonError(file string, err error) error {
 	case errors.Is(err, ErrLockLost):
 		remedy = "if the directory was moved or removed, put it back before the restart: " +
 			"without it, the server starts empty, and fencing tokens start again"
-	case errors.Is(err, errMoved), errors.Is(err, errCut):
+	case errors.Is(err, ErrFileChanged):
 		remedy = "put the file back before the restart, or restore the directory from a copy: " +
 			"without the file, acknowledged records are lost"
 	}

@@ -182,6 +182,12 @@ func parseName(prefix, name string) (uint64, bool) {
 	return index, err == nil
 }
 
+// IsSegment reports whether a file in a data directory has the name of a segment.
+func IsSegment(name string) bool {
+	_, ok := parseName(segmentPrefix, name)
+	return ok
+}
+
 // allZero reports whether all bytes of b are 0.
 func allZero(b []byte) bool {
 	const block = 4096

@@ -160,7 +160,7 @@ func (l *flock) Close() error { return errors.Join(l.File.Close(), l.dir.Close()
 func (l *flock) Check() error { return checkName(l.File, ErrLockLost) }
 
 // CheckName implements changeChecker.
-func (f osFile) CheckName() error { return checkName(f.File, errMoved) }
+func (f osFile) CheckName() error { return checkName(f.File, ErrFileChanged) }
 
 // CheckSize implements changeChecker.
 func (f osFile) CheckSize(size int64) error {
@@ -169,7 +169,7 @@ func (f osFile) CheckSize(size int64) error {
 		return err
 	}
 	if info.Size() < size {
-		return fmt.Errorf("%w: %s has %d bytes of %d", errCut, f.Name(), info.Size(), size)
+		return fmt.Errorf("%w: %s has %d bytes of %d", ErrFileChanged, f.Name(), info.Size(), size)
 	}
 	return nil
 }

@@ -27,6 +27,9 @@ type Recovered struct {
 	// BadSnapshots has the errors of newer snapshots that are damaged and were
 	// skipped. The log contains what was in them. The next snapshot removes them.
 	BadSnapshots []error
+	// Ignored has the errors of files that could not be read or removed, and that
+	// recovery does not need: segments that end before the snapshot, and unfinished files.
+	Ignored []error
 
 	fs       FS
 	dir      string
@@ -61,9 +64,10 @@ type recovery struct {
 	segments     []segment
 	snapshots    []uint64
 	badSnapshots []uint64
-	seed         uint32 // of the directory
-	newest       uint64 // highest index in a snapshot's name, valid or not
-	next         uint64 // index after the last record
+	unfinished   []string // names of unfinished files that could not be removed
+	seed         uint32   // of the directory
+	newest       uint64   // highest index in a snapshot's name, valid or not
+	next         uint64   // index after the last record
 	header       segmentHeader
 	active       active
 	lastBatch    int64 // offset of the last segment's last batch, 0 if none
@@ -153,7 +157,9 @@ func (r *recovery) run() (*Log, error) {
 	}
 	for _, name := range temps {
 		if err := r.fs.Remove(filepath.Join(r.dir, name)); err != nil {
-			return nil, fmt.Errorf("wal: cannot remove an unfinished file: %w", err)
+			err = fmt.Errorf("wal: cannot remove an unfinished file: %w", err)
+			r.rec.Ignored = append(r.rec.Ignored, err)
+			r.unfinished = append(r.unfinished, name)
 		}
 	}
 	if fresh {
@@ -248,7 +254,8 @@ func (r *recovery) chooseSnapshot(cancel <-chan struct{}) error {
 }
 
 // scan checks every segment with records after the snapshot, and finds the end of the
-// log. Older segments are not read, because nothing depends on them.
+// log. Older segments are not read, because nothing depends on them. Records may be missing
+// between them: see Log.prune.
 func (r *recovery) scan() error {
 	start := r.rec.SnapshotIndex + 1
 	from := -1
@@ -263,8 +270,12 @@ func (r *recovery) scan() error {
 	}
 	// For Stats only: their records are in the snapshot.
 	for i := range r.segments[:from] {
-		if err := r.readSize(i); err != nil {
+		err := r.readSize(i)
+		if OutOfDescriptors(err) {
 			return err
+		}
+		if err != nil {
+			r.rec.Ignored = append(r.rec.Ignored, err)
 		}
 	}
 	r.next = r.segments[from].first
@@ -303,7 +314,10 @@ func (r *recovery) readSize(i int) error {
 		return fmt.Errorf("wal: %w", err)
 	}
 	r.segments[i].bytes, err = f.Size()
-	return errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("wal: %s: %w", path, err)
+	}
+	return nil
 }
 
 // scanSegment checks one segment, which must begin with the index r.next. The last
@@ -312,7 +326,7 @@ func (r *recovery) scanSegment(i int) error {
 	first := r.segments[i].first
 	path := filepath.Join(r.dir, fileName(segmentPrefix, first))
 	if first != r.next {
-		return &CorruptError{File: path, Lost: lost(r.next, first-1),
+		return &CorruptError{File: path, Lost: lost(r.next, first-1), Causes: r.rec.BadSnapshots,
 			Reason: fmt.Sprintf("records %d to %d before this segment are missing", r.next, first-1)}
 	}
 	// The last segment is opened for writing.
@@ -405,7 +419,7 @@ func (r *recovery) classifyDamage(f File, path string, size int64, p batchPositi
 // appends.
 func (r *recovery) finish() (*Log, error) {
 	l := &Log{
-		fs: r.fs, dir: r.dir, opts: r.opts, lock: r.lock, openDir: r.openDir,
+		fs: r.fs, dir: r.dir, opts: r.opts, lock: r.lock, openDir: r.openDir, unfinished: r.unfinished,
 		salt: r.header.salt, seed: saltSeed(r.header.salt),
 		active: r.active, next: r.next, durable: r.next - 1,
 		segments: r.segments, snapshots: r.snapshots, badSnapshots: r.badSnapshots,

@@ -19,8 +19,9 @@ import (
 // the last record or before the newest snapshot. For the index of the newest snapshot
 // it does nothing. Once cancel is closed, it stops reading files and returns
 // [ErrCanceled]; write must check cancel itself. An error leaves the log unchanged,
-// with two exceptions that poison it: the directory could not be synced, or this
-// process has lost its lock.
+// with three exceptions. If old files could not be removed, the snapshot is written, and
+// the error wraps [ErrNotRemoved]. If the directory could not be synced, or this process
+// has lost its lock, the log is poisoned.
 func (l *Log) Snapshot(index uint64, cancel <-chan struct{}, write func(w io.Writer) error) error {
 	return l.snapshot(index, cancel, 0, write, nothing)
 }
@@ -212,23 +213,34 @@ func (l *Log) syncDir() error {
 	return l.err
 }
 
-// prune registers the new snapshot and removes files that are no longer needed. A
-// file that cannot be removed stays first in garbage until the next time. If a later
-// segment were removed before it, a crash or an unreadable snapshot could leave a log
-// with a gap.
+// prune registers the new snapshot and removes files that are no longer needed. A file
+// that cannot be removed stays in garbage until the next time. It does not keep the other
+// files: recovery from the snapshots that are kept needs none of them. If all of these are
+// unreadable, recovery may find an older snapshot or segment, and records missing after
+// it. It detects that, because each segment that it reads must begin where the previous
+// one ends.
 func (l *Log) prune(index uint64) error {
 	l.mu.Lock()
 	l.retire(index)
 	l.mu.Unlock()
-	for len(l.garbage) > 0 {
-		err := l.fs.Remove(filepath.Join(l.dir, l.garbage[0]))
+	var left []string
+	var failed error // the first one
+	for _, name := range l.garbage {
+		err := l.fs.Remove(filepath.Join(l.dir, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // an operator may have removed it
-			return fmt.Errorf("wal: the snapshot is written, but an old file was not removed: %w", err)
+			left = append(left, name)
+			if failed == nil {
+				failed = err
+			}
+			continue
 		}
 		if err := l.syncDir(); err != nil {
 			return err
 		}
-		l.garbage = l.garbage[1:]
+	}
+	l.garbage = left
+	if failed != nil {
+		return fmt.Errorf("%w: %d, the first: %w", ErrNotRemoved, len(left), failed)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"sync"
 )
 
@@ -54,8 +55,10 @@ type Log struct {
 	opts    Options
 	lock    Lock
 	openDir Dir // dir, to sync it
-	seed    uint32
-	salt    uint64
+	// unfinished has the names of unfinished files that Open could not remove.
+	unfinished []string
+	seed       uint32
+	salt       uint64
 
 	active active // used only by the writer
 
@@ -297,8 +300,9 @@ func (l *Log) rotate(first uint64) (bool, error) {
 
 // Rotate makes everything appended durable and starts a new segment. If there is a
 // snapshot of the last record, recovery then reads no earlier segment. An error is
-// the permanent one of the log, with one exception: if no descriptor is free for a
-// segment, nothing changes, and [OutOfDescriptors] reports true for the error.
+// the permanent one of the log, with two exceptions, in which nothing changes. If no
+// descriptor is free for a segment, [OutOfDescriptors] reports true for the error. The
+// other is an unfinished file of the segment's name that Open could not remove.
 func (l *Log) Rotate() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -338,6 +342,9 @@ func (l *Log) nextSegment(first uint64) (bool, error) {
 	// logs.
 	if err := l.lock.Check(); err != nil {
 		return false, err
+	}
+	if temp := fileName(segmentPrefix, first) + tempSuffix; slices.Contains(l.unfinished, temp) {
+		return false, fmt.Errorf("%w: %s cannot be removed", errPostponed, filepath.Join(l.dir, temp))
 	}
 	if l.opts.NoSync {
 		if err := l.active.file.Sync(); err != nil {

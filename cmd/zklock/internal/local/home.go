@@ -2,7 +2,10 @@ package local
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+
+	"github.com/zklock/zklock/internal/ownership"
 )
 
 // This file finds the directory of a user's local server. The directory is the server's
@@ -55,12 +58,24 @@ func Home(dir string, w Who) string {
 		return ""
 	case err == nil && (dir == resolved(own) || dir == Place{Dir: resolved(own)}.DataDir()):
 		return own
-	case Place{Dir: dir}.Socket() != "":
+	case Place{Dir: dir}.used():
 		return dir
-	case dir == (Place{Dir: parent}).DataDir() && (Place{Dir: parent}).Socket() != "":
+	case dir == (Place{Dir: parent}).DataDir() && (Place{Dir: parent}).used():
 		return parent
 	}
 	return ""
+}
+
+// used reports whether a local server of this user or root left its files there. In a directory
+// such as /tmp, any user can create a file with the name of one, or a link to one.
+func (p Place) used() bool {
+	info, err := os.Lstat(p.socketFile())
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	_, other := ownership.Other(info)
+	socket := p.Socket()
+	return !other && filepath.IsAbs(socket) && filepath.Base(socket) == socketName
 }
 
 // resolved returns an absolute path without symbolic links, as far as it exists.

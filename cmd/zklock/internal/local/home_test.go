@@ -60,8 +60,16 @@ func TestHomeFindsLocalServerOfDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(other, "socket"), []byte("/tmp/zklock-1/sock\n"), 0o600); err != nil {
-		t.Fatal(err)
+	for dir, text := range map[string]string{
+		other:                       filepath.Join(root, "zklock-1", socketName) + "\n",
+		filepath.Join(root, "text"): "a program's own file\n",
+		filepath.Join(root, "name"): socketName + "\n",
+		filepath.Join(root, "path"): filepath.Join(root, "another-socket") + "\n",
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, "data"), 0o700),
+			os.WriteFile(filepath.Join(dir, "socket"), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := os.Symlink(own, link); err != nil {
 		t.Skipf("no symbolic links: %v", err)
@@ -71,6 +79,7 @@ func TestHomeFindsLocalServerOfDirectory(t *testing.T) {
 		own: own, own + "/data": own, own + "/server": "", link: own, link + "/data": own,
 		other: other, other + "/data": other, other + "/backup": "",
 		root: "", filepath.Join(root, "free"): "", filepath.Join(root, "free", "data"): "", "": "",
+		root + "/text": "", root + "/text/data": "", root + "/name/data": "", root + "/path/data": "",
 	} {
 		if got := Home(dir, w); got != want {
 			t.Errorf("Home(%q) = %q, want %q", dir, got, want)
@@ -79,6 +88,44 @@ func TestHomeFindsLocalServerOfDirectory(t *testing.T) {
 	w.Getenv = func(k string) string { return map[string]string{"ZKLOCK_HOME": link}[k] }
 	if got := Home(filepath.Join(own, "data"), w); got != link {
 		t.Errorf("with a link as ZKLOCK_HOME: %q, want %q", got, link)
+	}
+}
+
+// TestHomeIgnoresFilesOfAnotherUser checks that another user, who may create files in a directory
+// such as /tmp, cannot keep a server from a directory there.
+func TestHomeIgnoresFilesOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root to make a file another user's")
+	}
+	const other = 12345
+	root := resolved(t.TempDir())
+	w := Who{Getenv: func(string) string { return "" }}
+	for name, create := range map[string]func(real, file string) error{
+		"file": func(_, file string) error {
+			text := filepath.Join(filepath.Dir(file), socketName) + "\n"
+			return errors.Join(os.WriteFile(file, []byte(text), 0o644), os.Chown(file, other, -1))
+		},
+		"symbolic link": func(real, file string) error {
+			return errors.Join(os.Symlink(real, file), os.Lchown(file, other, -1))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mine, public := filepath.Join(root, name, "mine"), filepath.Join(root, name, "public")
+			socket := filepath.Join(mine, "socket")
+			if err := errors.Join(os.MkdirAll(filepath.Join(mine, "data"), 0o700),
+				os.MkdirAll(filepath.Join(public, "data"), 0o755),
+				os.WriteFile(socket, []byte(filepath.Join(mine, socketName)+"\n"), 0o600),
+				create(socket, filepath.Join(public, "socket"))); err != nil {
+				t.Fatal(err)
+			}
+			for dir, want := range map[string]string{
+				filepath.Join(mine, "data"): mine, public: "", filepath.Join(public, "data"): "",
+			} {
+				if got := Home(dir, w); got != want {
+					t.Errorf("Home(%q) = %q, want %q", dir, got, want)
+				}
+			}
+		})
 	}
 }
 
