@@ -41,7 +41,13 @@ func (l *Lock) warnings() []string {
 	found = append(found, l.semaphoreWarnings(all)...)
 	add(l.Crashed > 0, "%s with a lock-delay ended without a release: the next client waits for its --lock-delay", count(l.Crashed, "client"))
 	others := len(l.filter(func(e Entry) bool { return e.Position < 0 && declaresLayout(e.Entry) }))
-	add(others > 0, "%s in a custom layout that only the data declare: only clients with that layout exclude with it", countOf(others, "entry", "entries"))
+	misnamed := 0
+	if l.Layout != (zklock.Layout{}) {
+		misnamed = len(l.filter(func(e Entry) bool { return isMisnamed(e.Entry) }))
+	}
+	add(others+misnamed > 0,
+		"%s in a custom layout that only the data declare: only clients with that layout exclude with it",
+		countOf(others+misnamed, "entry", "entries"))
 	below := len(l.filter(func(e Entry) bool { return e.Position < 0 && otherLock(e.Entry) != "" && !declaresLayout(e.Entry) }))
 	add(below > 0 && all.any(notZklock), "%s of other locks are below this lock: Curator may wait for them forever, and go-zookeeper fails; give the other locks names outside of this one", count(below, "znode"))
 	strays := len(l.Entries) - len(l.Contenders()) - others - below
