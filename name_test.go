@@ -486,7 +486,8 @@ func TestAmbiguousNamesAreRefused(t *testing.T) {
 			_, err := l.TryAcquire(t.Context())
 			wants(t, what, err, zklock.ErrInvalidName)
 		}
-		hyphen := dialWith(t, srv, zklock.Options{Layout: zklock.Layout{Prefix: "a-", Exclusive: "lock-", InParent: true}})
+		layout := zklock.Layout{Prefix: "a-", Exclusive: "lock-", InParent: true}
+		hyphen := dialWith(t, srv, zklock.Options{Layout: layout})
 		_, err := hyphen.Mutex("/office/printer-").TryAcquire(t.Context())
 		wants(t, "a name that makes entries like Curator's", err, zklock.ErrInvalidName)
 		free(t, hyphen.Mutex("/office/printer"))
