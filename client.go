@@ -152,7 +152,7 @@ func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 		GUID:       newGUID,
 		Jitter:     mathrand.Float64,
 		Drift:      c.opts.ClockDrift,
-		Ours:       func(data []byte) bool { _, ok := decodeOwner(data); return ok },
+		Ours:       waitsForKnownLayouts,
 		Persistent: opts.PersistentParents || opts.Layout.needsPersistentParents(),
 		Inherit:    conn.Authenticates,
 		Sync:       opts.SyncHeartbeat,
@@ -165,6 +165,13 @@ func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 	c.ticks.client, c.ticks.began = c, time.Now()
 	c.stop = conn.Listen(zk.Listener{State: c.onState, Event: c.onEvent, Drained: c.onDrained})
 	return c
+}
+
+// waitsForKnownLayouts reports whether data are those of a client of this package that waits for
+// the entries of all known layouts.
+func waitsForKnownLayouts(data []byte) bool {
+	o, ok := decodeOwner(data)
+	return ok && !o.Layout.isCustom()
 }
 
 func newGUID() (g [16]byte) {

@@ -206,11 +206,11 @@ func parseOwner(data []byte) (Owner, string) {
 }
 
 // legible returns the owner with unreadable characters escaped, and without a layout that
-// is invalid.
+// parses no entry. It keeps a layout with names of a known layout, so that tools can warn.
 func (o Owner) legible() Owner {
 	o.Host, o.User, o.Command, o.Version = legible.Text(o.Host), legible.Text(o.User), legible.Text(o.Command), legible.Text(o.Version)
 	o.ParentSession = legible.Text(o.ParentSession)
-	if !o.Layout.isCustom() || o.Layout.check() != nil {
+	if !o.Layout.isCustom() || o.Layout.checkFields() != nil {
 		o.Layout = Layout{}
 	}
 	return o

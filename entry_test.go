@@ -180,21 +180,21 @@ func TestOwnerTemplateMatchesEncode(t *testing.T) {
 }
 
 // TestLayoutsDistinguishEntries checks that, in any valid layout with any valid names, the
-// entries of each lock are recognized, and that two locks in one parent never take the entries of
-// each other for theirs.
+// entries of each lock are recognized and have names of no known layout, and that two locks in one
+// parent never take the entries of each other for theirs.
 func TestLayoutsDistinguishEntries(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	word := func(most int) string {
-		b := make([]byte, r.IntN(most+1))
-		for i := range b {
-			b[i] = "-_aX0"[r.IntN(5)]
+		text := ""
+		for range r.IntN(most + 1) {
+			text += []string{"-", "_", "a", "X", "0", "x-1", "lock"}[r.IntN(7)]
 		}
-		return string(b)
+		return text
 	}
 	layouts, pairs := 0, 0
 	for range 60_000 {
 		l := Layout{Prefix: word(3), Exclusive: word(3), Shared: word(3), InParent: r.IntN(2) == 0}
-		if l.check() != nil || l.Exclusive == "" {
+		if l.Validate() != nil || l.Exclusive == "" {
 			continue
 		}
 		layouts++
@@ -213,6 +213,9 @@ func TestLayoutsDistinguishEntries(t *testing.T) {
 				name := p.member.Names.Ask([16]byte{}, 1, kind, false)[0] + "0000000007"
 				if e, class := p.member.Names.Parse(name); class != queue.Contender || e.Kind != kind || e.Seq != 7 {
 					t.Fatalf("%+v: %s of %s is read as %+v, class %d", l, name, p.path, e, class)
+				}
+				if e, class := queue.ParseName(name); class != queue.Foreign {
+					t.Fatalf("%+v: %s of %s is read without the layout as %+v", l, name, p.path, e)
 				}
 				for _, other := range parts[:i] {
 					if other.path == p.path || !l.InParent {

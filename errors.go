@@ -51,8 +51,9 @@ var (
 	// smaller than the number of permits that the acquire needs.
 	ErrSize = errors.New("zklock: the semaphore has no usable size")
 	// ErrForeignMutex means that a reader found entries of Curator's
-	// InterProcessMutex, of kazoo's Lock, or of ZooKeeper's WriteLock on its path.
-	// These do not wait for readers. For kazoo's Lock, see also [KazooLayout].
+	// InterProcessMutex, of kazoo's Lock, or of ZooKeeper's WriteLock on its path, or
+	// such names of a zklock client with a custom layout. These do not wait for readers.
+	// For kazoo's Lock, see also [KazooLayout].
 	ErrForeignMutex = errors.New("zklock: a mutex of another library on this path does not wait for readers; use its read-write lock, or set AllowForeignMutex")
 	// ErrWriteLock means that a writer, or a mutex in kazoo's layout, found entries
 	// of ZooKeeper's WriteLock on its path. These wait only for names that end in a

@@ -108,6 +108,9 @@ func forbidden(r rune) bool {
 //
 //	zklock.Layout{Prefix: host, Exclusive: "-W-", Shared: "-R-"}
 //
+// A custom layout with names of a known layout, such as [host]-lock-0000000001, is rejected.
+// Clients with a known layout wait for such an entry, but its client may not wait for theirs.
+//
 // Such names do not identify the acquire that created them: the client recognizes its
 // znodes by their session and their data. And if the parent is deleted, its sequence
 // numbers restart, so another client's znode can get the name of a hold's former znode.
@@ -201,11 +204,32 @@ func (l Layout) names(last string) queue.Names {
 	return n
 }
 
-// check returns why the layout is invalid, or nil.
-func (l Layout) check() error {
-	bad := func(format string, args ...any) error {
-		return fmt.Errorf("%w: Layout: "+format, append([]any{ErrInvalidOptions}, args...)...)
+// invalid returns an error about the layout.
+func (l Layout) invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: Layout: "+format, append([]any{ErrInvalidOptions}, args...)...)
+}
+
+// Validate returns nil, or an error that wraps ErrInvalidOptions and says why the layout is
+// invalid. Clients with an invalid layout fail. With InParent, a name can be invalid in a valid
+// layout.
+func (l Layout) Validate() error {
+	if err := l.checkFields(); err != nil || !l.isCustom() {
+		return err
 	}
+	prefix := l.Prefix
+	if l.InParent {
+		prefix += "n" // the name of a lock that forms no marker
+	}
+	if name, known := l.knownName(prefix); name != "" {
+		return l.invalid("entries such as %q would have names of %s; use that layout, or another marker",
+			name, known)
+	}
+	return nil
+}
+
+// checkFields returns why entries in the layout could not be parsed in it, or nil.
+func (l Layout) checkFields() error {
+	bad := l.invalid
 	switch {
 	case !l.isCustom():
 		return nil
@@ -229,6 +253,19 @@ func (l Layout) check() error {
 		}
 	}
 	return nil
+}
+
+// knownName returns the name of an entry with this prefix that is also the name of an entry in
+// a known layout, and that layout. It returns "" if there is none. Other clients and tools would
+// take such an entry for one of that layout.
+func (l Layout) knownName(prefix string) (string, Layout) {
+	for _, marker := range []string{l.Exclusive, l.Shared} {
+		name := prefix + marker + "0000000000"
+		if e, class := queue.ParseName(name); marker != "" && class != queue.Foreign {
+			return name, Layout{kind: e.Layout}
+		}
+	}
+	return "", Layout{}
 }
 
 // hasMarker reports whether s contains one of the markers.
@@ -265,6 +302,10 @@ func (c *Client) queueComponent(name string, kind queue.Kind, writer bool) (comp
 		return p, fmt.Errorf("%w: the znodes of a lock cannot be at the root; name a parent and the lock below it", ErrInvalidName)
 	case layout.hasMarker(layout.Prefix + last), layout.isAmbiguous(layout.Prefix + last):
 		return p, fmt.Errorf("%w: %q contains a marker of the layout, and would be parsed as another lock", ErrInvalidName, last)
+	}
+	if name, known := layout.knownName(layout.Prefix + last); name != "" {
+		return p, fmt.Errorf("%w: entries such as %q would have names of %s; use another name or marker",
+			ErrInvalidName, name, known)
 	}
 	p.member.Path = strings.TrimSuffix(path, "/"+last)
 	p.member.Names = layout.names(last)

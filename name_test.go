@@ -384,6 +384,12 @@ func TestInvalidLayoutsAreRefused(t *testing.T) {
 		"a number":               {Layout: zklock.Layout{Exclusive: "00"}},
 		"too long":               {Layout: zklock.Layout{Exclusive: strings.Repeat("x", 513)}},
 		"kazoo's, changed":       {Layout: broken},
+		"Curator's mutexes":      {Layout: zklock.Layout{Prefix: "host-", Exclusive: "lock-", Shared: "read-"}},
+		"Curator's readers":      {Layout: zklock.Layout{Prefix: "host", Exclusive: "-W-", Shared: "-__READ__"}},
+		"Curator's latches":      {Layout: zklock.Layout{Exclusive: "-latch-"}},
+		"Curator's, in parent":   {Layout: zklock.Layout{Exclusive: "-lock-", InParent: true}},
+		"kazoo's locks":          {Layout: zklock.Layout{Prefix: "host_", Exclusive: "_lock__"}},
+		"WriteLock's":            {Layout: zklock.Layout{Prefix: "x-17", Exclusive: "-"}},
 		"a negative delay":       {LockDelay: -1},
 		"a delay and WriteLock":  {LockDelay: time.Second, Layout: zklock.WriteLockLayout()},
 		"a delay without GUIDs":  {LockDelay: time.Second, Layout: zklock.Layout{Exclusive: "-W-"}},
@@ -480,6 +486,11 @@ func TestAmbiguousNamesAreRefused(t *testing.T) {
 			_, err := l.TryAcquire(t.Context())
 			wants(t, what, err, zklock.ErrInvalidName)
 		}
+		layout := zklock.Layout{Prefix: "a-", Exclusive: "lock-", InParent: true}
+		hyphen := dialWith(t, srv, zklock.Options{Layout: layout})
+		_, err := hyphen.Mutex("/office/printer-").TryAcquire(t.Context())
+		wants(t, "a name that makes entries like Curator's", err, zklock.ErrInvalidName)
+		free(t, hyphen.Mutex("/office/printer"))
 		h := acquire(t, c.RWMutex("/office/a_lock_").Reader())
 		free(t, c.Mutex("/office/a"))
 		release(t, h)

@@ -165,7 +165,7 @@ func (o *Options) check() error {
 	case o.LockDelay > 0 && o.Layout.names("").HasReusableNames():
 		return fmt.Errorf("%w: LockDelay needs znode names with a GUID, which %s does not have", ErrInvalidOptions, o.Layout)
 	}
-	return o.Layout.check()
+	return o.Layout.Validate()
 }
 
 // checkTimeout returns an error if the options need a longer session timeout.

@@ -112,8 +112,10 @@ func TestForeignMutex(t *testing.T) {
 		dir := l.Reader().Path() + "/"
 		free(t, l.Reader())
 		for _, prefix := range []string{"_c_01234567-89ab-cdef-0123-456789abcdef-lock-", hex + "__lock__"} {
-			// Other JSON is not zklock's, even with the field names of zklock.
-			for _, data := range []string{`{"host":"web1","pid":4711}`, `{"leader":"app-7"}`} {
+			// Other JSON is not zklock's, even with the field names of zklock. A client of zklock
+			// with a custom layout waits only for entries in that layout.
+			for _, data := range []string{`{"host":"web1","pid":4711}`, `{"leader":"app-7"}`,
+				`{"version":"zklock 0.1.9","layout":{"exclusive":"lock-"}}`} {
 				node := foreign(t, op, dir+prefix, data)
 				_, err := l.Reader().Acquire(t.Context())
 				wants(t, "a reader after "+prefix, err, zklock.ErrForeignMutex)

@@ -33,6 +33,22 @@ func declaresLayout(e zklock.Entry) bool {
 	return class == queue.Contender
 }
 
+// isMisnamed reports whether an entry contends by a name of a known layout, although its data
+// declare the custom layout that made the name. Then its client may not wait for the entries
+// before it.
+func isMisnamed(e zklock.Entry) bool {
+	if e.Mode != zklock.Exclusive && e.Mode != zklock.Shared || !declaresLayout(e) {
+		return false
+	}
+	names := namesOf(e.Owner.Layout)
+	if !e.Owner.Layout.InParent {
+		names.Prefix, names.Only = e.Owner.Layout.Prefix, true
+	}
+	_, custom := names.Parse(e.Name)
+	_, known := queue.ParseName(e.Name)
+	return custom == queue.Contender && known == queue.Contender
+}
+
 // isApart reports whether an entry's data declare a custom layout in which the lock has a
 // parent of its own.
 func isApart(e zklock.Entry) bool { return declaresLayout(e) && !e.Owner.Layout.InParent }
@@ -142,8 +158,8 @@ func (r *Reader) readDeclared(ctx context.Context, at string, layout zklock.Layo
 	c := zklock.New(r.z, &zklock.Options{Anonymous: true, Layout: layout})
 	defer c.Close() // it has nothing on the servers
 	l, err := r.readWith(ctx, c, at, nil)
-	if errors.Is(err, zklock.ErrInvalidName) { // the layout does not permit the name
-		return nil, nil
+	if errors.Is(err, zklock.ErrInvalidName) || errors.Is(err, zklock.ErrInvalidOptions) {
+		return nil, nil // the layout does not permit the name, or has names of a known layout
 	}
 	if l != nil {
 		l.Layout = layout

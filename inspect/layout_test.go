@@ -263,6 +263,74 @@ func TestFalseLayoutsAreIgnored(t *testing.T) {
 	}
 }
 
+// putDeclared creates entries whose data declare a layout that this version refuses, as a client
+// of another version does.
+func putDeclared(t *testing.T, z *zk.Client, layout string, nodes ...string) {
+	t.Helper()
+	data := []byte(`{"host":"old","pid":7,"version":"zklock 0.1.9","layout":` + layout + `}`)
+	for _, node := range nodes {
+		_, _, err := z.Create(t.Context(), node, data, zk.OpenACL(), zk.ModeEphemeralSequential)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDeclaredLayoutWithKnownNames checks that a reader neither hides nor acts on entries whose
+// names are known although their data declare a custom layout: their client may hold while the
+// names say that it waits.
+func TestDeclaredLayoutWithKnownNames(t *testing.T) {
+	const declared = `{"prefix":"host-","exclusive":"lock-","shared":"read-"}`
+	z := zktest.Start(t).Dial(t)
+	createZnodes(t, z, "/a/book", "/a/catalog", "/jobs", "/more")
+	putDeclared(t, z, declared, "/a/catalog/host-read-", "/a/catalog/host-lock-")
+	putDeclared(t, z, `{"exclusive":"-lock-","in_parent":true}`,
+		"/jobs/printer-lock-", "/jobs/scanner-lock-")
+	r := reader(t, z, zklock.Layout{})
+	warns := func(l *inspect.Lock) bool {
+		return len(l.Warnings) == 1 && strings.HasPrefix(l.Warnings[0], "2 entries in a custom layout")
+	}
+	for _, name := range []string{"/a/catalog", "/jobs"} {
+		l, err := r.ReadDetail(t.Context(), name)
+		if err != nil || !warns(l) {
+			t.Errorf("%s: warnings %q, %v", name, l.Warnings, err)
+		}
+		asked, err := r.Revoke(t.Context(), l, 0)
+		if !errors.Is(err, inspect.ErrLayoutUnknown) || len(asked) > 0 {
+			t.Errorf("%s: asked %v, %v", name, asked, err)
+		}
+	}
+	found, err := r.List(t.Context(), "/", inspect.ListOptions{})
+	if err != nil || len(found.Locks) != 2 || !warns(found.Locks[0]) || !warns(found.Locks[1]) {
+		t.Errorf("%q, %v", outlines(found.Locks), err)
+	}
+	// Where no entry contends by its name, the data declare a layout that no client accepts.
+	putDeclared(t, z, `{"exclusive":"_W_","shared":"-lock-","in_parent":true}`, "/more/printer_W_")
+	if l, err := r.Read(t.Context(), "/more/printer"); err != nil || len(l.Entries) > 0 {
+		t.Errorf("%+v, %v", l, err)
+	}
+	// A shorter marker parses the same entries, so that a user can act on them.
+	shorter := reader(t, z, zklock.Layout{Exclusive: "lock-", Shared: "read-"})
+	l, err := shorter.ReadDetail(t.Context(), "/a/catalog")
+	if err != nil || outline(l) != "/a/catalog queue 1+1" || len(l.Warnings) > 0 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	asked, err := shorter.Revoke(t.Context(), l, 0)
+	if err != nil || len(asked) != 1 || asked[0].Mode != zklock.Shared {
+		t.Errorf("asked %v, %v", asked, err)
+	}
+	// In that layout, a writer's entry is a stray. Without a layout, it is the holder.
+	putDeclared(t, z, `{}`, "/a/book/_c_0f8fad5b-d9cb-469f-a165-70867728950e-__WRIT__",
+		"/a/book/app-lock-")
+	if l, err = shorter.Read(t.Context(), "/a/book"); err != nil || outline(l) != "/a/book queue 1+0" {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	asked, err = shorter.Revoke(t.Context(), l, 0)
+	if err != nil || len(asked) != 1 || asked[0].Name != l.Entries[0].Name {
+		t.Errorf("asked %v, %v", asked, err)
+	}
+}
+
 // TestReadInParentIsBounded: every client that may create znodes in the parent of a lock can name
 // them like its entries.
 func TestReadInParentIsBounded(t *testing.T) {

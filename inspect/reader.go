@@ -230,6 +230,9 @@ func (r *Reader) readWith(ctx context.Context, c *zklock.Client, path string, be
 		return nil, err
 	}
 	entries, layout := arrange(entries)
+	if i := slices.IndexFunc(entries, isMisnamed); i >= 0 && (c == r.plain || !r.custom()) {
+		layout = entries[i].Owner.Layout
+	}
 	l := &Lock{Path: path, Kind: KindQueue, Layout: layout, Entries: make([]Entry, len(entries))}
 	contends := false
 	for i, e := range entries {
@@ -358,12 +361,16 @@ func (l *Lock) describe() {
 	l.Warnings = l.warnings()
 }
 
-// clientOf returns the client with the layout of the lock's entries.
+// clientOf returns the client with the layout of the lock's entries. With several locks in one
+// parent, readAt may have read the lock's path with the default layout.
 func (r *Reader) clientOf(l *Lock) *zklock.Client {
-	if r.plain == r.own || len(l.Entries) == 0 || l.Kind == KindQueue && l.Entries[0].Recipe.Kind == kindCustom {
-		return r.own
+	if len(l.Entries) > 0 {
+		e := l.Entries[0]
+		if l.Kind != KindQueue || r.layout.InParent && e.Node == l.Path+"/"+e.Name {
+			return r.plain
+		}
 	}
-	return r.plain
+	return r.own
 }
 
 // mostPermits limits the size of a semaphore that the servers can claim.

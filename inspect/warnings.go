@@ -41,7 +41,13 @@ func (l *Lock) warnings() []string {
 	found = append(found, l.semaphoreWarnings(all)...)
 	add(l.Crashed > 0, "%s with a lock-delay ended without a release: the next client waits for its --lock-delay", count(l.Crashed, "client"))
 	others := len(l.filter(func(e Entry) bool { return e.Position < 0 && declaresLayout(e.Entry) }))
-	add(others > 0, "%s in a custom layout that only the data declare: only clients with that layout exclude with it", countOf(others, "entry", "entries"))
+	misnamed := 0
+	if l.Layout != (zklock.Layout{}) {
+		misnamed = len(l.filter(func(e Entry) bool { return isMisnamed(e.Entry) }))
+	}
+	add(others+misnamed > 0,
+		"%s in a custom layout that only the data declare: only clients with that layout exclude with it",
+		countOf(others+misnamed, "entry", "entries"))
 	below := len(l.filter(func(e Entry) bool { return e.Position < 0 && otherLock(e.Entry) != "" && !declaresLayout(e.Entry) }))
 	add(below > 0 && all.any(notZklock), "%s of other locks are below this lock: Curator may wait for them forever, and go-zookeeper fails; give the other locks names outside of this one", count(below, "znode"))
 	strays := len(l.Entries) - len(l.Contenders()) - others - below
@@ -75,23 +81,41 @@ func (l *Lock) semaphoreWarnings(all census) []string {
 
 // Notes returns what is good to know about the lock and is no problem.
 func (l *Lock) Notes() []string {
-	switch all := takeCensus(l.Entries); {
-	case l.Kind != KindSemaphore && len(l.Entries) > 0 && all.alone(isKazoo) && strings.HasSuffix(l.Path, kazooGate):
-		return []string{fmt.Sprintf("if this is the gate of kazoo's Semaphore at %s, its holder and its waiters wait for a permit", legible.Path(strings.TrimSuffix(l.Path, kazooGate)))}
-	case l.Kind != KindSemaphore && all.any(isKazoo, isLock) && all.any(Recipe.shared):
-		return []string{"kazoo's Lock and WriteLock have the same names, and only WriteLock waits for readers: use WriteLock on this path"}
+	notes := l.ExclusionNotes()
+	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	switch {
+	case l.Kind != KindSemaphore && len(l.Entries) > 0 && strings.HasSuffix(l.Path, kazooGate) &&
+		takeCensus(l.Entries).alone(isKazoo):
+		add("if this is the gate of kazoo's Semaphore at %s, its holder and its waiters wait for a permit",
+			legible.Path(strings.TrimSuffix(l.Path, kazooGate)))
 	case l.Kind != KindSemaphore:
 	case l.isKazooSemaphore() && l.Waiting() > 0:
-		return []string{fmt.Sprintf("the entries of its waiters are at %s%s", legible.Path(l.Path), kazooGate)}
-	case l.isKazooSemaphore():
-	case l.Permits == 0:
-		return []string{"the size of the semaphore is not stored, because Curator never stores it: all clients must use the same size"}
+		add("the entries of its waiters are at %s%s", legible.Path(l.Path), kazooGate)
 	case l.Resizable && l.HeldPermits() > l.Permits:
-		return []string{fmt.Sprintf("%s held beyond the size of %d: waiters wait for their release", count(l.HeldPermits()-l.Permits, "permit"), l.Permits)}
+		add("%s held beyond the size of %d: waiters wait for their release",
+			count(l.HeldPermits()-l.Permits, "permit"), l.Permits)
+	}
+	return notes
+}
+
+// ExclusionNotes returns the notes about what the servers do not store, but decides whether the
+// entries exclude each other.
+func (l *Lock) ExclusionNotes() []string {
+	note := func(format string, args ...any) []string { return []string{fmt.Sprintf(format, args...)} }
+	switch all := takeCensus(l.Entries); {
+	case l.Kind != KindSemaphore && all.any(isKazoo, isLock) && all.any(Recipe.shared):
+		return note("kazoo's Lock and WriteLock have the same names, and only WriteLock waits for readers: " +
+			"use WriteLock on this path")
+	case l.Kind != KindSemaphore, l.isKazooSemaphore():
+	case l.Permits == 0:
+		return note("the size of the semaphore is not stored, because Curator never stores it: " +
+			"all clients must use the same size")
 	case l.Resizable && all.any(isCurator, isOfSemaphore):
-		return []string{fmt.Sprintf("a Curator client follows the size of %d only if it reads %s by a SharedCount", l.Permits, legible.Path(queue.SizePath(l.Path)))}
+		return note("a Curator client follows the size of %d only if it reads %s by a SharedCount",
+			l.Permits, legible.Path(queue.SizePath(l.Path)))
 	case all.any(isCurator, isOfSemaphore):
-		return []string{fmt.Sprintf("Curator does not store its size of the semaphore: make sure that it is %d there too", l.Permits)}
+		return note("Curator does not store its size of the semaphore: make sure that it is %d there too",
+			l.Permits)
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ type Config struct {
 	// Drift is the largest difference between the rates of two clocks, as a
 	// fraction; 0 means 1 %.
 	Drift float64
-	// Ours reports whether a znode's data were written by zklock, whose mutexes wait for
-	// readers. Nil means that none were.
+	// Ours reports whether a znode's data were written by zklock in a known layout, whose
+	// mutexes wait for readers. Nil means that none were.
 	Ours func(data []byte) bool
 	// Persistent creates missing parents as persistent znodes instead of containers.
 	Persistent bool

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -89,6 +90,9 @@ func (v *LayoutValue) Set(s string) error {
 		layout, err := customLayout(fields)
 		if err != nil {
 			return err
+		}
+		if err := layout.Validate(); err != nil {
+			return errors.New(strings.TrimPrefix(err.Error(), zklock.ErrInvalidOptions.Error()+": Layout: "))
 		}
 		got.Layout = layout
 	case s == layoutCurator:

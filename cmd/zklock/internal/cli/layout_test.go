@@ -47,6 +47,8 @@ func TestLayoutRefuses(t *testing.T) {
 		"custom:exclusive=a,in-parent=x": "unknown field",
 		"custom:exclusive=a,colour=b":    `unknown field "colour=b"`,
 		"custom:exclusive=a,exclusive=b": "given twice",
+		"custom:exclusive=1":             `marker "1" is a number`,
+		"custom:exclusive=-lock-":        `would have names of Curator's layout; use that layout`,
 	} {
 		v := LayoutValue{text: "before"}
 		if err := v.Set(text); err == nil || !strings.Contains(err.Error(), want) || v.text != "before" {

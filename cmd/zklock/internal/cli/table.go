@@ -11,8 +11,8 @@ import (
 )
 
 // Table is a table that can get more lines after each Flush. A column grows and never
-// shrinks. If the terminal is too narrow, the table reduces the gaps and then cuts the
-// columns that may be cut. The zero value is a table of unlimited width.
+// shrinks. If the terminal is too narrow, the table cuts the columns that may be cut. The
+// zero value is a table of unlimited width.
 type Table struct {
 	Widths  []int
 	pending [][]string
@@ -49,21 +49,21 @@ func (c *Table) Add(line []string) {
 	c.pending = append(c.pending, cells)
 }
 
-// OneCell returns text without double spaces, which look like a gap between columns.
-func OneCell(text string) string { return strings.ReplaceAll(text, "  ", ` \x20`) }
+// gap is the space between columns.
+const gap = "  "
 
-// fit returns the widths of the columns and of the gaps between them.
-func (c *Table) fit() (widths []int, gap int) {
-	widths, gap = slices.Clone(c.Widths), 2
+// OneCell returns text without the space between columns, so that it looks like one cell.
+func OneCell(text string) string { return strings.ReplaceAll(text, gap, ` \x20`) }
+
+// fit returns the widths of the columns.
+func (c *Table) fit() []int {
+	widths := slices.Clone(c.Widths)
 	total := func() int {
-		n := gap * (len(widths) - 1)
+		n := len(gap) * (len(widths) - 1)
 		for _, w := range widths {
 			n += w
 		}
 		return n
-	}
-	if c.room > 0 && total() > c.room {
-		gap = 1
 	}
 	for c.room > 0 && total() > c.room {
 		widest := -1
@@ -77,12 +77,12 @@ func (c *Table) fit() (widths []int, gap int) {
 		}
 		widths[widest] -= min(total()-c.room, max(1, (widths[widest]-narrow)/2))
 	}
-	return widths, gap
+	return widths
 }
 
 // Flush writes the lines that were added since the last Flush.
 func (c *Table) Flush(out io.Writer) error {
-	widths, gap := c.fit()
+	widths := c.fit()
 	for _, line := range c.pending {
 		var text strings.Builder
 		for i, cell := range line {
@@ -91,7 +91,7 @@ func (c *Table) Flush(out io.Writer) error {
 			}
 			text.WriteString(cell)
 			if i < len(line)-1 {
-				text.WriteString(strings.Repeat(" ", max(0, widths[i]-Columns(cell))+gap))
+				text.WriteString(strings.Repeat(" ", max(0, widths[i]-Columns(cell))) + gap)
 			}
 		}
 		if _, err := fmt.Fprintln(out, strings.TrimRight(text.String(), " ")); err != nil {

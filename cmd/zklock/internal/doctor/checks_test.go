@@ -203,6 +203,38 @@ func TestStraysAndOtherLayoutsAreReported(t *testing.T) {
 	wantOne(t, r, "layouts", Critical, "x-lock-0000000000", "is not ephemeral")
 }
 
+// TestUnknownExclusionIsReported checks that doctor does not claim that entries exclude each other
+// if that depends on what the servers do not store.
+func TestUnknownExclusionIsReported(t *testing.T) {
+	srv := zktest.Start(t)
+	z := srv.Dial(t)
+	kazoo := zklock.New(z, &zklock.Options{Layout: zklock.KazooLayout()})
+	t.Cleanup(func() { _ = kazoo.Close() })
+	hold(t, kazoo.RWMutex("a").Reader())
+	hold(t, client(t, srv, "one").Semaphore("s", 2))
+	for node, data := range map[string]string{
+		"/zklock/a/0f8fad5bd9cb469fa16570867728950e__lock__":              "b'worker-3'",
+		"/zklock/s/leases/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lease-": "10.0.0.7",
+	} {
+		_, _, err := z.Create(t.Context(), node, []byte(data), nil, zk.ModeEphemeralSequential)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := runDoctor(t, srv)
+	found := r.of("layouts")
+	if len(found) != 2 || found[0].Level != Note || found[1].Level != Note || r.Exit != 0 ||
+		!strings.Contains(found[0].What, "/zklock/a: kazoo's Lock and WriteLock have the same names") ||
+		!strings.Contains(found[1].What, "/zklock/s: Curator does not store its size") {
+		t.Errorf("%+v", found)
+	}
+	for _, f := range r.Findings {
+		if f.Check == "layouts" && f.Level == OK {
+			t.Errorf("doctor says %q", f.What)
+		}
+	}
+}
+
 func TestExhaustedSequenceIsReported(t *testing.T) {
 	srv := zktest.Start(t)
 	c := client(t, srv, "one")

@@ -39,27 +39,36 @@ func (f *Facts) judgeLocks() []Finding {
 	return append(found, finding(OK, checkLocks, "", "%s below %s: %d held, %d waiting", cli.Count(len(f.Locks), "lock"), legible.Path(f.Prefix), held, waiting))
 }
 
-// judgeLayouts finds entries on one path that do not exclude each other, and strays. show
-// warns of the same.
+// judgeLayouts finds entries on one path that do not exclude each other, or may not, and
+// strays. show prints the same texts.
 func (f *Facts) judgeLayouts() []Finding {
 	of := map[string][]string{}
-	var texts []string
+	var warnings, notes []string
 	for _, l := range f.Locks {
-		for _, w := range l.Warnings {
-			// Warnings that differ only in numbers become one finding.
-			if of[w] == nil {
-				texts = append(texts, w)
+		add := func(texts *[]string, text string) {
+			// Locks with the same text become one finding.
+			if of[text] == nil {
+				*texts = append(*texts, text)
 			}
-			of[w] = append(of[w], l.Path)
+			of[text] = append(of[text], l.Path)
+		}
+		for _, w := range l.Warnings {
+			add(&warnings, w)
+		}
+		for _, n := range l.ExclusionNotes() {
+			add(&notes, n)
 		}
 	}
 	var found []Finding
-	for _, w := range texts {
+	for _, w := range warnings {
 		do := "see zklock show for the owner of each entry; use a separate path for each recipe, or one layout for all clients (zklock run --layout)"
 		if strings.Contains(w, "stray") {
 			do = "find out which program created them (zklock show lists them), and delete them if no program needs them"
 		}
 		found = append(found, finding(Warning, checkLayouts, do, "%s: %s", some(of[w]), w).about(of[w]...))
+	}
+	for _, n := range notes {
+		found = append(found, finding(Note, checkLayouts, "", "%s: %s", some(of[n]), n).about(of[n]...))
 	}
 	found = append(found, f.judgeSessionless()...)
 	if len(found) == 0 && len(f.Locks) > 0 {

@@ -148,11 +148,11 @@ func (m *Model) entryLine(e inspect.Entry, side string, selected bool) Line {
 	if selected {
 		mark, style = "> ", style|Reverse
 	}
-	free := m.width - 1 - 2 - 2 - 7 - 10 - 9 - 3*1
+	free := m.width - 1 - 2 - 2 - 7 - 10 - 8 - 3*2
 	who := max(8, free*55/100)
-	fit := func(text string, width int) string { return cli.Fit(text, width, m.dots()) }
-	text := fit(position, 7) + fit(inspect.OwnerName(e.Entry), who) + " " + fit(cli.OwnerCommand(e.Entry), max(4, free-who)) + " " +
-		fit(string(e.Mode), 10) + fmt.Sprintf(" %8s", when)
+	text := m.fitCell(position, 7) + m.fitCell(inspect.OwnerName(e.Entry), who) + "  " +
+		m.fitCell(cli.OwnerCommand(e.Entry), max(4, free-who)) + "  " +
+		m.fitCell(string(e.Mode), 10) + fmt.Sprintf("  %8s", when)
 	return Line{{Text: mark + side}, {Text: text, Style: style}}
 }
 

@@ -192,9 +192,14 @@ func (m *Model) row(c columns, s inspect.Summary, selected bool) Line {
 	return Plain(m.cells(c, mark, m.short(s.Path), howHeld(s), holder, held, queue, wait), style)
 }
 
+// fitCell returns text as a cell of this width.
+func (m *Model) fitCell(text string, width int) string {
+	return cli.Fit(cli.OneCell(text), width, m.dots())
+}
+
 // cells joins the cells of a row. Numbers are right-aligned.
 func (m *Model) cells(c columns, mark, lock, mode, holder, held, queue, wait string) string {
-	fit := func(text string, width int) string { return cli.Fit(text, width, m.dots()) }
+	fit := m.fitCell
 	right := func(text string, width int) string {
 		return strings.Repeat(" ", max(0, width-cli.Columns(text))) + fit(text, min(width, cli.Columns(text)))
 	}

@@ -155,6 +155,27 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// TestCellLooksLikeOneCell checks that what a client chose, such as its host, contains no space
+// that is as wide as that between columns.
+func TestCellLooksLikeOneCell(t *testing.T) {
+	m := model()
+	next := snapshot()
+	next.Version, next.Locks = 2, next.Locks[1:2]
+	next.Locks[0].Entries[0].Owner = host("a  b", "c  d")
+	m.Update(next, complete(), now)
+	list := text(m)
+	press(m, "enter")
+	for screen, cells := range map[string][]string{
+		list: {`nightly  `, `  a \x20b:42  `}, text(m): {`  a \x20b:42  `, `  c \x20d  `, `exclusive  `},
+	} {
+		for _, cell := range cells {
+			if !strings.Contains(screen, cell) {
+				t.Errorf("no %q in\n%s", cell, screen)
+			}
+		}
+	}
+}
+
 // TestStatusLine checks that the second line says how current the data are.
 func TestStatusLine(t *testing.T) {
 	tests := []struct {

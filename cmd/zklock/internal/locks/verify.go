@@ -118,6 +118,9 @@ func verify(a *cli.App, ctx context.Context, l *oneLock, token int64) ([]inspect
 	if err != nil {
 		return nil, fmt.Errorf("verify %s: %w", l.name, err)
 	}
+	if err := s.CheckLayout(); err != nil {
+		return nil, fmt.Errorf("verify %s: %w", l.name, err)
+	}
 	held, no := entriesWithToken(s, l.name, token)
 	if overtaken := s.Overtaken(token); no != nil && len(overtaken) > 0 {
 		return overtaken, fmt.Errorf("verify %s: %w: the entry of %s with token %d exists, but an entry that was created later, or that may not be read, is ahead of it; %s",
