@@ -57,6 +57,13 @@ type eventCount struct {
 	refused             bool               // the lookups alone exceed the limit
 }
 
+func (t *Tree) newEventCount() *eventCount {
+	return &eventCount{
+		t: t, viewers: make(map[string]*viewers), dataSeen: make(map[string]bool),
+		childSeen: make(map[string]bool), acls: make(map[string]*aclSet), before: t.lookups,
+	}
+}
+
 // checkEventWork checks that the events of a multi stay within limits. It counts each event that a
 // client gets, and the permission checks. A check of a client that may not see the events is cheap:
 // its result is kept for the whole multi. One-shot watches count once, and do not count for the
@@ -67,11 +74,7 @@ func (t *Tree) checkEventWork(subs []txn) (int, wire.ErrCode) {
 	if t.watches.total == 0 {
 		return 0, wire.ErrOK
 	}
-	e := eventCount{
-		t: t, viewers: make(map[string]*viewers), dataSeen: make(map[string]bool),
-		childSeen: make(map[string]bool), acls: make(map[string]*aclSet), before: t.lookups,
-	}
-	most := 0
+	e, most := t.newEventCount(), 0
 	for i := range subs {
 		if subs[i].path == "" {
 			continue // a check
@@ -171,8 +174,8 @@ func (e *eventCount) sees(c *conn, set *aclSet) bool {
 	return e.t.watches.markNotified(c) && e.t.maySee(c, set)
 }
 
-// viewersOf returns the viewers of changes of the children of a node. The path of each ancestor that
-// the multi creates is looked up once.
+// viewersOf returns the viewers of changes of the children of a node. The path of each ancestor
+// that the multi creates is looked up once.
 func (e *eventCount) viewersOf(path string) *viewers {
 	var v *viewers
 	var created []string // from path upwards

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -172,6 +173,64 @@ func TestConnectionCountsOncePerChange(t *testing.T) {
 	if got := codes(p.multi(setOps(path, maxEvents/watchers+1).Ops...)); slices.Min(got) == wire.ErrOK {
 		t.Errorf("%d events are not refused", maxEvents+1)
 	}
+}
+
+// TestCountedEventsAreSent compares the count for random multis with the events that clients get.
+func TestCountedEventsAreSent(t *testing.T) {
+	const clients, multis = 6, 2000
+	rnd := rand.New(rand.NewPCG(1, 2))
+	w := newHarness(t, Config{SuperDigest: digestID([]byte("super:x"))})
+	owner := w.dial()
+	owner.auth("digest", "super:x")
+	paths := []string{"/a", "/a/b", "/a/b/c", "/a/b/c/d", "/a/b/e", "/f", "/f/g"}
+	modes := []wire.AddWatchMode{wire.AddWatchPersistent, wire.AddWatchPersistentRecursive}
+	var all []*peer
+	for i := range clients {
+		p := w.dial()
+		p.auth("digest", fmt.Sprint("u", i%3, ":x"))
+		for range 3 {
+			p.addWatch(append(paths, "/")[rnd.IntN(len(paths)+1)], modes[rnd.IntN(2)])
+		}
+		all = append(all, p)
+	}
+	sent := 0
+	for n := range multis {
+		ops, subs := []wire.MultiOp{}, []txn{}
+		prepare := preparer{t: w.tree, c: w.tree.conns[owner.id], pending: make(map[string]nodeView),
+			subtrees: make(map[string]string), quotas: make(map[string]quotaRoom)}
+		for range 8 {
+			path := paths[rnd.IntN(len(paths))]
+			op := []wire.MultiOp{opCreate(path, 0), opDelete(path, -1), opSet(path, -1)}[rnd.IntN(3)]
+			if q, ok := op.Req.(*wire.CreateRequest); ok && rnd.IntN(2) > 0 {
+				id := digestID(fmt.Appendf(nil, "u%d:x", rnd.IntN(3)))
+				q.ACL = []wire.ACL{{Perms: wire.Perm(1 + rnd.IntN(31)), Scheme: "digest", ID: id}}
+			}
+			if x, err := prepare.prepare(op.Op, op.Req); err == wire.ErrOK {
+				ops, subs = append(ops, op), append(subs, x)
+			}
+		}
+		e := w.tree.newEventCount()
+		for i := range subs {
+			e.add(&subs[i])
+		}
+		w.tree.acls.forgetPrepared()
+		owner.multi(ops...)
+		got := 0
+		for _, p := range all {
+			for _, event := range p.takeEvents() {
+				_, path, _ := strings.Cut(event, " ")
+				got += eventCost + len(path)
+				sent++
+			}
+		}
+		if got != e.size {
+			t.Fatalf("multi %d: events of %d bytes, counted %d: %+v", n, got, e.size, subs)
+		}
+	}
+	if sent < multis {
+		t.Errorf("%d multis caused only %d events", multis, sent)
+	}
+	w.check()
 }
 
 // manyIdentities authenticates as n users.
