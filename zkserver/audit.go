@@ -380,7 +380,7 @@ func znodeType(op wire.OpCode, mode wire.CreateMode) string {
 	return kind
 }
 
-// formatACL returns the text of an access control list, with digests hidden.
+// formatACL returns the text of an access control list, without secrets.
 func formatACL(list []wire.ACL) string {
 	var all []string
 	size := 0
@@ -388,16 +388,26 @@ func formatACL(list []wire.ACL) string {
 		if size > auditValue {
 			break
 		}
-		id := a.ID
-		if a.Scheme == "digest" {
-			user, _, _ := strings.Cut(id, ":")
-			id = user + ":x"
-		}
-		text := fmt.Sprintf("%s:%s:%s", quoteName(a.Scheme, auditUser), quoteName(id, auditValue), formatPerms(a.Perms))
+		text := fmt.Sprintf("%s:%s:%s", quoteName(a.Scheme, auditUser), quoteName(publicID(a), auditValue), formatPerms(a.Perms))
 		size += len(text)
 		all = append(all, text)
 	}
 	return truncateText(strings.Join(all, ","))
+}
+
+// publicID returns the ID of an ACL entry as far as it is public: all of it only for schemes whose
+// IDs never contain a secret. A client may write anything into the other IDs, such as a password
+// into one of the scheme auth, which the server ignores.
+func publicID(a wire.ACL) string {
+	switch a.Scheme {
+	case "world", "ip", "sasl", "x509":
+		return a.ID
+	case "digest":
+		if user, _, paired := strings.Cut(a.ID, ":"); paired {
+			return user + ":x"
+		}
+	}
+	return ""
 }
 
 // formatPerms returns ZooKeeper's text for permissions.

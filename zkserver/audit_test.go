@@ -262,3 +262,42 @@ func TestAuditNamesNewIdentity(t *testing.T) {
 		}
 	})
 }
+
+// TestAuditPrintsOnlyPublicIDsOfACL: a client may write a password into the ID of an ACL entry, also
+// into an ACL that the server refuses.
+func TestAuditPrintsOnlyPublicIDsOfACL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _, c, log := audited(t)
+		c.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: []byte("ann:top-secret")})
+		c.create("/a", wire.ModePersistent)
+		tests := []struct{ scheme, id, want string }{
+			{"auth", "ann:top-secret", "auth::r"},
+			{"auth", "", "auth::r"},
+			{"digest", "ann:top-secret", "digest:ann:x:r"},
+			{"digest", "ann:top-secret:more", "digest:ann:x:r"},
+			{"digest", "top-secret", "digest::r"},
+			{"Digest", "ann:top-secret", "Digest::r"},
+			{"super", "super:top-secret", "super::r"},
+			{"", "ann:top-secret", "::r"},
+			{"world", "anyone", "world:anyone:r"},
+			{"ip", "10.0.0.0/8", "ip:10.0.0.0/8:r"},
+			{"sasl", "ann@EXAMPLE", "sasl:ann@EXAMPLE:r"},
+			{"x509", "CN=ann", "x509:CN=ann:r"},
+		}
+		for _, tt := range tests {
+			list := []wire.ACL{{Perms: wire.PermRead, Scheme: tt.scheme, ID: tt.id}, {Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
+			c.do(wire.OpSetACL, &wire.SetACLRequest{Path: "/a", Version: -1, ACL: list}, wire.ErrInvalidACL)
+		}
+		s.Close()
+		text := log.String()
+		lines := auditLines(text)[3:]
+		for i, tt := range tests {
+			if _, got, _ := strings.Cut(lines[i], " acl="); !strings.HasPrefix(strings.Trim(got, `"`), tt.want+",world:anyone:cdrwa") {
+				t.Errorf("%s:%s: %q, want %q", tt.scheme, tt.id, lines[i], tt.want)
+			}
+		}
+		if strings.Contains(text, "top-secret") {
+			t.Errorf("the log has a secret:\n%s", text)
+		}
+	})
+}

@@ -103,7 +103,8 @@ func (a *answer) flush() {
 }
 
 // inChunks runs a sequence over the loop's state on the loop, some values at a time, and
-// calls use for each on the calling goroutine. It stops when the answer has failed.
+// calls use for each on the calling goroutine. It stops when the answer has failed, or its
+// connection has ended.
 func inChunks[T any](s *Server, a *answer, seq iter.Seq[T], use func(T)) {
 	next, stop := iter.Pull(seq)
 	defer func() {
@@ -129,6 +130,9 @@ func inChunks[T any](s *Server, a *answer, seq iter.Seq[T], use func(T)) {
 		for _, v := range piece {
 			use(v)
 		}
+		if a.err == nil && isClosed(a.aborted) {
+			a.err = net.ErrClosed
+		}
 	}
 }
 
@@ -152,8 +156,9 @@ func pairs[A, B any](seq func() iter.Seq2[A, B]) iter.Seq[pair[A, B]] {
 
 // acquireListSlot waits for the single slot of the words that keep a list while they
 // answer, so that many clients that ask at once do not fill the memory. It returns a
-// function that releases the slot, or nil if it did not become free in time. A client that
-// reads slowly must not keep it, so the timeout is for all writes until then.
+// function that releases the slot, or nil if it did not become free in time, or the connection
+// has ended. A client that reads slowly must not keep it, so the timeout is for all writes until
+// then.
 func (s *Server) acquireListSlot(a *answer) (release func()) {
 	a.pause()
 	defer a.resume()
@@ -166,6 +171,8 @@ func (s *Server) acquireListSlot(a *answer) (release func()) {
 			a.listing = false
 			<-s.listSlot
 		}
+	case <-a.aborted:
+		a.err = net.ErrClosed
 	case <-s.done:
 	case <-t.C:
 		a.text("Another client is asking for this now, try again.\n")

@@ -243,6 +243,29 @@ func TestListWordsAnswerOneAtATime(t *testing.T) {
 	}
 }
 
+// TestReplacedConnectionStopsWaitingForList: clients of an address ask for a list while another is
+// answered. The limit of connections applies to those that were replaced, too.
+func TestReplacedConnectionStopsWaitingForList(t *testing.T) {
+	for _, name := range []string{"wchc", "dump"} {
+		synctest.Test(t, func(t *testing.T) {
+			const limit = 4
+			s, network := onNetwork(t, Options{MaxClientConns: limit, FourLetterWords: []string{"*"}, Logger: discard()})
+			s.listSlot <- struct{}{}
+			for range 5 * limit {
+				nc, err := network.DialContext(t.Context(), "tcp", "10.0.0.1:2181")
+				if err != nil {
+					t.Fatal(err)
+				}
+				newRawClient(t, nc).write([]byte(name))
+				synctest.Wait()
+			}
+			if n := s.Stats().Connections; n != limit {
+				t.Errorf("%s: %d connections, want %d", name, n, limit)
+			}
+		})
+	}
+}
+
 // TestSlowReaderOfListDoesNotKeepOthersWaiting: a client reads the answer to a word that answers
 // one client at a time, but slowly. The server closes its connection when it has waited for the
 // client for HandshakeTimeout in total, and answers the next client.
@@ -353,6 +376,8 @@ func TestCloseEndsFourLetterWords(t *testing.T) {
 	}
 }
 
+// TestAnswerStopsAfterWriteError: an answer also stops when its connection ends while it collects
+// a list.
 func TestAnswerStopsAfterWriteError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, testOptions(t))
@@ -374,6 +399,22 @@ func TestAnswerStopsAfterWriteError(t *testing.T) {
 		inChunks(s, a, iter.Seq[int](func(yield func(int) bool) { values++; yield(1) }), func(int) { values++ })
 		if values != 0 {
 			t.Error("values were produced for an answer that failed")
+		}
+		aborted := make(chan struct{})
+		a = &answer{nc: c.nc, timeout: time.Second, slots: s.words, aborted: aborted}
+		inChunks(s, a, func(yield func(int) bool) {
+			for range 10 * chunkItems {
+				if !yield(0) {
+					return
+				}
+			}
+		}, func(int) {
+			if values++; values == 1 {
+				close(aborted)
+			}
+		})
+		if values > chunkItems {
+			t.Errorf("%d values were produced after the connection ended", values)
 		}
 	})
 }

@@ -104,11 +104,13 @@ type Options struct {
 	// million children, is replaced by the error QuotaExceeded. A reply to a write is never
 	// replaced.
 	//
-	// A multi is refused with that error if persistent watches would report its changes in
-	// more than twice as many bytes or more than 50,000 times. Each 128 bytes of a path count
-	// as one more time. Where the server cannot refuse, as when a session with many nodes
-	// ends, it closes the connections of clients beyond twice the limit, or beyond 8 MiB of
-	// paths longer than 256 bytes: they reconnect and read again.
+	// A multi is refused with that error if it would cause more than twice as many bytes of
+	// events, or take as long as 50,000 short ones. Each client counts once for each change,
+	// and usually as less than half an event if it may not see the change. Each 160 bytes of a
+	// path count as one more event. If the events of any other change take too long, because
+	// clients have many identities or ACLs are long, or because they have more than 8 MB of
+	// paths of 257 bytes to 64 KiB, the server closes connections of the addresses whose
+	// watches cost the most. Their clients reconnect and read again.
 	MaxReply int
 
 	// KeepAlive is the interval of TCP keep-alive probes. After three unanswered probes the

@@ -530,6 +530,47 @@ func (b *tlsFixture) subjects() (names []string) {
 	return names
 }
 
+// TestLongEventsReachOtherClients: clients of one address watch a znode with a path of a megabyte,
+// and do not read their events. Another client gets all events, and the memory of the events is
+// used once for all clients.
+func TestLongEventsReachOtherClients(t *testing.T) {
+	// In the last rounds, the strangers have more than MaxUnread to read.
+	const strangers, rounds, most = 50, 12, 100 << 20
+	path := "/" + strings.Repeat("x", 1_040_000)
+	for name, wrap := range map[string]func(net.Listener, *tls.Config) net.Listener{"plain": nil, "TLS": Secure} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newTLSFixture(t, tls.NoClientCert)
+			b.serve("2281", wrap)
+			session := func() *rawClient {
+				if wrap == nil {
+					return b.must(b.login(b.dial("2281")))
+				}
+				return b.must(b.session("2281"))
+			}
+			for range strangers {
+				session().do(wire.OpAddWatch, &wire.AddWatchRequest{Path: path, Mode: wire.AddWatchPersistent})
+			}
+			victim, writer := session(), login(t, b.srv, time.Hour)
+			victim.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: wire.AddWatchPersistentRecursive})
+			before := heap()
+			for i := range rounds {
+				writer.create(path, wire.ModePersistent)
+				writer.do(wire.OpDelete, &wire.DeleteRequest{Path: path, Version: -1})
+				victim.do(wire.OpPing, nil)
+				if used := int64(heap() - before); i < rounds/2 && used > most {
+					t.Errorf("%s: the events use %d MB, want at most %d", name, used>>20, most>>20)
+				}
+			}
+			if n := len(victim.events); n != 2*rounds {
+				t.Errorf("%s: %d events, want %d", name, n, 2*rounds)
+			}
+			if n := b.srv.Stats().ConnectionsCut.SlowReaders; n != strangers {
+				t.Errorf("%s: %d slow readers were cut, want %d", name, n, strangers)
+			}
+		})
+	}
+}
+
 // readUntilClosed reads until the server closes the connection, which it must do within the
 // given time.
 func readUntilClosed(t testing.TB, nc net.Conn, within time.Duration) []byte {

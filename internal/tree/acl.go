@@ -46,6 +46,11 @@ type aclTable struct {
 	// creates of a multi often share the latter, and most creates have an equal one.
 	last     *aclSet
 	lastList []wire.ACL
+	// prepared has the lists of a multi that are not in the table yet. lastPrepared and
+	// preparedList are for prepare as last and lastList are for intern.
+	prepared     map[aclKey]*aclSet
+	lastPrepared *aclSet
+	preparedList []wire.ACL
 }
 
 func newACLTable() aclTable {
@@ -65,7 +70,10 @@ func (a *aclTable) intern(list []wire.ACL) *aclSet {
 	s, ok := a.byKey[key]
 	a.last, a.lastList = s, list
 	if !ok {
-		s = &aclSet{list: list, key: key, number: a.newNumber(), cost: aclCost(list), index: newACLIndex(list)}
+		if s = a.prepared[key]; s == nil {
+			s = &aclSet{list: list, key: key, cost: aclCost(list), index: newACLIndex(list)}
+		}
+		s.number = a.newNumber()
 		a.byKey[s.key], *a.sets.at(s.number) = s, s
 		a.bytes += s.cost
 		a.last = s
@@ -73,6 +81,30 @@ func (a *aclTable) intern(list []wire.ACL) *aclSet {
 	s.refs++
 	return s
 }
+
+// prepare returns the shared copy of list that intern will return during the present multi.
+func (a *aclTable) prepare(list []wire.ACL) *aclSet {
+	if n := len(list); n > 0 && n == len(a.preparedList) && &list[0] == &a.preparedList[0] {
+		return a.lastPrepared
+	}
+	key := a.key(list)
+	s := a.byKey[key]
+	if s == nil {
+		s = a.prepared[key]
+	}
+	if s == nil {
+		s = &aclSet{list: list, key: key, cost: aclCost(list), index: newACLIndex(list)}
+		if a.prepared == nil {
+			a.prepared = make(map[aclKey]*aclSet)
+		}
+		a.prepared[key] = s
+	}
+	a.lastPrepared, a.preparedList = s, list
+	return s
+}
+
+// forgetPrepared ends the multi: lists that it does not use are dropped.
+func (a *aclTable) forgetPrepared() { a.prepared, a.lastPrepared, a.preparedList = nil, nil, nil }
 
 // key returns the key of a list.
 func (a *aclTable) key(list []wire.ACL) aclKey {
@@ -239,42 +271,66 @@ func (t *Tree) may(c *conn, s *aclSet, perm wire.Perm) bool {
 	if t.cfg.SkipACL {
 		return true
 	}
-	if t.cachedConn != c || len(c.ids) <= uncachedIdentities {
-		t.steps += s.lookups(c) / lookupsPerStep
+	lookups := s.lookups(c)
+	if t.permissionCache == nil || lookups <= cachedLookup {
+		t.lookups += lookups
+		t.steps += lookups / lookupsPerStep
 		return s.permits(perm, &c.credentials)
 	}
-	q := permissionKey{s, perm}
+	q := permissionKey{c, s, perm}
 	yes, known := t.permissionCache[q]
-	if !known {
-		yes = s.permits(perm, &c.credentials)
-		t.permissionCache[q] = yes
-		t.steps += max(len(c.ids), s.lookups(c)/lookupsPerStep)
+	if known {
+		t.lookups += cachedLookup
+		return yes
 	}
+	yes = s.permits(perm, &c.credentials)
+	t.permissionCache[q] = yes
+	t.lookups += lookups
+	t.steps += lookups / lookupsPerStep
 	return yes
 }
 
 // weight returns how many lookups in a short list one lookup in the list counts for. A
 // lookup is a binary search, and long lists are rarely in the processor's cache.
-func (s *aclSet) weight() int { return max(1, bits.Len(uint(len(s.list)))-2) }
+func (s *aclSet) weight() int { return listWeight(len(s.list)) }
+
+func listWeight(n int) int { return max(1, bits.Len(uint(n))-2) }
 
 // lookups returns how many lookups in a short list a permission check of c counts for.
-func (s *aclSet) lookups(c *conn) int { return len(c.ids) * s.weight() }
+func (s *aclSet) lookups(c *conn) int { return s.lookupsOf(len(c.ids)) }
 
-// uncachedIdentities is how many identities are checked in less time than the cache
-// takes.
-const uncachedIdentities = 3
+// lookupsOf is lookups for a client with n identities. A check searches the longer one of the list
+// and the identities for each element of the other.
+func (s *aclSet) lookupsOf(n int) int {
+	return 1 + min(n, len(s.list))*listWeight(max(n, len(s.list)))
+}
 
-// permissionKey is the key of the permission cache of one connection.
+// lookupsIn is lookupsOf for any list, which is nil for a missing node.
+func (t *Tree) lookupsIn(s *aclSet, n int) int {
+	if s == nil || t.cfg.SkipACL {
+		return 0
+	}
+	return s.lookupsOf(n)
+}
+
+// cachedLookup is how many lookups a result in the cache takes.
+const cachedLookup = 2
+
+// permissionKey is the key of the permission cache.
 type permissionKey struct {
+	conn *conn
 	acl  *aclSet
 	perm wire.Perm
 }
 
-// cachePermissions makes may cache its results for c until the returned function is
-// called. A request with many parts may need the same result fifty thousand times.
-func (t *Tree) cachePermissions(c *conn) func() {
-	t.cachedConn, t.permissionCache = c, make(map[permissionKey]bool)
-	return func() { t.cachedConn, t.permissionCache = nil, nil }
+// cachePermissions makes may cache its results until the returned function is called. A
+// request with many parts may need the same result fifty thousand times.
+func (t *Tree) cachePermissions() func() {
+	t.permissionCache = make(map[permissionKey]bool)
+	return func() {
+		t.permissionCache = nil
+		t.acls.forgetPrepared()
+	}
 }
 
 // permits reports whether c has one of the permissions in perm

@@ -29,6 +29,9 @@ type aclIndex struct {
 // because an ID may be as long as a frame. SHA-256 has no known collisions.
 type identityKey [sha256.Size]byte
 
+// compare orders keys.
+func (k identityKey) compare(other identityKey) int { return bytes.Compare(k[:], other[:]) }
+
 func newIdentityKey(scheme, id string) identityKey {
 	b := make([]byte, 0, 128)
 	return sha256.Sum256(append(append(append(b, scheme...), 0), id...))
@@ -174,20 +177,15 @@ func (x *aclIndex) permits(perm wire.Perm, c *credentials) bool {
 	if len(x.nets) > 0 && x.at(c.addr)&perm != 0 {
 		return true
 	}
-	if len(x.exact) == 0 {
-		return false
+	if len(x.exact) < len(c.keys) {
+		return slices.ContainsFunc(x.exact, func(e keyPerms) bool { return e.perms&perm != 0 && c.has(e.key) })
 	}
-	for _, key := range c.keys {
-		if x.exactly(key)&perm != 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.keys, func(key identityKey) bool { return x.exactly(key)&perm != 0 })
 }
 
 // credentials are the identities of a connection, in the form that permission checks use.
 type credentials struct {
-	keys []identityKey // of the identities that entries name exactly
+	keys []identityKey // of the identities that entries name exactly, in order
 	addr netip.Addr
 	// With super, everything is permitted. With allSASL, the SASL user is super, and matches
 	// all SASL entries, as in Java (SASLAuthenticationProvider.matches).
@@ -217,6 +215,15 @@ func (c *credentials) add(id identity) {
 		c.allSASL = c.allSASL || id.id == schemeSuper
 		fallthrough
 	case schemeDigest, schemeX509:
-		c.keys = append(c.keys, newIdentityKey(id.scheme, id.id))
+		key := newIdentityKey(id.scheme, id.id)
+		if i, found := slices.BinarySearchFunc(c.keys, key, identityKey.compare); !found {
+			c.keys = slices.Insert(c.keys, i, key)
+		}
 	}
+}
+
+// has reports whether one of the identities has the key.
+func (c *credentials) has(key identityKey) bool {
+	_, found := slices.BinarySearchFunc(c.keys, key, identityKey.compare)
+	return found
 }

@@ -77,7 +77,7 @@ const (
 
 // beginCall resets the counts of steps and bytes at the start of a call.
 func (t *Tree) beginCall(now Now) {
-	t.steps, t.recordBytes = 0, 0
+	t.steps, t.recordBytes, t.longPaths, t.lookups = 0, 0, 0, 0
 	if !t.backlog.pending() {
 		t.backlog.since = now.Mono
 	}
@@ -195,13 +195,13 @@ func (t *Tree) endsInOneTxn(s *session) bool {
 
 // endEventSteps estimates the steps of the events of a node's removal. The estimate is
 // conservative: a connection counts once for each of its recursive watches on ancestors.
-// Without texts, the lengths of paths do not count: admitEvent limits those of one call.
+// Without texts, only the time to copy long paths counts.
 func (t *Tree) endEventSteps(n *node, texts bool) (steps int) {
 	if t.watches.total == 0 {
 		return 0
 	}
 	path, lists := n.path(), t.acls.of(n).weight() // the lists are counted by weight
-	each := eventSteps
+	each := eventSteps + copiedBytes(path)/copiedPerWork/lookupsPerStep
 	if texts {
 		each += len(path) / textPerStep
 		if len(path) > longPath {

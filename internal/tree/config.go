@@ -109,9 +109,7 @@ type Config struct {
 	// MiB. Each name in a list of children counts 96 bytes more than its length. A
 	// longer answer is replaced by ErrQuotaExceeded. A multi is refused too if
 	// persistent watches would get events of more than twice this size for its
-	// changes. If a change cannot be refused, such as the end of a session with many
-	// nodes, and its events exceed four times this size, the connections with further
-	// events are closed.
+	// changes.
 	MaxReply int
 	// LongReply is the size in bytes from which the answer to a read needs a buffer of the
 	// caller, see Tree.LendBuffer; below 1 means none does.

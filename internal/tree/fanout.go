@@ -1,59 +1,86 @@
 package tree
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// multiFanOut and callFanOut limit the size of the events of one multi, and of any
-// one call, in multiples of Config.MaxReply. maxEvents limits the number of events of
-// one multi.
+// The server sends the events of a change before it handles the next request, so their work is
+// limited. A multi with too much work is refused, see checkEventWork. Another change may be the end
+// of a session, which cannot be refused: see limitWork.
+
 const (
-	multiFanOut, callFanOut = 2, 4
-	maxEvents               = 50_000
+	// multiFanOut limits the size of the events of one multi, in multiples of Config.MaxReply.
+	multiFanOut = 2
+	// maxEvents is how many short events of clients that may see them one multi may cause.
+	maxEvents = 50_000
+	// eventCost is the memory of an event in addition to its path, until it is written.
+	eventCost = 100
 )
 
-// eventCost is the memory of an event in addition to its path, until it is written.
-const eventCost = 100
+// The work for events is counted in lookups, see aclSet.lookups. A lookup takes about 40 ns.
+const (
+	eventWork = 8 // an event for one client, without the permission check
+	// maxWork is the limit for all events of a multi, and for those of any other change.
+	maxWork = maxEvents * (eventWork + 2)
+	// fewWork is how much work an event may take without being limited, unless it is in a multi.
+	fewWork = 32
+	// inspectedPerWork entries of lists of watches, textPerWork bytes of a path in a multi, and
+	// copiedPerWork bytes of a long path in another change count as one lookup.
+	inspectedPerWork, textPerWork, copiedPerWork = 6, 16, 16
+	// Paths that are longer than longPath take time to copy. An event with a path that is longer
+	// than sharedPath is not copied for each client.
+	longPath, sharedPath = 256, 64 << 10
+)
 
-// checkEventLimits checks that the events of a multi stay within limits. One request
-// may change a node forty thousand times, and so many clients may watch it that the
-// events exhaust the memory. One-shot watches count once in a multi, and do not count
-// for the memory, because their number is limited. The operation with the most of them
-// is free, because it need not be in a multi. With an error it returns the index of the
-// first operation that exceeds a limit.
-func (t *Tree) checkEventLimits(subs []txn) (int, wire.ErrCode) {
+// viewers are the clients whose recursive watches on a node or its ancestors report changes of the
+// node's children.
+type viewers struct {
+	conns  []*conn // that may list the children of the nodes between the watch and the change
+	each   int     // the most work to check that again for one of them
+	others int     // the number of other clients
+	hidden int     // the work to check again what these may list
+}
+
+// eventCount counts the work for the events of a multi before it is applied.
+type eventCount struct {
+	t       *Tree
+	viewers map[string]*viewers // by path of the parent
+	// dataSeen and childSeen have the paths whose one-shot watches were counted.
+	dataSeen, childSeen map[string]bool
+	acls                map[string]*aclSet // of nodes that an operation creates
+	work, size          int                // without the permission lookups
+	before              int                // Tree.lookups at the start
+	refused             bool               // the lookups alone exceed the limit
+}
+
+func (t *Tree) newEventCount() *eventCount {
+	return &eventCount{
+		t: t, viewers: make(map[string]*viewers), dataSeen: make(map[string]bool),
+		childSeen: make(map[string]bool), acls: make(map[string]*aclSet), before: t.lookups,
+	}
+}
+
+// checkEventWork checks that the events of a multi stay within limits. It counts each event that a
+// client gets, and the permission checks. A check of a client that may not see the events is cheap:
+// its result is kept for the whole multi. One-shot watches count once, and do not count for the
+// memory, because their number is limited. The operation with the most of them is free, because it
+// need not be in a multi. With an error it returns the index of the first operation that exceeds a
+// limit.
+func (t *Tree) checkEventWork(subs []txn) (int, wire.ErrCode) {
 	if t.watches.total == 0 {
 		return 0, wire.ErrOK
 	}
-	size, events, inspected, most := 0, 0, 0, 0
-	known, above := make(map[string]audience, len(subs)), make(map[string]audience)
-	listed := make(map[string]bool)
+	e, most := t.newEventCount(), 0
 	for i := range subs {
-		x := &subs[i]
-		if x.path == "" {
+		if subs[i].path == "" {
 			continue // a check
 		}
-		once := 0
-		a, ok := known[x.path]
-		if !ok {
-			a = t.audienceOf(x.path, above)
-			known[x.path] = a
-			once = t.watches.countWith(x.path, dataOnce)
-		}
-		if x.op != wire.OpSetData {
-			once += t.countOnceByChild(x.path, listed)
-		}
-		weight := t.eventWeight(x, a)
-		once *= weight
-		events += once
-		most = max(most, once)
-		events += a.watchers * weight
-		size += a.watchers * (eventCost + len(x.path))
-		inspected += a.inspected
-		if size > multiFanOut*t.cfg.MaxReply || events-most+inspected/inspectedPerEvent > maxEvents {
+		most = max(most, e.add(&subs[i]))
+		if e.refused || e.size > multiFanOut*t.cfg.MaxReply || e.work+e.lookups()-most > maxWork {
 			t.counters.RefusedReplies++
 			return i, wire.ErrQuotaExceeded
 		}
@@ -61,84 +88,292 @@ func (t *Tree) checkEventLimits(subs []txn) (int, wire.ErrCode) {
 	return 0, wire.ErrOK
 }
 
-// eventWeight returns how many events an event of x counts for. A long path takes
-// longer to copy. The permission check takes longer if the list of the node is long.
-// For a recursive watch, the lists of the ancestors are checked too.
-func (t *Tree) eventWeight(x *txn, a audience) int {
-	const shortACL = 4
-	list, weight := x.acl, 1
-	if n := t.nodes.get(x.path); n != nil {
-		list = t.acls.of(n).list
+// lookups returns the number of permission lookups so far.
+func (e *eventCount) lookups() int { return e.t.lookups - e.before }
+
+// add counts an operation, as fire, fireDeleted, and fireChildren will notify the clients. It
+// returns the work for one-shot watches.
+func (e *eventCount) add(x *txn) (onceWork int) {
+	once, lasting := e.once(e.dataSeen, x.path, dataOnce), dataPersistent|dataRecursive
+	switch x.op {
+	case wire.OpCreate:
+		e.acls[x.path] = e.t.acls.prepare(x.acl)
+		delete(e.viewers, x.path) // the multi may have deleted a node with another ACL
+	case wire.OpDelete:
+		once, lasting = once|e.once(e.childSeen, x.path, childOnce), lasting|childPersistent
 	}
-	if len(list) > shortACL {
-		weight = 5
+	var above *viewers
+	parent := parentPath(x.path)
+	if x.path != rootPath && e.t.watches.recursive > 0 {
+		above = e.viewersOf(parent)
 	}
-	return weight + len(x.path)/textPerEvent + a.lists/listsPerEvent
+	onceWork = e.notify(x.path, once, lasting, above)
+	if x.op != wire.OpSetData {
+		onceWork += e.notify(parent, e.once(e.childSeen, parent, childOnce), childPersistent, nil)
+	}
+	return onceWork
 }
 
-// audience is the work that the watches of a node cause when it changes.
-type audience struct {
-	watchers  int // persistent watches that are notified, see countWith
-	inspected int // watches that are inspected, whatever they report
-	lists     int // if there are recursive watches, the ancestors by the weights of their lists
+// once returns bit, and 0 if it was called with the same path before.
+func (e *eventCount) once(seen map[string]bool, path string, bit watchBits) watchBits {
+	if seen[path] {
+		return 0
+	}
+	seen[path] = true
+	return bit
 }
 
-const (
-	// longPath is the length above which the time to copy a path counts. longPaths is
-	// how many bytes of such paths the events of one call may have.
-	longPath, longPaths = 256, 8 << 20
-	// textPerEvent bytes of a path, and inspectedPerEvent entries of lists of watches,
-	// count as one more event of a multi. So do listsPerEvent short lists of ancestors if there
-	// are recursive watches, and identitiesPerEvent identities of a client.
-	textPerEvent, inspectedPerEvent   = 128, 64
-	listsPerEvent, identitiesPerEvent = 4, 4
-	// fewLookups is how many permission lookups an event includes without extra cost.
-	// maxLookups limits the lookups of events that need more, in one call.
-	fewLookups, maxLookups = 32, 500_000
-)
-
-// admitEvent counts an event for c, and reports whether it may be sent within the
-// limits of one call. The end of a session with a hundred thousand nodes cannot be
-// refused as a multi can. Instead, connections whose events exceed the limit are
-// closed, and their clients reconnect and read the state. A watch that silently
-// misses an event would be worse.
-func (t *Tree) admitEvent(c *conn, size int) bool {
-	if c.lastChange == overflow {
-		return false
+// aclOf returns the list of a node, or nil if there is no node.
+func (e *eventCount) aclOf(path string) *aclSet {
+	if set, ok := e.acls[path]; ok {
+		return set
 	}
-	if size > longPath {
-		t.longPaths += size
+	if n := e.t.nodes.get(path); n != nil {
+		return e.t.acls.of(n)
 	}
-	if t.eventBytes += eventCost + size; t.eventBytes <= callFanOut*t.cfg.MaxReply && t.longPaths <= longPaths {
-		return true
-	}
-	t.markOverflowed(c)
-	return false
+	return nil
 }
 
-// admitLookups counts n permission lookups for an event of c, and reports whether
-// they are within the limits of one call. If not, c is closed as in admitEvent.
-func (t *Tree) admitLookups(c *conn, n int) bool {
-	if n <= fewLookups || t.cfg.SkipACL {
-		return true
+// notify counts the events of a change of a node: those of the watches on its path that have one
+// of the bits, and those for above. It returns the work for one-shot watches.
+func (e *eventCount) notify(path string, once, lasting watchBits, above *viewers) (onceWork int) {
+	w, set := &e.t.watches, e.aclOf(path)
+	w.changes++
+	list, each := w.byPath[path], eventWork+len(path)/textPerWork
+	e.work += len(list) / inspectedPerWork
+	for _, watch := range list {
+		if watch.bits&(once|lasting) == 0 {
+			continue
+		}
+		before := e.work + e.lookups()
+		if e.sees(watch.conn, set) {
+			e.work += each
+			if watch.bits&lasting != 0 {
+				e.size += eventCost + len(path)
+			}
+		}
+		if watch.bits&lasting == 0 {
+			onceWork += e.work + e.lookups() - before
+		}
 	}
-	if t.permissionLookups += n; t.permissionLookups <= maxLookups {
-		return true
+	if above == nil {
+		return onceWork
 	}
-	t.markOverflowed(c)
-	return false
+	e.work += above.hidden
+	for _, c := range above.conns {
+		if e.sees(c, set) {
+			e.work += each + above.each
+			e.size += eventCost + len(path)
+		}
+	}
+	return onceWork
 }
 
-// markOverflowed marks c: it gets no more events, and closeOverflowed closes it.
-func (t *Tree) markOverflowed(c *conn) {
-	c.lastChange = overflow
-	t.overflowed = append(t.overflowed, c)
+// sees reports whether c gets an event of the present change, and none was counted for it yet.
+func (e *eventCount) sees(c *conn, set *aclSet) bool {
+	return e.t.watches.markNotified(c) && e.t.maySee(c, set)
 }
 
-// closeOverflowed closes, at the end of a call, the connections that did not get all
-// of their events.
+// viewersOf returns the viewers of changes of the children of a node. The path of each ancestor
+// that the multi creates is looked up once.
+func (e *eventCount) viewersOf(path string) *viewers {
+	var v *viewers
+	var created []string // from path upwards
+	for at := path; v == nil; at = parentPath(at) {
+		if v = e.viewers[at]; v != nil {
+			break
+		}
+		n := e.t.nodes.get(at)
+		if _, ok := e.acls[at]; ok || n == nil {
+			created = append(created, at)
+			continue
+		}
+		v = e.viewersOfNode(n)
+		e.viewers[at] = v
+	}
+	for _, at := range slices.Backward(created) {
+		v = e.viewersBelow(v, at)
+		e.viewers[at] = v
+	}
+	return v
+}
+
+// viewersOfNode is viewersOf for a node that the multi does not create.
+func (e *eventCount) viewersOfNode(n *node) *viewers {
+	v := new(viewers)
+	e.t.watches.changes++
+	inspected := e.t.recursiveWatches(n, func(c *conn, lists []*aclSet) {
+		e.refused = e.refused || e.lookups() > maxWork
+		if e.refused || !e.t.watches.markNotified(c) {
+			return
+		}
+		refusing := e.t.firstRefusing(c, lists)
+		if refusing < 0 {
+			v.conns = append(v.conns, c)
+			v.each = max(v.each, cachedLookup*len(lists))
+			return
+		}
+		v.others++
+		v.hidden += cachedLookup * (refusing + 2) // and the list of the child
+	})
+	v.hidden += inspected / inspectedPerWork
+	e.work += v.hidden
+	return v
+}
+
+// viewersBelow is viewersOf for a node that the multi creates below a node with the viewers v.
+func (e *eventCount) viewersBelow(v *viewers, path string) *viewers {
+	list, set := e.t.watches.byPath[path], e.aclOf(path)
+	below := &viewers{
+		each: v.each + cachedLookup, others: v.others,
+		hidden: v.hidden + v.others*cachedLookup + len(list)/inspectedPerWork,
+	}
+	e.t.watches.changes++
+	note := func(c *conn) {
+		switch {
+		case !e.t.watches.markNotified(c):
+		case e.t.maySee(c, set):
+			below.conns = append(below.conns, c)
+		default:
+			below.others++
+			below.hidden += 2 * cachedLookup
+		}
+	}
+	for _, w := range list {
+		if w.bits&dataRecursive != 0 {
+			note(w.conn)
+		}
+	}
+	for _, c := range v.conns {
+		note(c)
+	}
+	e.work += cachedLookup + len(list)/inspectedPerWork
+	return below
+}
+
+// parentPath returns the path of the parent.
+func parentPath(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 1)] }
+
+// costlyEvent is an event that takes more than fewWork.
+type costlyEvent struct {
+	conn *conn
+	work int
+}
+
+// limitWork closes connections if the events of a change, other than those of a multi, would take
+// too much work: the watches with one of bits on the path, and those with recurse on ancestors.
+// Their clients reconnect and read the state. A watch that silently misses an event would be worse.
+func (f *firing) limitWork(bits, recurse watchBits) {
+	t := f.t
+	if t.permissionCache != nil {
+		return // checkEventWork has limited the events of the multi
+	}
+	if t.watches.watchers*f.mostWork(recurse) <= maxWork {
+		return
+	}
+	var work [mostIdentities + 1]int // by the number of identities
+	listed := 0
+	add := func(s *aclSet) {
+		for n := range work {
+			work[n] += t.lookupsIn(s, n)
+		}
+	}
+	add(f.acl)
+	var costly []costlyEvent
+	total, copied := 0, copiedBytes(f.event.Path)/copiedPerWork
+	note := func(c *conn) {
+		if !t.watches.markNotified(c) {
+			return
+		}
+		if n := work[min(len(c.ids), mostIdentities)] + copied; n > fewWork {
+			costly = append(costly, costlyEvent{c, n})
+			total += n
+		}
+	}
+	for _, e := range t.watches.byPath[f.event.Path] {
+		if e.bits&bits != 0 {
+			note(e.conn)
+		}
+	}
+	if recurse != 0 && t.watches.recursive > 0 {
+		t.recursiveWatches(f.above, func(c *conn, above []*aclSet) {
+			for ; listed < len(above); listed++ {
+				add(above[listed])
+			}
+			note(c)
+		})
+	}
+	t.watches.changes++ // nobody was notified
+	if total > maxWork {
+		t.closeCostliest(costly)
+	}
+}
+
+// mostWork returns the work for a client with the most identities and a recursive watch on the
+// root.
+func (f *firing) mostWork(recurse watchBits) int {
+	t := f.t
+	work := t.lookupsIn(f.acl, mostIdentities) + copiedBytes(f.event.Path)/copiedPerWork
+	if recurse == 0 || t.watches.recursive == 0 {
+		return work
+	}
+	for n, last := f.above, (*node)(nil); n != nil; n = n.parent {
+		if last == nil || n.acl != last.acl {
+			work += t.lookupsIn(t.acls.of(n), mostIdentities)
+		}
+		last = n
+	}
+	return work
+}
+
+// copiedBytes returns how many bytes of a path are copied for each client that gets an event.
+func copiedBytes(path string) int {
+	if len(path) <= longPath || len(path) > sharedPath {
+		return 0
+	}
+	return len(path)
+}
+
+// closeCostliest closes connections so that the work for the events of the others is at most
+// maxWork. Each address gets an equal part of it. What an address does not need is left to those
+// that need more. Within an address, the events that take the least work are sent.
+func (t *Tree) closeCostliest(events []costlyEvent) {
+	type user struct {
+		events []costlyEvent
+		work   int
+	}
+	var users []*user
+	byShare := make(map[Share]*user)
+	for _, e := range events {
+		u := byShare[e.conn.share]
+		if u == nil || e.conn.share == 0 {
+			u = new(user)
+			users = append(users, u)
+			byShare[e.conn.share] = u
+		}
+		u.events = append(u.events, e)
+		u.work += e.work
+	}
+	slices.SortStableFunc(users, func(a, b *user) int { return cmp.Compare(a.work, b.work) })
+	left := maxWork
+	for i, u := range users {
+		part := left / (len(users) - i)
+		slices.SortStableFunc(u.events, func(a, b costlyEvent) int { return cmp.Compare(a.work, b.work) })
+		for _, e := range u.events {
+			if e.work > part {
+				e.conn.lastChange = overflow
+				t.overflowed = append(t.overflowed, e.conn)
+				continue
+			}
+			part -= e.work
+			left -= e.work
+		}
+	}
+}
+
+// closeOverflowed closes, at the end of a call, the connections that did not get all of their
+// events.
 func (t *Tree) closeOverflowed(out *Out) {
-	t.eventBytes, t.longPaths, t.permissionLookups = 0, 0, 0
 	for i, c := range t.overflowed {
 		t.overflowed[i] = nil
 		if t.conns[c.id] == c {
@@ -147,94 +382,4 @@ func (t *Tree) closeOverflowed(out *Out) {
 		}
 	}
 	t.overflowed = t.overflowed[:0]
-}
-
-// audienceOf estimates the audience of a change of the node at path or of its parent's
-// children. The node need not exist. above caches results of audienceAbove, by path, for
-// the operations of a multi.
-func (t *Tree) audienceOf(path string, above map[string]audience) audience {
-	w := &t.watches
-	if path == rootPath {
-		return audience{watchers: w.countWith(path, dataPersistent|dataRecursive), inspected: len(w.byPath[path])}
-	}
-	parent := path[:max(strings.LastIndexByte(path, '/'), 1)]
-	a := t.audienceAbove(parent, above)
-	a.watchers += w.countWith(path, dataPersistent|dataRecursive) + w.countWith(parent, dataRecursive|childPersistent)
-	a.inspected += len(w.byPath[path]) + len(w.byPath[parent])
-	return a
-}
-
-// countOnceByChild counts the one-shot watches of children that report the creation or
-// the deletion of the node at path. listed has the paths whose watches were counted.
-func (t *Tree) countOnceByChild(path string, listed map[string]bool) (n int) {
-	for _, at := range []string{path, path[:max(strings.LastIndexByte(path, '/'), 1)]} {
-		if !listed[at] {
-			listed[at] = true
-			n += t.watches.countWith(at, childOnce)
-		}
-	}
-	return n
-}
-
-// audienceAbove returns the audience of the recursive watches on ancestors of path, with
-// the lists of these and of the node at path. If the nodes on the path do not exist, each
-// ancestor path is looked up, once per multi.
-func (t *Tree) audienceAbove(path string, above map[string]audience) (a audience) {
-	w := &t.watches
-	if w.recursive == 0 {
-		return a
-	}
-	var missing []string // from path upwards
-	for at := path; ; at = at[:max(strings.LastIndexByte(at, '/'), 1)] {
-		if known, ok := above[at]; ok {
-			a = known
-			break
-		}
-		if p := t.nodes.get(at); p != nil {
-			a = t.audienceAboveNode(p)
-			above[at] = a
-			break
-		}
-		missing = append(missing, at)
-	}
-	for _, at := range slices.Backward(missing) {
-		parent := at[:max(strings.LastIndexByte(at, '/'), 1)]
-		a.watchers += w.countWith(parent, dataRecursive)
-		a.inspected += len(w.byPath[parent])
-		a.lists++
-		above[at] = a
-	}
-	return a
-}
-
-// audienceAboveNode is audienceAbove for a node. It clears the marks of ancestors whose
-// watches were removed, so that the next operations need not look them up.
-func (t *Tree) audienceAboveNode(n *node) (a audience) {
-	last, weight := n.acl, t.acls.of(n).weight()
-	a.lists = weight
-	for p := n.parent; p != nil; p = p.parent {
-		if p.acl != last {
-			last, weight = p.acl, t.acls.of(p).weight()
-		}
-		a.lists += weight
-		if p.extra.recursiveWatch {
-			n := t.watches.countWith(p.path(), dataRecursive)
-			a.watchers += n
-			a.inspected += len(t.watches.byPath[p.path()])
-			p.extra.recursiveWatch = n > 0
-		}
-	}
-	return a
-}
-
-// countWith counts the connections that have one of bits on path. One with many
-// identities counts more than once, because its permission checks take longer.
-func (w *watchTable) countWith(path string, bits watchBits) int {
-	n := 0
-	for _, e := range w.byPath[path] {
-		if e.bits&bits != 0 {
-			n += 1 + len(e.conn.ids)/identitiesPerEvent
-		}
-	}
-	return n
 }

@@ -1,8 +1,6 @@
 package tree
 
 import (
-	"slices"
-
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -58,6 +56,7 @@ func (t *Tree) fireChildren(p *node, out *Out) {
 // the event: in Java, that connection can find out that they are gone. Connections are
 // notified in the order in which they set their watches; Java has no order.
 func (f *firing) fireTable(once, lasting, recurse watchBits) {
+	f.limitWork(once|lasting|recurse, recurse)
 	w := &f.t.watches
 	path := f.event.Path
 	if list := w.byPath[path]; len(list) > 0 {
@@ -80,32 +79,47 @@ func (f *firing) fireTable(once, lasting, recurse watchBits) {
 		clear(list[len(kept):]) // otherwise the table would keep closed connections
 		w.store(path, kept)
 	}
-	if recurse == 0 || w.recursive == 0 {
-		return
-	}
-	var room [8]*aclSet
-	above, last := room[:0], f.above // the lists of the nodes between the watch and the change
-	for n := f.above; n != nil; n = n.parent {
-		if len(above) == 0 || n.acl != last.acl {
-			above, last = append(above, f.t.acls.of(n)), n
-		}
-		if n.extra.recursiveWatch {
-			n.extra.recursiveWatch = f.deliverRecursive(n.path(), above)
-		}
+	if recurse != 0 && w.recursive > 0 {
+		f.t.recursiveWatches(f.above, func(c *conn, above []*aclSet) { f.deliver(c, above) })
 	}
 }
 
-// deliverRecursive notifies the recursive watches on the path of an ancestor, and
-// reports whether there is any such watch.
-func (f *firing) deliverRecursive(path string, above []*aclSet) (any bool) {
-	f.t.steps += 1 + len(path)/textPerStep + len(f.t.watches.byPath[path])/lookedPerStep
-	for _, e := range f.t.watches.byPath[path] {
-		if e.bits&dataRecursive != 0 {
-			any = true
-			f.deliver(e.conn, above)
+// recursiveWatches calls use for each recursive watch on n and its ancestors, closest first, with
+// the lists of the nodes from n to the watch. It clears the marks of nodes whose watches were
+// removed. It returns how many watches it inspected.
+func (t *Tree) recursiveWatches(n *node, use func(c *conn, lists []*aclSet)) (inspected int) {
+	var room [8]*aclSet
+	lists, last := room[:0], n
+	for ; n != nil; n = n.parent {
+		if len(lists) == 0 || n.acl != last.acl {
+			lists, last = append(lists, t.acls.of(n)), n
 		}
+		if n.extra == nil || !n.extra.recursiveWatch {
+			continue
+		}
+		path := n.path()
+		watches, marked := t.watches.byPath[path], false
+		t.steps += 1 + len(path)/textPerStep + len(watches)/lookedPerStep
+		inspected += len(watches)
+		for _, e := range watches {
+			if e.bits&dataRecursive != 0 {
+				marked = true
+				use(e.conn, lists)
+			}
+		}
+		n.extra.recursiveWatch = marked
 	}
-	return any
+	return inspected
+}
+
+// markNotified marks c as notified of the present change, and reports whether it was not yet. It
+// does not mark a connection that closes.
+func (w *watchTable) markNotified(c *conn) bool {
+	if c.lastChange == w.changes || c.lastChange == overflow {
+		return false
+	}
+	c.lastChange = w.changes
+	return true
 }
 
 // deliver notifies c if it was not notified of this change yet and may read the node.
@@ -114,24 +128,18 @@ func (f *firing) deliverRecursive(path string, above []*aclSet) (any bool) {
 // the node are notified first and have fewer such names. deliver reports whether c may
 // know of the change. It does not check that for a connection that closes.
 func (f *firing) deliver(c *conn, above []*aclSet) (seen bool) {
-	if c.lastChange == f.t.watches.changes || c.lastChange == overflow {
+	if !f.t.watches.markNotified(c) {
 		return true
 	}
-	c.lastChange = f.t.watches.changes
 	f.t.steps += eventSteps + len(above) + len(f.event.Path)/textPerStep
-	lookups := f.acl.lookups(c)
-	for _, s := range above {
-		lookups += s.lookups(c)
-	}
-	if !f.t.admitLookups(c, lookups) || !f.t.maySee(c, f.acl) || !f.t.mayListAll(c, above) {
+	if !f.t.maySee(c, f.acl) || f.t.firstRefusing(c, above) >= 0 {
 		return false
 	}
 	if f.frame == nil {
 		f.frame = wire.AppendEvent(nil, f.t.zxid, &f.event)
 	}
-	if f.t.admitEvent(c, len(f.event.Path)) {
-		f.out.frame(c, f.frame)
-	}
+	f.t.longPaths += copiedBytes(f.event.Path)
+	f.out.frame(c, f.frame)
 	return true
 }
 
@@ -141,10 +149,16 @@ func (t *Tree) maySee(c *conn, acl *aclSet) bool {
 	return acl == nil || t.may(c, acl, wire.PermRead)
 }
 
-// mayListAll reports whether c may list the children of all nodes with these lists.
-// ZooKeeper reports nodes to recursive watches that getChildren would not list.
-func (t *Tree) mayListAll(c *conn, lists []*aclSet) bool {
-	return !slices.ContainsFunc(lists, func(s *aclSet) bool { return !t.may(c, s, wire.PermRead) })
+// firstRefusing returns the index of the first of these lists that does not let c list the
+// children of its node, or -1. ZooKeeper reports nodes to recursive watches that getChildren would
+// not list.
+func (t *Tree) firstRefusing(c *conn, lists []*aclSet) int {
+	for i, s := range lists {
+		if !t.may(c, s, wire.PermRead) {
+			return i
+		}
+	}
+	return -1
 }
 
 // noZxid is the zxid in the header of an event that names no transaction.

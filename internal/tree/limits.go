@@ -19,6 +19,9 @@ const (
 	// them.
 	maxIdentities    = 64
 	maxIdentityBytes = 64 << 10
+	// mostIdentities is how many identities a connection can have: SASL adds up to two, and a
+	// digest can add that of the super user.
+	mostIdentities = maxIdentities + 3
 	// maxACL is the maximum number of entries in the list of one node.
 	maxACL = 10_000
 	// listedCost is the number of bytes that each name in a list of children counts against

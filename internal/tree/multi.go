@@ -27,7 +27,7 @@ func (t *Tree) multi(c *conn, m *wire.MultiRequest, malformed error, now Now, ou
 	// All operations are checked before any is applied. If one fails, there is
 	// nothing to undo, and no watcher is notified of a change that was not made.
 	p := preparer{t: t, c: c, pending: make(map[string]nodeView, len(m.Ops)), subtrees: make(map[string]string), quotas: make(map[string]quotaRoom)}
-	defer t.cachePermissions(c)()
+	defer t.cachePermissions()()
 	x := txn{op: wire.OpMulti, subs: make([]txn, len(m.Ops))}
 	for i := range m.Ops {
 		op := &m.Ops[i]
@@ -40,7 +40,7 @@ func (t *Tree) multi(c *conn, m *wire.MultiRequest, malformed error, now Now, ou
 	}
 	i, err := t.checkMultiLimits(x.subs)
 	if err == wire.ErrOK {
-		i, err = t.checkEventLimits(x.subs)
+		i, err = t.checkEventWork(x.subs)
 	}
 	if err != wire.ErrOK {
 		t.fail(err, now, out)
@@ -117,7 +117,7 @@ func (t *Tree) multiRead(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 		return nil, wire.ErrBadArguments
 	}
 	resp := &wire.MultiResponse{Results: make([]wire.MultiResult, len(m.Ops))}
-	defer t.cachePermissions(c)()
+	defer t.cachePermissions()()
 	size := 0
 	for i, op := range m.Ops {
 		res := &resp.Results[i]

@@ -53,7 +53,8 @@ func checkInvariants(tb testing.TB, t *Tree) {
 		if _, ok := t.quotas[n.path()]; ok && !n.extraOrNew().hasQuota {
 			tb.Fatalf("%q has no mark of its quota", n.path())
 		}
-		if t.watches.countWith(n.path(), dataRecursive) > 0 && !n.extraOrNew().recursiveWatch {
+		recursive := func(e watch) bool { return e.bits&dataRecursive != 0 }
+		if slices.ContainsFunc(t.watches.byPath[n.path()], recursive) && !n.extraOrNew().recursiveWatch {
 			tb.Fatalf("%q has no mark of its recursive watches", n.path())
 		}
 		kind := kindOf(n.owner)

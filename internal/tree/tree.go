@@ -40,19 +40,15 @@ type Tree struct {
 	watches watchTable
 	// watchRestores has the connections whose setWatches request is not done.
 	watchRestores map[*conn]*watchRestore
-	// eventBytes is the size of the events of the present call. overflowed has the
-	// connections that cannot get more of them.
-	eventBytes        int
-	longPaths         int // bytes of long paths in these events
-	permissionLookups int // permission lookups for events of this call, see admitLookups
-	overflowed        []*conn
-	steps             int // steps of the present call so far, see partSteps
-	recordBytes       int // bytes of records of the present call so far, see partBytes
-	backlog           backlog
+	// overflowed has the connections that cannot get all events of the present call.
+	overflowed  []*conn
+	longPaths   int // bytes of paths that were copied for events of the present call
+	lookups     int // permission lookups of the present call, see aclSet.lookups
+	steps       int // steps of the present call so far, see partSteps
+	recordBytes int // bytes of records of the present call so far, see partBytes
+	backlog     backlog
 
-	// cachedConn is the connection whose permissions are cached during the present
-	// call.
-	cachedConn      *conn
+	// permissionCache has results of permission checks during a multi or multiRead, else nil.
 	permissionCache map[permissionKey]bool
 
 	// lent is the buffer for the answer to the next request. wanted is the size of the buffer

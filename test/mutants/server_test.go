@@ -34,7 +34,7 @@ func serverMutants() []Mutant {
 					Before: `for _, n := range s.ownedNodes() {`,
 					After:  `for _, n := range s.ownedNodes()[:0] {`},
 			},
-			Suite: tree, Test: "TestEventsOfSessionEndAreBounded",
+			Suite: tree, Test: "TestEventsOfSessionEndAreComplete",
 			Says: `nodes are left, want`,
 		},
 		{
