@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
@@ -257,7 +256,7 @@ func limitReading(ctx context.Context) context.Context {
 func sortChildren(ctx context.Context, path string, names queue.Names, children []string) (l queue.Listing, size int, err error) {
 	limits := queue.ReadingOf(ctx)
 	if most := limits.MaxEntries; len(children) > most && names.Contenders(children) > most {
-		return l, 0, fmt.Errorf("%w: more than %d entries at %s", queue.ErrTooManyChildren, most, legible.Path(path))
+		return l, 0, fmt.Errorf("%w: more than %d entries", queue.ErrTooManyChildren, most)
 	}
 	l = names.Sort(children)
 	l.Malformed = l.Malformed[:min(len(l.Malformed), maxStrays)]
