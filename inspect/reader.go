@@ -150,6 +150,9 @@ const maxStrays = 20_000
 // not read.
 var ErrTooManyChildren = queue.ErrTooManyChildren
 
+// sizeReads is the number of reads of checkSize, without closely.
+const sizeReads = 4
+
 // checkSize returns ErrTooManyChildren if one of the places where a lock has znodes has too
 // many children. With closely, it also counts the children that are not entries, because
 // ReadDetail reads them. It lists children only where there are many.
