@@ -80,7 +80,9 @@ func (k *call) prepare(op *Op) error {
 		// A copy: the user may reuse the same Op.
 		k.Op.Sub = append([]session.Op(nil), op.op.Sub...)
 		for i := range k.Op.Sub {
-			k.Op.Sub[i].Path = root.add(k.Op.Sub[i].Path)
+			if op.absoluteSub == nil || !op.absoluteSub[i] {
+				k.Op.Sub[i].Path = root.add(k.Op.Sub[i].Path)
+			}
 		}
 	}
 	return nil

@@ -114,6 +114,31 @@ func TestBatchedRequestsUseChroot(t *testing.T) {
 	all.Wait()
 }
 
+// TestConfigInMultiIgnoresChroot checks that a multi reads the configuration of the ensemble and a
+// znode below the chroot.
+func TestConfigInMultiIgnoresChroot(t *testing.T) {
+	s := zktest.Start(t)
+	outer := s.Dial(t)
+	if _, _, err := outer.Create(t.Context(), "/app", []byte("root"), nil, zk.ModePersistent); err != nil {
+		t.Fatal(err)
+	}
+	c, err := zk.Dial(t.Context(), s.Servers()+"/app", &zk.Options{DialContext: s.DialContext})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	config, _, err := c.GetConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range []zk.Op{zk.MultiOp(zk.GetConfigOp(), zk.GetOp("/", false)), zk.MultiOp(zk.GetConfigOp())} {
+		r := do(c, op)
+		if r.Err != nil || r.Results[0].Err != nil || string(r.Results[0].Data) != string(config) || len(r.Results) > 1 && string(r.Results[1].Data) != "root" {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 // TestErrorNamesMissingChroot checks that an error names the chroot if the request failed because
 // the chroot does not exist.
 func TestErrorNamesMissingChroot(t *testing.T) {
