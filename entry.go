@@ -92,7 +92,8 @@ func (e Entry) decode(r zk.Result) znodeEntry {
 func (f *znodeEntry) textBytes() int {
 	size := len(f.data)
 	for _, text := range []string{
-		f.Data, f.Value, f.Owner.Host, f.Owner.User, f.Owner.Command, f.Owner.Version, f.Owner.ParentSession,
+		f.Data, f.Value,
+		f.Owner.Host, f.Owner.User, f.Owner.Command, f.Owner.Version, f.Owner.ParentSession,
 		f.Request.By.Host, f.Request.By.User, f.Request.Reason,
 	} {
 		size += len(text)

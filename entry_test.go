@@ -290,7 +290,8 @@ func TestUnwatchAsksWhetherServersRemoveWatches(t *testing.T) {
 func TestInspectBoundsStrays(t *testing.T) {
 	names := []string{"_c_0123456789abcdef0123456789abcdef-lock-0000000007"}
 	for i := range maxStrays {
-		names = append(names, fmt.Sprint("s", i), fmt.Sprintf("_c_0123456789abcdef0123456789abcdef-lock--%09d", i))
+		malformed := fmt.Sprintf("_c_0123456789abcdef0123456789abcdef-lock--%09d", i)
+		names = append(names, fmt.Sprint("s", i), malformed)
 	}
 	ctx := limitReading(t.Context())
 	found, _, err := queueEntries(ctx, component{path: "/a", member: queue.Member{Path: "/a"}}, names)
@@ -329,7 +330,8 @@ func TestInspectRefusesTooManyEntries(t *testing.T) {
 		t.Errorf("%d entries: %v", len(names), err)
 	}
 	for _, parent := range []string{queue.GatePath("/a"), queue.LeasesPath("/a")} {
-		if _, _, err := semaphoreEntries(limitReading(t.Context()), "/a", parent, names); !errors.Is(err, queue.ErrTooManyChildren) {
+		_, _, err := semaphoreEntries(limitReading(t.Context()), "/a", parent, names)
+		if !errors.Is(err, queue.ErrTooManyChildren) {
 			t.Errorf("%d entries at %s: %v", len(names), parent, err)
 		}
 	}
@@ -341,7 +343,8 @@ func TestInspectRefusesTooManyEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 20 {
-		if _, _, err := z.Create(t.Context(), fmt.Sprintf("/zklock/a/x-1-%010d", i), make([]byte, 1000), nil, zk.ModePersistent); err != nil {
+		node, data := fmt.Sprintf("/zklock/a/x-1-%010d", i), make([]byte, 1000)
+		if _, _, err := z.Create(t.Context(), node, data, nil, zk.ModePersistent); err != nil {
 			t.Fatal(err)
 		}
 	}

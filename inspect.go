@@ -253,7 +253,8 @@ func limitReading(ctx context.Context) context.Context {
 // sortChildren sorts the children of a znode at path as entries with these names, and omits the
 // strays beyond maxStrays. It fails if the limits of the read do not permit the entries. Otherwise
 // it also returns their size in bytes.
-func sortChildren(ctx context.Context, path string, names queue.Names, children []string) (l queue.Listing, size int, err error) {
+func sortChildren(ctx context.Context, path string, names queue.Names,
+	children []string) (l queue.Listing, size int, err error) {
 	limits := queue.ReadingOf(ctx)
 	if most := limits.MaxEntries; len(children) > most && names.Contenders(children) > most {
 		return l, 0, fmt.Errorf("%w: more than %d entries", queue.ErrTooManyChildren, most)
@@ -271,7 +272,8 @@ func sortChildren(ctx context.Context, path string, names queue.Names, children 
 }
 
 // queueEntries sorts children in the order of Inspect, and returns their size in bytes.
-func queueEntries(ctx context.Context, p component, children []string) (entries []Entry, size int, err error) {
+func queueEntries(ctx context.Context, p component,
+	children []string) (entries []Entry, size int, err error) {
 	l, size, err := sortChildren(ctx, p.member.Path, p.member.Names, children)
 	if err != nil {
 		return nil, 0, err
@@ -444,7 +446,8 @@ func (c *Client) inspectSemaphore(ctx context.Context, at string, n int, k entry
 }
 
 // semaphoreEntries sorts the children of one of the two parents of a semaphore.
-func semaphoreEntries(ctx context.Context, at, parent string, children []string) (contenders, strays []Entry, err error) {
+func semaphoreEntries(ctx context.Context, at, parent string,
+	children []string) (contenders, strays []Entry, err error) {
 	l, _, err := sortChildren(ctx, parent, queue.Names{}, children)
 	if err != nil {
 		return nil, nil, err

@@ -64,14 +64,15 @@ func TestManyEntriesOfOneLockAreCheap(t *testing.T) {
 	}
 }
 
-// TestOvertakenOfManyEntriesIsCheap: the time to find overtaken entries does not grow with the square
-// of the number of entries.
+// TestOvertakenOfManyEntriesIsCheap: the time to find overtaken entries does not grow with the
+// square of the number of entries.
 func TestOvertakenOfManyEntriesIsCheap(t *testing.T) {
 	const many, token, limit = 50_000, 7, 10 * time.Second // with the square, it takes a minute
 	l := Lock{Path: "/zklock/x"}
 	for i := range many {
 		node := fmt.Sprintf("%s/_c_%08x-0000-0000-0000-000000000000-__READ__%010d", l.Path, i, i)
-		l.Entries = append(l.Entries, Entry{Entry: zklock.Entry{Node: node, Mode: zklock.Shared, Holder: i == 0, Token: token}})
+		e := zklock.Entry{Node: node, Mode: zklock.Shared, Holder: i == 0, Token: token}
+		l.Entries = append(l.Entries, Entry{Entry: e})
 	}
 	runtime.LockOSThread() // for threadTime
 	defer runtime.UnlockOSThread()

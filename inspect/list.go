@@ -151,8 +151,8 @@ func (w *lister) outcome() error {
 	}
 	var large []string
 	if n := len(w.tooWide); n > 0 {
-		large = append(large, fmt.Sprintf("%s with more than %d children, or with too large a list of them, first %s",
-			count(n, "path"), maxWidth, legible.Path(slices.Min(w.tooWide))))
+		const format = "%s with more than %d children, or with too large a list of them, first %s"
+		large = append(large, fmt.Sprintf(format, count(n, "path"), maxWidth, legible.Path(slices.Min(w.tooWide))))
 	}
 	if n := len(w.slow); n > 0 {
 		large = append(large, fmt.Sprintf("%s that took more than %v to read, first %s",
@@ -263,7 +263,9 @@ func (w *lister) mustWait() bool {
 		return len(w.visiting) > 0
 	}
 	next := w.pending[0].weight
-	return slices.ContainsFunc(w.visiting, func(at *listNode) bool { return at.weight > weightRatio*next })
+	return slices.ContainsFunc(w.visiting, func(at *listNode) bool {
+		return at.weight > weightRatio*next
+	})
 }
 
 // spend takes n reads from one of the limits, and reports whether so many were left.

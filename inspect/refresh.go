@@ -136,12 +136,14 @@ func (s *Watcher) refresh(ctx context.Context, at string) {
 // isUnread reports whether the last read of the lock at a path failed, or of its znodes by a
 // listing. The caller holds the mutex.
 func (s *Watcher) isUnread(at string) bool {
-	return s.omitted[at] != nil || s.unlisted[at] != nil || s.unlisted[queue.LeasesPath(at)] != nil || s.unlisted[queue.GatePath(at)] != nil
+	return s.omitted[at] != nil || s.unlisted[at] != nil ||
+		s.unlisted[queue.LeasesPath(at)] != nil || s.unlisted[queue.GatePath(at)] != nil
 }
 
 // readChanged reads a lock within the limits of a listing. It first reads the numbers of its
 // znodes if unread says that it may be too large. It also returns the number of reads.
-func (s *Watcher) readChanged(ctx context.Context, at string, before []zklock.Entry, unread bool) (l *Lock, reads int, err error) {
+func (s *Watcher) readChanged(ctx context.Context, at string, before []zklock.Entry,
+	unread bool) (l *Lock, reads int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.List.Timeout)
 	defer cancel()
 	if unread {

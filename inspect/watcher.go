@@ -42,7 +42,7 @@ type Watcher struct {
 	// again. They do not cause another listing until a read of them fails.
 	relisted map[string]bool
 	dirty    []string // paths of locks to read again, in the order of their changes
-	delayed  []string // paths of locks to read again when their track says; few, because each took Timeout
+	delayed  []string // paths of locks to read again when their track says; each took Timeout
 	// newNodes are znodes that were created and may be node locks.
 	newNodes     map[string]time.Time
 	missed       int64           // counts the events for which newNodes or tracks had no room

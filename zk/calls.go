@@ -152,7 +152,8 @@ func (c *Client) doIn(ctx context.Context, session int64, op *Op, inOrder func(*
 }
 
 // doEpoch is doIn for the session of an epoch.
-func (c *Client) doEpoch(ctx context.Context, epoch uint64, op *Op, inOrder func(*call), use func(*call)) (Result, error) {
+func (c *Client) doEpoch(ctx context.Context, epoch uint64, op *Op, inOrder func(*call),
+	use func(*call)) (Result, error) {
 	for {
 		res, resend, err := c.doOnce(ctx, epoch, op, inOrder, use)
 		if !resend {

@@ -93,7 +93,7 @@ func TestCreateProtectedWithoutSession(t *testing.T) {
 		time.AfterFunc(time.Second, func() { srv.Refuse(false) })
 		made, stat, err := c.CreateProtected(t.Context(), "/lock-", nil, nil, zk.ModeEphemeralSequential)
 		if err != nil || stat.EphemeralOwner != c.SessionID() || stat.EphemeralOwner == first {
-			t.Errorf("created %q, owned by %#x in session %#x, %v", made, stat.EphemeralOwner, c.SessionID(), err)
+			t.Errorf("created %q, %+v, in session %#x, %v", made, stat, c.SessionID(), err)
 		}
 	})
 }

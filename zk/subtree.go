@@ -67,7 +67,8 @@ const (
 // deleteAll is DeleteAll for a znode that is so many levels below the path.
 func (c *Client) deleteAll(ctx context.Context, path string, depth int) error {
 	if depth > maxDeleteDepth {
-		return &Error{Op: "delete all", Path: path, Err: fmt.Errorf("%w: more than %d levels of them", ErrNotEmpty, maxDeleteDepth)}
+		err := fmt.Errorf("%w: more than %d levels of them", ErrNotEmpty, maxDeleteDepth)
+		return &Error{Op: "delete all", Path: path, Err: err}
 	}
 	for {
 		parents, err := c.deleteChildren(ctx, path)

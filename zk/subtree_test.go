@@ -10,8 +10,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestDeleteAllIsBounded: a server lists children below each znode without end. DeleteAll gives up at
-// a bounded depth, and says why.
+// TestDeleteAllIsBounded: a server lists children below each znode without end. DeleteAll gives up
+// at a bounded depth, and says why.
 func TestDeleteAllIsBounded(t *testing.T) {
 	f := newFakeServer(t)
 	deepest := make(chan int, 1)
