@@ -88,6 +88,19 @@ func (e Entry) decode(r zk.Result) znodeEntry {
 	return f
 }
 
+// textBytes returns the size of what was read of the znode.
+func (f *znodeEntry) textBytes() int {
+	size := len(f.data)
+	for _, text := range []string{
+		f.Data, f.Value,
+		f.Owner.Host, f.Owner.User, f.Owner.Command, f.Owner.Version, f.Owner.ParentSession,
+		f.Request.By.Host, f.Request.By.User, f.Request.Reason,
+	} {
+		size += len(text)
+	}
+	return size
+}
+
 // Version is the version of this library, as it appears in an Owner.
 const Version = "0.2.0"
 

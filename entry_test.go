@@ -16,6 +16,7 @@ import (
 	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
 )
 
 // TestOwnerData checks that written data can be read, with and without data that other clients
@@ -291,21 +292,69 @@ func TestUnwatchAsksWhetherServersRemoveWatches(t *testing.T) {
 // TestInspectBoundsStrays: every client that may create znodes below a lock can create strays.
 func TestInspectBoundsStrays(t *testing.T) {
 	names := []string{"_c_0123456789abcdef0123456789abcdef-lock-0000000007"}
-	for i := range maxStrays + 10 {
-		names = append(names, fmt.Sprint("s", i))
+	for i := range maxStrays {
+		malformed := fmt.Sprintf("_c_0123456789abcdef0123456789abcdef-lock--%09d", i)
+		names = append(names, fmt.Sprint("s", i), malformed)
 	}
-	found := queueEntries(component{path: "/a", member: queue.Member{Path: "/a"}}, names)
-	if len(found) != 1+maxStrays || !found[0].Holder || found[1].Mode != Stray {
-		t.Errorf("%d entries; the first are %+v", len(found), found[:2])
+	ctx := limitReading(t.Context())
+	found, _, err := queueEntries(ctx, component{path: "/a", member: queue.Member{Path: "/a"}}, names)
+	if err != nil || len(found) != 1+maxStrays || !found[0].Holder || found[1].Mode != Stray {
+		t.Errorf("%d entries, %v; the first are %+v", len(found), err, found[:2])
 	}
-	_, strays := semaphoreEntries("/a", queue.GatePath("/a"), names)
-	if len(strays) != maxStrays {
-		t.Errorf("%d strays of a semaphore", len(strays))
+	_, strays, err := semaphoreEntries(ctx, "/a", queue.GatePath("/a"), names)
+	if err != nil || len(strays) != maxStrays {
+		t.Errorf("%d strays of a semaphore, %v", len(strays), err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	impossible := []Entry{{Path: "/a", Node: "/a/.", Name: ".", Mode: Stray}}
 	if found, err := new(Client).readEntries(ctx, impossible, nil, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end of the context: %v, %v", found, err)
+	}
+}
+
+// TestInspectRefusesTooManyEntries: a hostile server can list any number of entries. Inspect fails
+// before it creates an Entry for each, and also if their data take too much memory.
+func TestInspectRefusesTooManyEntries(t *testing.T) {
+	var names []string
+	for i := range maxEntries {
+		names = append(names, fmt.Sprintf("x-1-%010d", i))
+	}
+	of := component{path: "/a", member: queue.Member{Path: "/a"}}
+	list := func(names []string) error {
+		_, _, err := queueEntries(limitReading(t.Context()), of, names)
+		return err
+	}
+	if err := list(names); err != nil {
+		t.Errorf("%d entries: %v", len(names), err)
+	}
+	names = append(names, "x-1-9999999999")
+	if err := list(names); !errors.Is(err, queue.ErrTooManyChildren) {
+		t.Errorf("%d entries: %v", len(names), err)
+	}
+	for _, parent := range []string{queue.GatePath("/a"), queue.LeasesPath("/a")} {
+		_, _, err := semaphoreEntries(limitReading(t.Context()), "/a", parent, names)
+		if !errors.Is(err, queue.ErrTooManyChildren) {
+			t.Errorf("%d entries at %s: %v", len(names), parent, err)
+		}
+	}
+	srv := zktest.Start(t)
+	z := srv.Dial(t)
+	c := New(z, nil)
+	defer c.Close()
+	if err := z.EnsurePath(t.Context(), "/zklock/a", nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		node, data := fmt.Sprintf("/zklock/a/x-1-%010d", i), make([]byte, 1000)
+		if _, _, err := z.Create(t.Context(), node, data, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for limit, refused := range map[int]bool{10_000: true, 30_000: true, 150_000: false} {
+		found, err := c.Inspect(queue.NewReading(100, limit).Context(t.Context()), "a")
+		if errors.Is(err, queue.ErrTooManyChildren) != refused || !refused && len(found) != 20 {
+			t.Errorf("with %d bytes, %d entries, %v", limit, len(found), err)
+		}
 	}
 }

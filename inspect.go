@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -24,6 +25,9 @@ import (
 // The entries of a semaphore are the permits that are held, one by one, and then the
 // waiting acquires. If the first of these has already created its permits and waits for
 // room, these permits are not shown.
+//
+// Inspect fails if one queue of the lock has more than 100,000 holders and waiters, or if the
+// entries take more than 256 MiB.
 func (l *Lock) Inspect(ctx context.Context) ([]Entry, error) {
 	found, err := l.inspect(ctx)
 	if err != nil {
@@ -48,7 +52,7 @@ func (c *Client) Inspect(ctx context.Context, name string) ([]Entry, error) {
 // such as Revoked or Value: to have an entry read again, leave it out of before.
 func (c *Client) InspectCached(ctx context.Context, name string, before []Entry) ([]Entry, error) {
 	q := c.queueLock(name, queue.Exclusive, false)
-	found, err := c.inspectPath(ctx, q, newEntryCache(before))
+	found, err := c.inspectPath(limitReading(ctx), q, newEntryCache(before))
 	if err != nil {
 		return nil, &Error{Op: "inspect", Path: q.path, Err: publicError(err)}
 	}
@@ -83,7 +87,10 @@ func (k entryCache) lookup(e Entry) (znodeEntry, bool) {
 }
 
 func publicEntries(found []znodeEntry) []Entry {
-	var entries []Entry
+	if len(found) == 0 {
+		return nil
+	}
+	entries := make([]Entry, 0, len(found))
 	for _, f := range found {
 		entries = append(entries, f.Entry)
 	}
@@ -136,6 +143,7 @@ func (l *Lock) inspect(ctx context.Context) ([]znodeEntry, error) {
 	if err := l.validate(); err != nil {
 		return nil, err
 	}
+	ctx = limitReading(ctx)
 	var all []znodeEntry
 	for _, p := range l.components {
 		var found []znodeEntry
@@ -204,7 +212,10 @@ const maxListings = 8
 func (c *Client) readQueue(ctx context.Context, p component, children []string, k entryCache,
 	leaveOut func(child string) bool) ([]znodeEntry, error) {
 	for listed := 0; ; listed++ {
-		entries := queueEntries(p, slices.DeleteFunc(children, leaveOut))
+		entries, size, err := queueEntries(ctx, p, slices.DeleteFunc(children, leaveOut))
+		if err != nil {
+			return nil, err
+		}
 		found, err := c.readEntries(ctx, entries, k, false)
 		if err != nil || listed == maxListings || !slices.ContainsFunc(entries, isHolder) ||
 			slices.ContainsFunc(found, func(f znodeEntry) bool { return isHolder(f.Entry) }) {
@@ -213,6 +224,7 @@ func (c *Client) readQueue(ctx context.Context, p component, children []string, 
 		read := newEntryCache(publicEntries(found))
 		maps.Copy(read, k)
 		k = read
+		_ = queue.ReadingOf(ctx).Keep(-size) // the next list replaces them
 		if children, err = c.listQueue(ctx, p, k); err != nil {
 			return nil, err
 		}
@@ -221,15 +233,52 @@ func (c *Client) readQueue(ctx context.Context, p component, children []string, 
 
 func isHolder(e Entry) bool { return e.Holder }
 
-// maxStrays is how many strays at one znode Inspect returns. Every client that may create znodes
-// below a lock can create strays, and an Entry is much larger than a name.
-const maxStrays = 100_000
+// Limits of one Inspect. Every client that may create znodes below a lock can create entries and
+// strays, and an Entry is much larger than a name. A hostile server can list any names.
+const (
+	maxEntries      = 100_000 // holders and waiters of one queue
+	maxStrays       = 100_000 // strays at one znode
+	maxInspectBytes = 256 << 20
+	entryBytes      = 512 // of an Entry without its texts
+)
 
-// queueEntries sorts children in the order of Inspect.
-func queueEntries(p component, children []string) []Entry {
-	l := p.member.Names.Sort(children)
-	l.Foreign = l.Foreign[:min(len(l.Foreign), maxStrays)]
-	entries := make([]Entry, 0, len(l.Queue)+len(l.Malformed)+len(l.Foreign))
+// limitReading returns a context with the limits of one Inspect, unless ctx has others.
+func limitReading(ctx context.Context) context.Context {
+	if queue.ReadingOf(ctx) != nil {
+		return ctx
+	}
+	return queue.NewReading(maxEntries, maxInspectBytes).Context(ctx)
+}
+
+// sortChildren sorts the children of a znode at path as entries with these names, and omits the
+// strays beyond maxStrays. It fails if the limits of the read do not permit the entries. Otherwise
+// it also returns their size in bytes.
+func sortChildren(ctx context.Context, path string, names queue.Names,
+	children []string) (l queue.Listing, size int, err error) {
+	limits := queue.ReadingOf(ctx)
+	if most := limits.MaxEntries; len(children) > most && names.Contenders(children) > most {
+		return l, 0, fmt.Errorf("%w: more than %d entries", queue.ErrTooManyChildren, most)
+	}
+	l = names.Sort(children)
+	l.Malformed = l.Malformed[:min(len(l.Malformed), maxStrays)]
+	l.Foreign = l.Foreign[:min(len(l.Foreign), maxStrays-len(l.Malformed))]
+	for _, e := range l.Queue {
+		size += entryBytes + len(path) + len(e.Name)
+	}
+	for _, name := range slices.Concat(l.Malformed, l.Foreign) {
+		size += entryBytes + len(path) + len(name)
+	}
+	return l, size, limits.Keep(size)
+}
+
+// queueEntries sorts children in the order of Inspect, and returns their size in bytes.
+func queueEntries(ctx context.Context, p component,
+	children []string) (entries []Entry, size int, err error) {
+	l, size, err := sortChildren(ctx, p.member.Path, p.member.Names, children)
+	if err != nil {
+		return nil, 0, err
+	}
+	entries = make([]Entry, 0, len(l.Queue)+len(l.Malformed)+len(l.Foreign))
 	add := func(name string, mode Mode, holder bool) {
 		node := path.Join(p.member.Path, name)
 		entries = append(entries, Entry{Path: p.path, Node: node, Name: name, Mode: mode, Holder: holder})
@@ -251,7 +300,7 @@ func queueEntries(p component, children []string) []Entry {
 			add(name, Stray, false)
 		}
 	}
-	return entries
+	return entries, size, nil
 }
 
 // isRecord reports whether a child is a record of the lock-delay. Its parent's path is
@@ -280,7 +329,7 @@ const readFirst = 8
 // readEntries adds what the znodes of the entries contain, and sets watches on their data if
 // watch is true. It omits entries that were deleted in the meantime.
 func (c *Client) readEntries(ctx context.Context, entries []Entry, k entryCache, watch bool) ([]znodeEntry, error) {
-	var found []znodeEntry
+	found := make([]znodeEntry, 0, len(entries))
 	for size := readFirst; len(entries) > 0; size = min(2*size, readAtOnce) {
 		if ctx.Err() != nil { // entries with impossible names cost no request
 			return nil, contextError(ctx)
@@ -319,7 +368,13 @@ func (c *Client) readEntries(ctx context.Context, entries []Entry, k entryCache,
 				if len(res.Data) > maxDataSize { // more than a lock needs
 					size = 1
 				}
-				found = append(found, some[i].decode(res).matchMixedEntry(found))
+				f := some[i].decode(res)
+				if r := queue.ReadingOf(ctx); r != nil {
+					if err := r.Keep(f.textBytes()); err != nil {
+						return nil, err
+					}
+				}
+				found = append(found, f.matchMixedEntry(found))
 			}
 		}
 	}
@@ -343,6 +398,9 @@ func (f znodeEntry) matchMixedEntry(before []znodeEntry) znodeEntry {
 
 // doAll sends operations together and returns their results, or the error of ctx.
 func (c *Client) doAll(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
+	if r := queue.ReadingOf(ctx); r != nil {
+		r.Sent += len(ops)
+	}
 	results, err := c.zk.DoAll(ctx, ops...)
 	if err != nil {
 		return nil, contextError(ctx)
@@ -372,9 +430,15 @@ func (c *Client) inspectSemaphore(ctx context.Context, at string, n int, k entry
 	case n == 0:
 		n = parsePermits(results[2].Data)
 	}
-	permits, strays := semaphoreEntries(at, queue.LeasesPath(at), results[1].Children)
-	waiters, other := semaphoreEntries(at, queue.GatePath(at), results[0].Children)
-	found, err := c.readEntries(ctx, append(append(append(permits, waiters...), strays...), other...), k, false)
+	permits, strays, err := semaphoreEntries(ctx, at, queue.LeasesPath(at), results[1].Children)
+	if err != nil {
+		return nil, err
+	}
+	waiters, other, err := semaphoreEntries(ctx, at, queue.GatePath(at), results[0].Children)
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.readEntries(ctx, slices.Concat(permits, waiters, strays, other), k, false)
 	if err != nil {
 		return nil, err
 	}
@@ -382,8 +446,12 @@ func (c *Client) inspectSemaphore(ctx context.Context, at string, n int, k entry
 }
 
 // semaphoreEntries sorts the children of one of the two parents of a semaphore.
-func semaphoreEntries(at, parent string, children []string) (contenders, strays []Entry) {
-	l := queue.Sort(children)
+func semaphoreEntries(ctx context.Context, at, parent string,
+	children []string) (contenders, strays []Entry, err error) {
+	l, _, err := sortChildren(ctx, parent, queue.Names{}, children)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, e := range l.Queue {
 		if parent == queue.LeasesPath(at) && !e.Lease() { // no client counts it
 			l.Foreign = append(l.Foreign, e.Name)
@@ -391,11 +459,10 @@ func semaphoreEntries(at, parent string, children []string) (contenders, strays 
 		}
 		contenders = append(contenders, Entry{Path: at, Node: path.Join(parent, e.Name), Name: e.Name, Mode: Permit})
 	}
-	others := append(l.Malformed, l.Foreign...)
-	for _, name := range others[:min(len(others), maxStrays)] {
+	for _, name := range slices.Concat(l.Malformed, l.Foreign) {
 		strays = append(strays, Entry{Path: at, Node: path.Join(parent, name), Name: name, Mode: Stray})
 	}
-	return contenders, strays
+	return contenders, strays, nil
 }
 
 // parsePermits returns the number of permits that the data contain; 0 if there is none.

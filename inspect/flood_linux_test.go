@@ -63,3 +63,24 @@ func TestManyEntriesOfOneLockAreCheap(t *testing.T) {
 		t.Errorf("%d entries are left, %d removed names are remembered; want 0 and %d", len(track.line.queue), len(track.line.removed), maxRemovedNames)
 	}
 }
+
+// TestOvertakenOfManyEntriesIsCheap: the time to find overtaken entries does not grow with the
+// square of the number of entries.
+func TestOvertakenOfManyEntriesIsCheap(t *testing.T) {
+	const many, token, limit = 50_000, 7, 10 * time.Second // with the square, it takes a minute
+	l := Lock{Path: "/zklock/x"}
+	for i := range many {
+		node := fmt.Sprintf("%s/_c_%08x-0000-0000-0000-000000000000-__READ__%010d", l.Path, i, i)
+		e := zklock.Entry{Node: node, Mode: zklock.Shared, Holder: i == 0, Token: token}
+		l.Entries = append(l.Entries, Entry{Entry: e})
+	}
+	runtime.LockOSThread() // for threadTime
+	defer runtime.UnlockOSThread()
+	began := threadTime(t)
+	if got := l.Overtaken(token); len(got) != many-1 {
+		t.Errorf("%d entries were overtaken, want %d", len(got), many-1)
+	}
+	if took := threadTime(t) - began; took > limit {
+		t.Errorf("%d entries took %v of processor time", many, took)
+	}
+}

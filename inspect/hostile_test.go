@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -150,6 +152,90 @@ func TestListFromHostileServerIsBounded(t *testing.T) {
 		t.Errorf("the listing took %d MiB", n>>20)
 	} else {
 		t.Logf("the listing took %d MiB", n>>20)
+	}
+}
+
+// TestLongListsOfEntriesAreBounded: a server states that a znode has few children, and lists half a
+// million entries, to List only when a lock is listed again. Read and List use a bounded amount of
+// memory, and report it.
+func TestLongListsOfEntriesAreBounded(t *testing.T) {
+	names := make([]string, 500_000)
+	for i := range names {
+		names[i] = fmt.Sprintf("x-1-%010d", i)
+	}
+	var mu sync.Mutex
+	listed := map[string]bool{}
+	z := hostileServer(t, func(path string) []string {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case path == "/read":
+			return names
+		case path == "/list":
+			return []string{"a", "b", "c", "d"}
+		case strings.HasPrefix(path, "/list/") && !strings.Contains(path, "-1-"):
+			if !listed[path] {
+				listed[path] = true
+				return names[:1]
+			}
+			return names
+		}
+		return nil
+	})
+	r := reader(t, z, zklock.Layout{})
+	for name, read := range map[string]func() error{
+		"Read": func() error {
+			_, err := r.Read(t.Context(), "/read")
+			return err
+		},
+		"ReadDetail": func() error {
+			_, err := r.ReadDetail(t.Context(), "/read")
+			return err
+		},
+		"List": func() error {
+			_, err := r.List(t.Context(), "/list", inspect.ListOptions{})
+			return err
+		},
+	} {
+		var err error
+		n := mostHeap(func() { err = read() })
+		want := inspect.ErrTooManyChildren
+		if name == "List" {
+			want = inspect.ErrTooMany
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if t.Logf("%s took %d MiB", name, n>>20); n > 200<<20 {
+			t.Errorf("%s took %d MiB", name, n>>20)
+		}
+	}
+}
+
+// TestManyRecordsAreCheap: a server lists many records of lock-delays. The time to count them does
+// not grow with the square of their number, and their number is bounded.
+func TestManyRecordsAreCheap(t *testing.T) {
+	const many, limit = 80_000, 20 * time.Second // with the square, it takes minutes
+	for n, refused := range map[int]bool{many: false, 2 * many: true} {
+		records := make([]string, n)
+		for i := range records {
+			records[i] = fmt.Sprintf("_c_00000000-0000-0000-0000-%012x-lock-", i)
+		}
+		z := hostileServer(t, func(path string) []string {
+			if strings.HasSuffix(path, "-held") {
+				return records
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		l, err := reader(t, z, zklock.Layout{}).ReadDetail(ctx, "a")
+		cancel()
+		if errors.Is(err, inspect.ErrTooManyChildren) != refused || ctx.Err() != context.Canceled {
+			t.Errorf("%d records: %v, and the context ended with %v", n, err, ctx.Err())
+		}
+		if !refused && (err != nil || l.Crashed != n) {
+			t.Errorf("%d records: %+v, %v", n, l, err)
+		}
 	}
 }
 

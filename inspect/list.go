@@ -26,9 +26,11 @@ const (
 	listWorkers         = 16               // concurrent reads
 	defaultTimeout      = 10 * time.Second // for each znode
 	// maxPendingBytes limits the paths that wait for a visit, and maxFoundBytes the locks
-	// that were found, because a server may invent any number of znodes.
+	// that were found, because a server may invent any number of znodes. maxReadingBytes limits
+	// the locks that are being read.
 	maxPendingBytes = 16 << 20
 	maxFoundBytes   = 64 << 20
+	maxReadingBytes = 2 * maxFoundBytes
 )
 
 // ListOptions limit a listing. Zero values mean the defaults.
@@ -39,7 +41,7 @@ type ListOptions struct {
 	// five reads, and a semaphore four more.
 	MaxLockReads int
 	// Timeout limits the time for each znode, because servers may stop answering; 0 means
-	// 10 s.
+	// 10 s. A listing omits a lock that takes longer to read.
 	Timeout time.Duration
 	// OnLock, if not nil, is called for each lock as soon as it was read, from several
 	// goroutines, in any order.
@@ -73,6 +75,7 @@ var (
 	ErrInvalidNames = errors.New("the servers list names that no znode can have")
 
 	errWide = errors.New("too many children to list")
+	errSlow = fmt.Errorf("%w (reading it took too long)", ErrTooMany)
 )
 
 // isTooLarge reports whether a read failed because its answer exceeds the limit of the client or
@@ -135,6 +138,9 @@ func (w *lister) omitted() map[string]error {
 	for _, path := range w.tooWide {
 		all[path] = ErrTooMany
 	}
+	for _, path := range w.slow {
+		all[path] = errSlow
+	}
 	return all
 }
 
@@ -143,9 +149,17 @@ func (w *lister) outcome() error {
 	if w.err != nil {
 		return w.err
 	}
-	if len(w.tooWide) > 0 {
-		return fmt.Errorf("%w: %s with more than %d children, or with too large a list of them, first %s; their locks are omitted",
-			ErrTooMany, count(len(w.tooWide), "path"), maxWidth, legible.Path(slices.Min(w.tooWide)))
+	var large []string
+	if n := len(w.tooWide); n > 0 {
+		const format = "%s with more than %d children, or with too large a list of them, first %s"
+		large = append(large, fmt.Sprintf(format, count(n, "path"), maxWidth, legible.Path(slices.Min(w.tooWide))))
+	}
+	if n := len(w.slow); n > 0 {
+		large = append(large, fmt.Sprintf("%s that took more than %v to read, first %s",
+			count(n, "path"), w.limits.Timeout, legible.Path(slices.Min(w.slow))))
+	}
+	if len(large) > 0 {
+		return fmt.Errorf("%w: %s; their locks are omitted", ErrTooMany, strings.Join(large, "; "))
 	}
 	if w.dropped > 0 {
 		return fmt.Errorf("%w: %s not visited", ErrTooMany, count(w.dropped, "znode"))
@@ -169,17 +183,21 @@ type lister struct {
 	mu          sync.Mutex // guards what follows; not held while reading
 	changed     *sync.Cond // pending, visiting, or err
 	pending     listHeap
-	bytes       int       // of the paths in pending
-	dropped     int       // znodes that were not visited, because there were too many
-	visiting    []float64 // the weights of the znodes being visited, which may add to pending
-	searchReads int       // counts toward limits.MaxReads
-	lockReads   int       // counts toward limits.MaxLockReads
-	reads       int64     // estimate of all reads
+	bytes       int         // of the paths in pending
+	dropped     int         // znodes that were not visited, because there were too many
+	visiting    []*listNode // the znodes being visited, which may add to pending
+	searchReads int         // counts toward limits.MaxReads
+	lockReads   int         // counts toward limits.MaxLockReads
+	reads       int64       // estimate of all reads
 	found       []*Lock
 	size        int      // estimated bytes of found
+	reading     int      // estimated bytes of the locks that are being read
 	invalid     []string // paths that no znode can have
 	unreadable  []string // paths that need a permission
 	tooWide     []string // paths with too many children
+	slow        []string // paths that took longer than limits.Timeout
+	answered    bool     // a server has answered
+	silent      int      // visits that took longer than limits.Timeout, since the last answer
 	err         error
 }
 
@@ -196,13 +214,15 @@ func (w *lister) work(ctx context.Context) {
 		}
 		at := heap.Pop(&w.pending).(listNode)
 		w.bytes -= len(at.path)
-		w.visiting = append(w.visiting, at.weight)
+		w.visiting = append(w.visiting, &at)
 		w.mu.Unlock()
-		err := w.visit(ctx, at)
+		err := w.visit(ctx, &at)
 		w.mu.Lock()
-		i := slices.Index(w.visiting, at.weight)
+		i := slices.Index(w.visiting, &at)
 		w.visiting = slices.Delete(w.visiting, i, i+1)
 		switch {
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !w.serversAreSilent():
+			w.slow = append(w.slow, at.path)
 		case errors.Is(err, zk.ErrNoAuth):
 			w.unreadable = append(w.unreadable, at.path)
 		case errors.Is(err, zk.ErrInvalidPath) && at.depth > 0:
@@ -214,6 +234,21 @@ func (w *lister) work(ctx context.Context) {
 		}
 		w.changed.Broadcast()
 	}
+}
+
+// serversAreSilent counts a visit that took too long, and reports whether the servers seem to have
+// stopped answering. Otherwise one lock is too large, or makes others wait for its data. The caller
+// holds the mutex.
+func (w *lister) serversAreSilent() bool {
+	w.silent++
+	return !w.answered || w.silent > 2*listWorkers
+}
+
+// hear notes an answer.
+func (w *lister) hear() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answered, w.silent = true, 0
 }
 
 // weightRatio is how much heavier a znode being visited must be than the next one, so that
@@ -228,7 +263,9 @@ func (w *lister) mustWait() bool {
 		return len(w.visiting) > 0
 	}
 	next := w.pending[0].weight
-	return slices.ContainsFunc(w.visiting, func(weight float64) bool { return weight > weightRatio*next })
+	return slices.ContainsFunc(w.visiting, func(at *listNode) bool {
+		return at.weight > weightRatio*next
+	})
 }
 
 // spend takes n reads from one of the limits, and reports whether so many were left.
@@ -244,21 +281,31 @@ func (w *lister) spend(n int, spent *int, most int) bool {
 }
 
 // visit reads one znode: whether it is a lock, and what to visit below it.
-func (w *lister) visit(ctx context.Context, at listNode) error {
+func (w *lister) visit(ctx context.Context, at *listNode) error {
 	if at.path == "/zookeeper" || at.depth > maxDepth {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.limits.Timeout)
 	defer cancel()
+	kept := 0 // bytes of the locks that this visit reads
+	ctx = (&queue.Reading{MaxEntries: w.maxChildren, Keep: func(bytes int) error {
+		kept += bytes
+		return w.keep(bytes)
+	}}).Context(ctx)
+	defer func() { _ = w.keep(-kept) }()
 	if !w.spend(1, &w.searchReads, w.limits.MaxReads) {
 		return w.tooMany()
 	}
 	// Read its Stat first. Most znodes have no children, and a list of millions is
 	// expensive for the server.
 	stat, there, err := w.z.Exists(ctx, at.path)
+	if err != nil {
+		return err
+	}
+	w.hear()
 	switch {
-	case err != nil || !there:
-		return err // deleted after it was listed, or never there
+	case !there:
+		return nil // deleted after it was listed, or never there
 	case stat.EphemeralOwner != 0 && w.layout.InParent:
 		return nil // more likely an entry with another prefix than a lock
 	case stat.EphemeralOwner != 0:
@@ -285,6 +332,7 @@ func (w *lister) visit(ctx context.Context, at listNode) error {
 	if len(children) > maxWidth { // the server may lie in the Stat
 		return errWide
 	}
+	w.lighten(at, len(children))
 	if w.opts.semaphore != nil && slices.Contains(children, "leases") {
 		w.opts.semaphore(at.path)
 	}
@@ -297,6 +345,25 @@ func (w *lister) visit(ctx context.Context, at listNode) error {
 	}
 	w.push(at, children, mine)
 	return err
+}
+
+// keep counts bytes of locks that are being read, or that were read if bytes is negative.
+func (w *lister) keep(bytes int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.reading += bytes; bytes > 0 && w.reading > maxReadingBytes {
+		return ErrTooManyChildren
+	}
+	return nil
+}
+
+// lighten gives a znode being visited the weight of each of its n children. So znodes that are as
+// heavy as these do not wait while a lock is read.
+func (w *lister) lighten(at *listNode, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at.weight /= float64(max(n, 1))
+	w.changed.Broadcast()
 }
 
 // chargeLock moves reads from the search limit to the lock limit, because they found a
@@ -450,10 +517,9 @@ func (w *lister) readLock(ctx context.Context, c *zklock.Client, path string, n 
 }
 
 // push adds the children that belong to no lock to pending.
-func (w *lister) push(at listNode, children []string, mine map[string]bool) {
+func (w *lister) push(at *listNode, children []string, mine map[string]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	weight := at.weight / float64(len(children))
 	for _, child := range children {
 		if !mine[child] && !isRecord(at.path, child) {
 			path := strings.TrimSuffix(at.path, "/") + "/" + child
@@ -461,7 +527,7 @@ func (w *lister) push(at listNode, children []string, mine map[string]bool) {
 				continue
 			}
 			w.bytes += len(path)
-			heap.Push(&w.pending, listNode{path: path, depth: at.depth + 1, weight: weight})
+			heap.Push(&w.pending, listNode{path: path, depth: at.depth + 1, weight: at.weight})
 			if w.bytes > 2*maxPendingBytes || len(w.pending) > 2*w.limits.MaxReads {
 				w.prune()
 			}
@@ -488,7 +554,7 @@ func (w *lister) prune() {
 type listNode struct {
 	path   string
 	depth  int
-	weight float64 // the parent's weight divided by the number of siblings
+	weight float64 // the parent's weight divided by the number of siblings; see also lighten
 }
 
 // listHeap is a heap of znodes, heaviest first.

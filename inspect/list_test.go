@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -258,6 +259,58 @@ func TestListOfSilentServersTimesOut(t *testing.T) {
 	srv.Stop()
 	if _, err := r.List(t.Context(), "/", inspect.ListOptions{Timeout: 50 * time.Millisecond}); err == nil {
 		t.Error("the listing succeeded")
+	}
+}
+
+// TestListOmitsSlowLocks checks that List omits locks that take longer than Timeout to read, says
+// how many, and lists the others. Locks deeper in the tree do not wait for a slow one.
+func TestListOmitsSlowLocks(t *testing.T) {
+	for _, tt := range []struct {
+		big, entries, small int
+		timeout, most       time.Duration // most until the last lock is found
+	}{
+		{1, 5000, 10, 2 * time.Second, 2 * time.Second},
+		{40, 1500, 100, time.Second, 10 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t)
+			owner, way := srv.Dial(t), srv.Route(t)
+			for i := range tt.small {
+				createZnodes(t, owner, fmt.Sprintf("!/zklock/team/x%d/%s0000000001", i, mutexName))
+			}
+			entries := make([]zk.Op, tt.entries/5)
+			for i := range 5 * tt.big {
+				lock := fmt.Sprintf("/zklock/big%02d", i/5)
+				if i%5 == 0 {
+					createZnodes(t, owner, lock)
+				}
+				for i := range entries {
+					entries[i] = zk.CreateOp(lock+"/"+mutexName, nil, nil, zk.ModeEphemeralSequential)
+				}
+				if _, err := owner.Multi(t.Context(), entries...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			z := way.Dial(t)
+			way.Delay(50 * time.Millisecond)
+			began := time.Now()
+			var last atomic.Int64 // when the last lock was found
+			got, err := reader(t, z, zklock.Layout{}).List(t.Context(), "/zklock", inspect.ListOptions{
+				Timeout: tt.timeout, OnLock: func(*inspect.Lock) { last.Store(int64(time.Since(began))) },
+			})
+			if !errors.Is(err, inspect.ErrTooMany) {
+				t.Fatalf("the listing ended with %v", err)
+			}
+			for _, says := range []string{fmt.Sprintf("%d path", tt.big), "to read, first /zklock/big00; their"} {
+				if !strings.Contains(err.Error(), says) {
+					t.Errorf("the listing ended with %v, want %s", err, says)
+				}
+			}
+			took := time.Duration(last.Load())
+			if len(got.Locks) != tt.small || took > tt.most {
+				t.Errorf("found %d of %d locks, the last after %v", len(got.Locks), tt.small, took)
+			}
+		})
 	}
 }
 

@@ -53,7 +53,7 @@ func (r *Reader) Close() error {
 func (r *Reader) custom() bool { return r.layout.Exclusive != "" }
 
 // Read returns the lock with this name, of any kind. A lock without holders and waiters has
-// no entries. If the path has too many children for one lock, Read does not list them, and
+// no entries. If the path has too many children for one lock, Read does not read them, and
 // the error wraps [ErrTooManyChildren].
 func (r *Reader) Read(ctx context.Context, name string) (*Lock, error) {
 	path, err := zklock.PathOf(name)
@@ -111,12 +111,15 @@ func (r *Reader) ReadDetail(ctx context.Context, name string) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := map[string]bool{} // the record names of the entries
+	gone := make(map[string]bool, len(before)) // records without an entry
+	for _, record := range before {
+		gone[record] = true
+	}
 	for _, e := range l.Entries {
-		made[e.Name[:max(0, len(e.Name)-sequenceDigits)]] = true
+		delete(gone, e.Name[:max(0, len(e.Name)-sequenceDigits)])
 	}
 	for _, record := range after {
-		if slices.Contains(before, record) && !made[record] {
+		if gone[record] {
 			l.Crashed++
 		}
 	}
@@ -137,12 +140,18 @@ func ignoreNoAuth(err error) error {
 	return err
 }
 
+// maxReadBytes limits the memory for the entries of one lock.
+const maxReadBytes = 256 << 20
+
 // maxStrays is how many znodes that are not entries ReadDetail accepts at one lock.
 const maxStrays = 20_000
 
 // ErrTooManyChildren means that a path has too many znodes to be a lock, so that they were
 // not read.
-var ErrTooManyChildren = errors.New("too many children for a lock")
+var ErrTooManyChildren = queue.ErrTooManyChildren
+
+// sizeReads is the number of reads of checkSize, without closely.
+const sizeReads = 4
 
 // checkSize returns ErrTooManyChildren if one of the places where a lock has znodes has too
 // many children. With closely, it also counts the children that are not entries, because
@@ -168,7 +177,7 @@ func (r *Reader) checkSize(ctx context.Context, path string, closely bool) error
 		case err != nil:
 			return err
 		case n > r.maxChildren:
-			return fmt.Errorf("%s: %w: %d; use a longer path", legible.Path(at.path), ErrTooManyChildren, n)
+			return tooManyChildren(at.path, n)
 		case !closely || n <= r.maxStrayNodes || at.isEntry == nil:
 			continue
 		}
@@ -183,15 +192,24 @@ func (r *Reader) checkSize(ctx context.Context, path string, closely bool) error
 	return nil
 }
 
+// tooManyChildren returns the error for a path with so many children.
+func tooManyChildren(path string, n int) error {
+	return fmt.Errorf("%s: %w: %d; use a longer path", legible.Path(path), ErrTooManyChildren, n)
+}
+
 // sequenceDigits is the number of digits that the servers append to the name of a
 // sequential znode.
 const sequenceDigits = 10
 
 // records lists the lock-delay records of the lock at path.
 func (r *Reader) records(ctx context.Context, path string) ([]string, error) {
-	names, _, err := r.z.Children(ctx, queue.Held(path))
+	path = queue.Held(path)
+	names, _, err := r.z.Children(ctx, path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
+	}
+	if len(names) > r.maxChildren { // a hostile server stated another number
+		return nil, tooManyChildren(path, len(names))
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return !queue.IsRecord(name) }), err
 }
@@ -223,8 +241,11 @@ func (r *Reader) IsRecord(ctx context.Context, path string) (bool, error) {
 }
 
 // readWith reads the lock at path with one of the clients. It does not read the znodes in
-// before again.
+// before again. If ctx has no limits of the read, they are those of the Reader.
 func (r *Reader) readWith(ctx context.Context, c *zklock.Client, path string, before []zklock.Entry) (*Lock, error) {
+	if queue.ReadingOf(ctx) == nil {
+		ctx = queue.NewReading(r.maxChildren, maxReadBytes).Context(ctx)
+	}
 	entries, err := c.InspectCached(ctx, path, before)
 	if err != nil {
 		return nil, err
@@ -309,7 +330,7 @@ func (r *Reader) readKazooWaiters(ctx context.Context, l *Lock, before []zklock.
 		return ignoreNoAuth(err)
 	}
 	if n := int(stat.NumChildren); n > r.maxChildren {
-		return fmt.Errorf("%s: %w: %d", legible.Path(path), ErrTooManyChildren, n)
+		return tooManyChildren(path, n)
 	}
 	gate, err := r.plain.InspectCached(ctx, path, before)
 	if errors.Is(err, zklock.ErrInvalidName) { // the name of the semaphore is as long as a name can be

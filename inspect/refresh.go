@@ -59,12 +59,26 @@ func (s *Watcher) idleTime() time.Duration {
 	if len(s.suspects) > 0 {
 		return s.opts.Interval
 	}
-	return time.Hour // an event ends the wait
+	idle := time.Hour // an event ends the wait
+	for _, path := range s.delayed {
+		if t := s.tracks[path]; t != nil {
+			idle = min(idle, time.Until(t.dirty))
+		}
+	}
+	return idle
 }
 
 // nextDirty returns the lock to read next, and how long to collect further changes before.
 // The caller holds the mutex.
 func (s *Watcher) nextDirty(now time.Time) (path string, wait time.Duration) {
+	s.delayed = slices.DeleteFunc(s.delayed, func(path string) bool {
+		t := s.tracks[path]
+		due := t == nil || !t.dirty.After(now)
+		if due && t != nil && !t.dirty.IsZero() {
+			s.dirty = append(s.dirty, path)
+		}
+		return due
+	})
 	for len(s.dirty) > 0 {
 		path = s.dirty[0]
 		if t := s.tracks[path]; t != nil && !t.dirty.IsZero() {
@@ -84,26 +98,18 @@ func (s *Watcher) refresh(ctx context.Context, at string) {
 	since := s.event
 	before := t.knownEntries()
 	t.data = nil
-	// An estimate, because a read that fails does not tell its cost.
-	reads := max(1, 1+len(t.line.queue)+len(t.line.leases)-len(before))
 	gate := path.Base(at) == "locks" && s.hasLeases(path.Dir(at)) || at != s.opts.Prefix && s.isKazooGate(at)
+	unread := s.isUnread(at)
 	s.mu.Unlock()
 	if gate { // the entries belong to the semaphore
 		s.update(at, &Lock{Path: at}, since)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.opts.List.Timeout)
-	defer cancel()
-	l, err := s.readWith(ctx, s.own, at, before)
-	if s.layout != (zklock.Layout{}) && err == nil && len(l.Contenders()) == 0 {
-		l, err = s.readWith(ctx, s.plain, at, before)
-	}
-	if err == nil {
-		reads = cost(l, before)
-	}
+	l, reads, err := s.readChanged(ctx, at, before, unread)
 	s.budget.spend(reads)
 	s.mu.Lock()
 	s.status.Reads += int64(reads)
+	slow := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && s.conn != 0
 	s.mu.Unlock()
 	switch {
 	case err == nil:
@@ -115,11 +121,59 @@ func (s *Watcher) refresh(ctx context.Context, at string) {
 		s.hide(t, ErrUnreadable)
 	case isTooLarge(err):
 		s.hide(t, ErrTooMany)
+	case slow:
+		s.hide(t, errSlow)
+		s.mu.Lock()
+		s.delay(t)
+		s.mu.Unlock()
 	default:
 		s.mu.Lock()
 		s.markDirty(t)
 		s.mu.Unlock()
 	}
+}
+
+// isUnread reports whether the last read of the lock at a path failed, or of its znodes by a
+// listing. The caller holds the mutex.
+func (s *Watcher) isUnread(at string) bool {
+	return s.omitted[at] != nil || s.unlisted[at] != nil ||
+		s.unlisted[queue.LeasesPath(at)] != nil || s.unlisted[queue.GatePath(at)] != nil
+}
+
+// readChanged reads a lock within the limits of a listing. It first reads the numbers of its
+// znodes if unread says that it may be too large. It also returns the number of reads.
+func (s *Watcher) readChanged(ctx context.Context, at string, before []zklock.Entry,
+	unread bool) (l *Lock, reads int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.List.Timeout)
+	defer cancel()
+	if unread {
+		reads = sizeReads
+		if err := s.checkSize(ctx, at, false); err != nil {
+			return nil, reads, err
+		}
+	}
+	reading := queue.NewReading(s.maxChildren, maxReadBytes)
+	ctx = reading.Context(ctx)
+	l, err = s.readWith(ctx, s.own, at, before)
+	if s.layout != (zklock.Layout{}) && err == nil && len(l.Contenders()) == 0 {
+		l, err = s.readWith(ctx, s.plain, at, before)
+	}
+	sent := max(1, reading.Sent)
+	if err == nil {
+		sent = max(sent, cost(l, before))
+	}
+	return l, reads + sent, err
+}
+
+// maxDelay is the longest time until the watcher reads a lock again that took too long to read.
+const maxDelay = 10 * time.Minute
+
+// delay makes the watcher read a lock again later that took too long to read: after the time that
+// the read may take, and twice as late after each further one. The caller holds the mutex.
+func (s *Watcher) delay(t *track) {
+	t.delay = min(max(2*t.delay, s.opts.List.Timeout), maxDelay)
+	t.since, t.dirty = s.event, time.Now().Add(t.delay)
+	s.delayed = append(s.delayed, t.path)
 }
 
 // readParent makes the watcher read the parent of a new znode that is no node lock, but the entry
@@ -249,6 +303,7 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 		s.evict(time.Now())
 	}
 	t := s.trackOf(path)
+	t.delay = 0
 	if t.since <= since { // this read includes the changes
 		t.dirty = time.Time{}
 		if l.Kind == KindSemaphore && !l.isKazooSemaphore() && !t.semaphore { // its former track was dropped

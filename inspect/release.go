@@ -81,27 +81,37 @@ func (l *Lock) StillHeld(asked []Entry) (held, released []Entry) {
 // of its entries gets one ahead of an older one. An entry of a semaphore with n permits can hold
 // if fewer than n older entries are ahead of it.
 func (l *Lock) Overtaken(token int64) []Entry {
+	type ahead struct {
+		held                  bool
+		older, olderExclusive int // entries that were created earlier
+	}
 	var overtaken []Entry
-	for i, e := range l.Entries {
-		if e.Token != token || e.Holder || e.Mode == zklock.Stray {
-			continue
+	parents := map[string]*ahead{} // a semaphore has its gate, too
+	for _, e := range l.Entries {
+		dir := path.Dir(e.Node)
+		p := parents[dir]
+		if p == nil {
+			p = new(ahead)
+			parents[dir] = p
 		}
-		older, held := 0, false
-		for _, ahead := range l.Entries[:i] {
-			if path.Dir(ahead.Node) != path.Dir(e.Node) {
-				continue // the gate of a semaphore
+		if e.Token == token && !e.Holder && e.Mode != zklock.Stray {
+			older, limit := p.older, 1
+			switch e.Mode {
+			case zklock.Shared:
+				older = p.olderExclusive
+			case zklock.Permit:
+				limit = max(l.Permits, 1)
 			}
-			held = held || ahead.Holder
-			if ahead.Token != 0 && ahead.Token < token && (e.Mode != zklock.Shared || ahead.Mode == zklock.Exclusive) {
-				older++
+			if p.held && older < limit {
+				overtaken = append(overtaken, e)
 			}
 		}
-		limit := 1
-		if e.Mode == zklock.Permit {
-			limit = max(l.Permits, 1)
-		}
-		if held && older < limit {
-			overtaken = append(overtaken, e)
+		p.held = p.held || e.Holder
+		if e.Token != 0 && e.Token < token {
+			p.older++
+			if e.Mode == zklock.Exclusive {
+				p.olderExclusive++
+			}
 		}
 	}
 	return overtaken

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
 )
 
 // TestLockThatBecomesUnreadableIsOmitted checks that the watcher does not show a lock that the
@@ -136,30 +138,104 @@ func TestSemaphoreWhoseListBecomesReadableIsComplete(t *testing.T) {
 	})
 }
 
-// TestLockThatOnlyListingsOmitIsListedAgainOnce checks that a lock with more children than a listing
-// accepts, but which the watcher can read, does not make it list all locks again and again.
+// TestLockThatOnlyListingsOmitIsListedAgainOnce checks that a lock that takes too long in a
+// listing, but which the watcher can read, does not make it list all locks again and again.
 func TestLockThatOnlyListingsOmitIsListedAgainOnce(t *testing.T) {
 	testWatcher(t, inspect.WatchOptions{Prefix: "/zklock"}, func(t *testing.T, sc *watcherTest) {
 		hold := sc.acquire(sc.locks.Mutex("/w/lock"))
-		root := sc.srv.Dial(t)
-		for i := range 6 {
-			createZnodes(t, root, fmt.Sprintf("/w/lock/x%d", i))
-		}
-		defer sc.start(inspect.WatchOptions{Prefix: "/w"})()
+		opts := inspect.WatchOptions{Prefix: "/w", List: inspect.ListOptions{Timeout: time.Second}}
+		defer sc.start(opts)()
 		sc.shows("/w/lock queue 1+0")
 		sc.await("a complete list", func() bool { return sc.s.Status().Complete })
-		sc.s.Bound(5, 5)
+		var reads atomic.Int64
+		var listing atomic.Bool
+		sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
+			if f.Direction == zktest.ToServer && f.Path == "/w" {
+				listing.Store(true)
+			}
+			if f.Direction != zktest.ToServer || f.Path != "/w/lock" {
+				return 0
+			}
+			reads.Add(1)
+			if f.Op == "getChildren2" && listing.CompareAndSwap(true, false) {
+				return 1500 * time.Millisecond
+			}
+			return 0
+		})
 		sc.way.CutConnections() // so that the watcher lists all locks again
 		sc.await("an incomplete listing", func() bool { return !sc.s.Status().Complete && strings.Contains(sc.s.Status().Reason, "first /w/lock") })
 		next := sc.enqueue(sc.locks.Mutex("/w/lock"))
 		sc.shows("/w/lock queue 1+1")
 		time.Sleep(2 * time.Minute)
-		before := sc.s.Status().Reads
+		before := reads.Load()
 		time.Sleep(5 * time.Minute)
-		if after := sc.s.Status().Reads; after != before {
+		if after := reads.Load(); after != before || after == 0 {
 			t.Errorf("%d reads without any change", after-before)
+		}
+		if status := sc.s.Status(); status.Complete {
+			t.Errorf("the list is complete: %+v", status)
 		}
 		sc.release(hold)
 		sc.release(<-next)
+	})
+}
+
+// TestWatcherReadsSlowLockRarely checks that the watcher omits a lock that takes longer than
+// Timeout to read, counts these reads, repeats them rarely, and shows the lock when it can read it.
+func TestWatcherReadsSlowLockRarely(t *testing.T) {
+	const rate, timeout = 100, time.Second
+	testWatcher(t, inspect.WatchOptions{Prefix: "/none"}, func(t *testing.T, sc *watcherTest) {
+		owner := sc.srv.Dial(t)
+		createZnodes(t, owner, "/zklock/big", "/zklock/small")
+		entries := make([]zk.Op, 3000)
+		for i := range entries {
+			entries[i] = zk.CreateOp("/zklock/big/"+mutexName, nil, nil, zk.ModeEphemeralSequential)
+		}
+		made, err := owner.Multi(t.Context(), entries...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var reads atomic.Int64
+		sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
+			read := f.Op == "exists" && f.Path != "/" || strings.HasPrefix(f.Op, "get")
+			if f.Direction == zktest.ToServer && read {
+				reads.Add(1)
+			}
+			return 50 * time.Millisecond
+		})
+		opts := inspect.WatchOptions{MaxReadRate: rate, List: inspect.ListOptions{Timeout: timeout}}
+		defer sc.start(opts)()
+		sc.await("a listing without the lock", func() bool {
+			return sc.s.Status().Listed && !sc.s.Status().Complete
+		})
+		if err := sc.s.Snapshot().Unknown("/zklock/big"); !errors.Is(err, inspect.ErrTooMany) {
+			t.Errorf("the lock is unknown because of %v", err)
+		}
+		time.Sleep(10 * time.Second)
+		listed := reads.Load()
+		began, counted := time.Now(), sc.s.Status().Reads
+		var events atomic.Int64
+		for range 60 {
+			createZnodes(t, owner, fmt.Sprintf("!/zklock/big/%s%010d", mutexName, 5000+events.Add(1)))
+			time.Sleep(10 * time.Second)
+		}
+		n, most := reads.Load()-listed, int64(rate*(time.Since(began)/time.Second))
+		if got := sc.s.Status().Reads - counted; n > most/4 || got < n-int64(rate) {
+			t.Errorf("%d reads, of which it counted %d; want at most %d", n, got, most/4)
+		}
+		if err := sc.s.Snapshot().Omitted("/zklock/big"); !errors.Is(err, inspect.ErrTooMany) {
+			t.Errorf("the lock is omitted because of %v", err)
+		}
+		createZnodes(t, owner, "!/zklock/small/"+mutexName+"0000000001")
+		sc.await("the other lock", func() bool { return sc.s.Snapshot().Lock("/zklock/small") != nil })
+		for i, r := range made[1:] {
+			if err := owner.Delete(t.Context(), r.Path, -1); err != nil {
+				t.Fatal(i, err)
+			}
+		}
+		for range 12 {
+			time.Sleep(time.Minute)
+		}
+		sc.shows(fmt.Sprintf("/zklock/big queue 1+%d", events.Load()), "/zklock/small queue 1+0")
 	})
 }

@@ -42,6 +42,7 @@ type Watcher struct {
 	// again. They do not cause another listing until a read of them fails.
 	relisted map[string]bool
 	dirty    []string // paths of locks to read again, in the order of their changes
+	delayed  []string // paths of locks to read again when their track says; each took Timeout
 	// newNodes are znodes that were created and may be node locks.
 	newNodes     map[string]time.Time
 	missed       int64           // counts the events for which newNodes or tracks had no room
@@ -72,7 +73,8 @@ type track struct {
 	lock    *Lock      // as last read; nil if it has no holder or waiter, or was not read yet
 	entries entryIndex // of lock; built when it is first used
 	line    lockQueue
-	dirty   time.Time       // when it became outdated; zero if it is current
+	dirty   time.Time       // when it became outdated, or when to read it again; zero if it is current
+	delay   time.Duration   // of the next read after one that took too long; zero after another
 	since   int64           // number of the last event that made it outdated
 	data    map[string]bool // its znodes to read again: their data changed, or another client replaced them
 	changed bool            // it changed since the snapshot
@@ -386,6 +388,11 @@ func (s *Watcher) listAll(ctx context.Context) bool {
 	if err != nil {
 		s.status.Reason = err.Error()
 	}
+	for path, why := range s.unlisted {
+		if why == errSlow {
+			s.readLater(path)
+		}
+	}
 	// Known and omitted locks that the listing did not find may be gone.
 	there := make(map[string]bool, len(found.Locks))
 	for _, l := range found.Locks {
@@ -404,6 +411,21 @@ func (s *Watcher) listAll(ctx context.Context) bool {
 	s.mu.Unlock()
 	s.publish()
 	return done
+}
+
+// readLater makes the watcher read a lock that took too long in a listing. The caller holds the
+// mutex.
+func (s *Watcher) readLater(path string) {
+	if !mayBeLock(path) || tooLong(path) {
+		return
+	}
+	if !s.hasRoom(path) {
+		s.missEvent()
+		return
+	}
+	if t := s.trackOf(path); t.lock == nil && t.dirty.IsZero() {
+		s.delay(t)
+	}
 }
 
 // show publishes snapshots until over is closed.

@@ -80,7 +80,9 @@ func (k *call) prepare(op *Op) error {
 		// A copy: the user may reuse the same Op.
 		k.Op.Sub = append([]session.Op(nil), op.op.Sub...)
 		for i := range k.Op.Sub {
-			k.Op.Sub[i].Path = root.add(k.Op.Sub[i].Path)
+			if op.absoluteSub == nil || !op.absoluteSub[i] {
+				k.Op.Sub[i].Path = root.add(k.Op.Sub[i].Path)
+			}
 		}
 	}
 	return nil
@@ -146,9 +148,12 @@ func (c *Client) do(ctx context.Context, op *Op, inOrder func(*call), use func(*
 // doIn is do for one session, as [Client.GoIn]. It sends again what an old server did not
 // know.
 func (c *Client) doIn(ctx context.Context, session int64, op *Op, inOrder func(*call), use func(*call)) (Result, error) {
-	c.mu.Lock()
-	epoch := c.epochOf(session)
-	c.mu.Unlock()
+	return c.doEpoch(ctx, c.epochNow(session), op, inOrder, use)
+}
+
+// doEpoch is doIn for the session of an epoch.
+func (c *Client) doEpoch(ctx context.Context, epoch uint64, op *Op, inOrder func(*call),
+	use func(*call)) (Result, error) {
 	for {
 		res, resend, err := c.doOnce(ctx, epoch, op, inOrder, use)
 		if !resend {
@@ -270,6 +275,13 @@ func (c *Client) epochOf(session int64) uint64 {
 		return noEpoch
 	}
 	return c.epoch
+}
+
+// epochNow is epochOf for a caller that does not hold the mutex.
+func (c *Client) epochNow(session int64) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.epochOf(session)
 }
 
 // submitLocked queues a call for the session of an epoch. The caller holds the mutex,

@@ -22,8 +22,9 @@ type listener struct {
 type drained struct{}
 
 // Listen registers l. The client calls its functions, beginning with the present
-// state, until stop is called. After stop has returned, no further call begins.
-// Listen itself does not wait for any of the calls.
+// state, until stop is called. Neither Listen nor stop waits for a call: the call that
+// has begun, or is about to begin, when stop is called may run after stop has returned.
+// No later call begins. If one of the functions calls stop, none is called again.
 func (c *Client) Listen(l Listener) (stop func()) {
 	added := &listener{Listener: l}
 	c.mark(added)

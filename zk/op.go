@@ -15,6 +15,8 @@ type Op struct {
 	op session.Op
 	// absolute: the path is a server path, outside any chroot.
 	absolute bool
+	// absoluteSub says which operations of a multi are absolute; nil if none is.
+	absoluteSub []bool
 	// mixed: the multi contains an operation that it must not contain.
 	mixed bool
 }
@@ -154,6 +156,12 @@ func MultiOp(ops ...Op) Op {
 			reads++
 		case wire.OpGetData:
 			reads++
+		}
+		if ops[i].absolute {
+			if m.absoluteSub == nil {
+				m.absoluteSub = make([]bool, len(ops))
+			}
+			m.absoluteSub[i] = true
 		}
 		m.mixed = m.mixed || sub.Watch
 		m.op.Sub[i] = sub

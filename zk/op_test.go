@@ -114,6 +114,35 @@ func TestBatchedRequestsUseChroot(t *testing.T) {
 	all.Wait()
 }
 
+// TestConfigInMultiIgnoresChroot checks that a multi reads the configuration of the ensemble and a
+// znode below the chroot.
+func TestConfigInMultiIgnoresChroot(t *testing.T) {
+	s := zktest.Start(t)
+	outer := s.Dial(t)
+	_, _, err := outer.Create(t.Context(), "/app", []byte("root"), nil, zk.ModePersistent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := zk.Dial(t.Context(), s.Servers()+"/app", &zk.Options{DialContext: s.DialContext})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	config, _, err := c.GetConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := do(c, zk.MultiOp(zk.GetConfigOp(), zk.GetOp("/", false)))
+	if r.Err != nil || r.Results[0].Err != nil || r.Results[1].Err != nil {
+		t.Fatalf("%+v", r)
+	}
+	for i, want := range []string{string(config), "root"} {
+		if got := string(r.Results[i].Data); got != want {
+			t.Errorf("read %q, want %q", got, want)
+		}
+	}
+}
+
 // TestErrorNamesMissingChroot checks that an error names the chroot if the request failed because
 // the chroot does not exist.
 func TestErrorNamesMissingChroot(t *testing.T) {

@@ -34,10 +34,11 @@ type watchUsers struct {
 // functions. If [Client.RemoveWatches] removes the watch, or the session ends, f is
 // called for the last time, with [EventPersistentWatchRemoved].
 //
-// After stop has been called, no further call of f begins. stop does not wait, and f may
-// call it. The last stop for a path removes the watch from the server, as RemoveWatches
-// with [WatchKindAny] does. Several functions can watch one path if all have the same
-// mode. For another mode, AddWatchFunc fails with [ErrInvalidOp].
+// stop does not wait for f, and f may call it. The call of f that has begun, or is about to
+// begin, when stop is called may run after stop has returned. No later call begins, and none
+// after f has called stop. The last stop for a path removes the watch from the server, as
+// RemoveWatches with [WatchKindAny] does. Several functions can watch one path if all have
+// the same mode. For another mode, AddWatchFunc fails with [ErrInvalidOp].
 func (c *Client) AddWatchFunc(ctx context.Context, path string, mode AddWatchMode, f func(Event)) (stop func(), err error) {
 	w := &persistentWatch{path: c.root.add(path), own: path, mode: mode, f: f}
 	op := AddWatchOp(path, mode)

@@ -29,19 +29,20 @@ func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, 
 	var guid [16]byte
 	_, _ = rand.Read(guid[:]) // it never fails
 	name := fmt.Sprintf("_c_%x-%x-%x-%x-%x-%s", guid[:4], guid[4:6], guid[6:8], guid[8:10], guid[10:], path[i+1:])
-	for session := c.SessionID(); ; {
-		made, stat, err := c.Create(ctx, path[:i+1]+name, data, acl, mode)
+	for op := CreateOp(path[:i+1]+name, data, acl, mode); ; {
+		epoch := c.epochNow(0) // the create runs only in the session of this epoch
+		res, err := c.doEpoch(ctx, epoch, &op, nil, nil)
 		if !errors.Is(err, ErrConnectionLost) {
-			return made, stat, err
+			return res.Path, res.Stat, err
 		}
 		if Applied(err) == AppliedNo {
 			continue
 		}
-		made, stat, err = c.findProtected(ctx, gopath.Dir(path), name)
+		made, stat, err := c.findProtected(ctx, gopath.Dir(path), name)
 		switch {
 		case err != nil:
 			return fail(err, AppliedUnknown)
-		case mode == ModeEphemeralSequential && c.SessionID() != session:
+		case mode == ModeEphemeralSequential && c.epochNow(0) != epoch:
 			return fail(ErrSessionExpired, AppliedUnknown)
 		case made != "":
 			return made, stat, nil

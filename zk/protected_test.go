@@ -67,3 +67,33 @@ func TestCreateProtectedFailsAfterExpiry(t *testing.T) {
 		}
 	})
 }
+
+// TestCreateProtectedWithoutSession checks that CreateProtected finds its znode if it was called
+// after one session had ended, and before the next one began.
+func TestCreateProtectedWithoutSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c := srv.Dial(t)
+		first := c.SessionID()
+		expired := make(chan struct{})
+		defer c.Listen(zk.Listener{State: func(s zk.StateChange) {
+			if s.State == zk.Expired {
+				srv.Refuse(true)
+				close(expired)
+			}
+		}})()
+		if err := srv.ExpireClient(c); err != nil {
+			t.Fatal(err)
+		}
+		<-expired
+		if c.SessionID() != 0 {
+			t.Fatal("the next session has begun")
+		}
+		srv.DropReply(zktest.Match{Op: "create2"})
+		time.AfterFunc(time.Second, func() { srv.Refuse(false) })
+		made, stat, err := c.CreateProtected(t.Context(), "/lock-", nil, nil, zk.ModeEphemeralSequential)
+		if err != nil || stat.EphemeralOwner != c.SessionID() || stat.EphemeralOwner == first {
+			t.Errorf("created %q, %+v, in session %#x, %v", made, stat, c.SessionID(), err)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package zk
 import (
 	"context"
 	"errors"
+	"fmt"
 	gopath "path"
 	"slices"
 	"strings"
@@ -50,12 +51,31 @@ func (c *Client) ensureOne(ctx context.Context, path string, acl []ACL) error {
 
 // DeleteAll deletes a znode and everything below it. It succeeds if the znode is missing. It
 // is not atomic: if it fails, it may have deleted a part, and can be repeated. Znodes that
-// other clients create below meanwhile are deleted too.
+// other clients create below meanwhile are deleted too. If the znodes are more than 512 levels
+// deep, DeleteAll fails with [ErrNotEmpty].
 func (c *Client) DeleteAll(ctx context.Context, path string) error {
+	return c.deleteAll(ctx, path, 0)
+}
+
+// Limits of DeleteAll: a hostile server can list children below each znode, without end.
+const (
+	maxDeletes      = 1000     // deletes that are sent before the first is answered
+	maxDeleteDepth  = 512      // levels below the path
+	maxParentsBytes = 64 << 10 // paths of children with children, for each level
+)
+
+// deleteAll is DeleteAll for a znode that is so many levels below the path.
+func (c *Client) deleteAll(ctx context.Context, path string, depth int) error {
+	if depth > maxDeleteDepth {
+		err := fmt.Errorf("%w: more than %d levels of them", ErrNotEmpty, maxDeleteDepth)
+		return &Error{Op: "delete all", Path: path, Err: err}
+	}
 	for {
-		children, _, err := c.Children(ctx, path)
-		if err == nil {
-			err = c.deleteChildren(ctx, path, children)
+		parents, err := c.deleteChildren(ctx, path)
+		for _, parent := range parents {
+			if err := c.deleteAll(ctx, parent, depth+1); err != nil {
+				return err
+			}
 		}
 		if err == nil {
 			err = c.Delete(ctx, path, -1)
@@ -69,11 +89,14 @@ func (c *Client) DeleteAll(ctx context.Context, path string) error {
 	}
 }
 
-// maxDeletes is the number of deletes that are sent before the first is answered.
-const maxDeletes = 1000
-
-// deleteChildren deletes children of a znode, with everything below them.
-func (c *Client) deleteChildren(ctx context.Context, path string, children []string) error {
+// deleteChildren deletes the children of a znode. It returns the paths of those that have children:
+// some of them if there are many.
+func (c *Client) deleteChildren(ctx context.Context, path string) (parents []string, err error) {
+	children, _, err := c.Children(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	size := 0 // of parents
 	for some := range slices.Chunk(children, maxDeletes) {
 		results := make(chan Result, len(some)) // has room for all, so that no sender waits
 		for _, child := range some {
@@ -85,19 +108,19 @@ func (c *Client) deleteChildren(ctx context.Context, path string, children []str
 			case r := <-results:
 				err = r.Err
 			case <-ctx.Done():
-				return &Error{Op: "delete all", Path: path, Err: ctx.Err(), applied: AppliedUnknown}
+				return nil, &Error{Op: "delete all", Path: path, Err: ctx.Err(), applied: AppliedUnknown}
 			}
 			var failed *Error
 			switch {
 			case err == nil, errors.Is(err, ErrNoNode):
 			case errors.Is(err, ErrNotEmpty) && errors.As(err, &failed):
-				if err := c.DeleteAll(ctx, failed.Path); err != nil {
-					return err
+				if size += len(failed.Path); len(parents) == 0 || size <= maxParentsBytes {
+					parents = append(parents, failed.Path)
 				}
 			default:
-				return err
+				return nil, err
 			}
 		}
 	}
-	return nil
+	return parents, nil
 }
