@@ -131,7 +131,7 @@ func (c *Core) foundFixed(now time.Duration, p *position, r Reply) {
 		return
 	}
 	c.block(p, blocker{name: n.name, watch: watchRequested})
-	c.watches(p)
+	c.watches(p, false)
 	p.acquire.retry(now + c.recheckDelay())
 	c.signalWaiting(p, n.path(), 1, r.Data)
 }

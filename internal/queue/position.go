@@ -154,8 +154,8 @@ type position struct {
 	watchesSize bool
 	// inherits: access was read. It is not if the core creates znodes with the default.
 	inherits bool
-	// watching: it is among the watchers of its queue.
-	watching bool
+	// watching: it is among the watchers of its queue. watchingMark: by the mark too.
+	watching, watchingMark bool
 }
 
 // A wait is what a position has only if it waits, or waited.
@@ -436,7 +436,7 @@ func (c *Core) watchWait(now time.Duration, p *position) {
 func (c *Core) watchBlocker(now time.Duration, p *position) {
 	name := p.blocker.name
 	p.blocker.watch = watchRequested
-	c.watches(p)
+	c.watches(p, false)
 	p.acquire.retry(now + c.recheckDelay())
 	c.send(Request{Kind: Get, Path: p.parent + "/" + name, Watch: true}, func(now time.Duration, r Reply) {
 		if p.membership != present || p.blocker.name != name {
