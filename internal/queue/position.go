@@ -251,7 +251,7 @@ func (c *Core) listed(now time.Duration, p *position, children []string) {
 	// The znodes of one position have consecutive numbers.
 	i := slices.IndexFunc(l.Queue, p.owns)
 	p.setAhead(c.discount(p, l.Queue[:i]))
-	if p.checksForeign() && c.checkForeign(now, p, l.Queue) {
+	if p.checksForeign() && c.checkForeign(now, p, l.Queue, i) {
 		return
 	}
 	c.decide(now, p)
@@ -282,14 +282,16 @@ func (p *position) checksForeign() bool {
 }
 
 // checkForeign reads the data of entries that may belong to a recipe that does not wait
-// for the position's entries, and reports whether it has to wait for answers. The data
-// identify the library, unless a release request has replaced them. The acquire fails
-// if any such entry exists, ahead or behind. Until all answers are there, the position has
-// no blocker, as after every listing, so that no event grants it: only the answers decide,
-// or another listing.
-func (c *Core) checkForeign(now time.Duration, p *position, queue []Entry) bool {
+// for the position's entries, and reports whether it has to wait for answers. The first
+// entries of the queue, as many as ahead, are ahead of the position. The data identify the
+// library. The acquire fails if any such entry exists, ahead or behind. If a release request
+// has replaced the data, the position waits for an entry ahead as for any other. One behind
+// may not wait for the position, so the acquire fails. Until all answers are there, the
+// position has no blocker, as after every listing, so that no event grants it: only the
+// answers decide, or another listing.
+func (c *Core) checkForeign(now time.Duration, p *position, queue []Entry, ahead int) bool {
 	left, again := 0, false
-	for _, e := range queue {
+	for i, e := range queue {
 		if !e.Overlooks(p.names, p.kind(), p.form == writerEntry) || p.wait != nil && p.wait.vetted[e.Name] {
 			continue
 		}
@@ -301,15 +303,18 @@ func (c *Core) checkForeign(now time.Duration, p *position, queue []Entry) bool 
 			left--
 			switch r.Code {
 			case OK:
-				if c.cfg.Ours == nil || !c.cfg.Ours(r.Data) {
+				switch {
+				case c.cfg.Ours != nil && c.cfg.Ours(r.Data):
+					w := p.waiting()
+					if w.vetted == nil {
+						w.vetted = map[string]bool{}
+					}
+					w.vetted[e.Name] = true
+				case i < ahead && bareRequest(r.Data):
+				default:
 					c.fail(now, p.acquire, p.foreignError())
 					return
 				}
-				w := p.waiting()
-				if w.vetted == nil {
-					w.vetted = map[string]bool{}
-				}
-				w.vetted[e.Name] = true
 			case NoNode:
 				again = true // the listing is out of date
 			case Unknown, NotApplied:
