@@ -273,7 +273,8 @@ func (p *position) owns(e Entry) bool {
 }
 
 // checksForeign reports whether entries of some recipes do not wait for the position's
-// entries. The position must not be granted next to such an entry.
+// entries. If a listing shows such an entry, the position is not granted. No further listing
+// follows at the end of a wait, so this finds wrong configurations and excludes nothing.
 func (p *position) checksForeign() bool {
 	if p.kind() == Shared {
 		return p.form != tolerantReaderEntry
