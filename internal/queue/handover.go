@@ -30,6 +30,9 @@ type clientQueue struct {
 	latest    *position            // the last position that was left
 	given     map[string]*position // positions that were left, by the names of their entries that may still exist
 
+	vetted   map[string]bool       // names of entries that zklock made: see [Core.checkForeign]
+	vettings map[string][]*vetting // what waits for the read of an entry, by its name
+
 	// If there are many positions, these are their indexes. Otherwise they are nil.
 	entries  map[string]*position   // by the names of their entries
 	watchers map[string][]*position // by the names of the blockers and marks that they watch
