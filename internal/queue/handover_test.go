@@ -40,7 +40,7 @@ func TestUsedWatchProvesNothing(t *testing.T) {
 func TestHandoverCostsTheSameInLongQueues(t *testing.T) {
 	short, long := allocationsOfHandover(t, 40), allocationsOfHandover(t, 800)
 	if long > short+20 {
-		t.Errorf("a handover allocates %v times next to 40 waiters, and %v times next to 800", short, long)
+		t.Errorf("a handover allocates %v times next to 40 waiters, %v times next to 800", short, long)
 	}
 }
 

@@ -334,7 +334,8 @@ func (c *Core) vet(l *clientQueue, e Entry, v *vetting) {
 		l.vettings = map[string][]*vetting{}
 	}
 	l.vettings[e.Name] = []*vetting{v}
-	c.send(Request{Kind: Get, Path: v.position.parent + "/" + e.Name}, func(now time.Duration, r Reply) {
+	ask := Request{Kind: Get, Path: v.position.parent + "/" + e.Name}
+	c.send(ask, func(now time.Duration, r Reply) {
 		all := l.vettings[e.Name]
 		delete(l.vettings, e.Name)
 		own := r.Code == OK && c.cfg.Ours != nil && c.cfg.Ours(r.Data)
@@ -357,7 +358,8 @@ func (c *Core) vetAnswered(now time.Duration, v *vetting, e Entry, r Reply, own 
 	v.left--
 	switch r.Code {
 	case OK:
-		if first, _ := p.names.Parse(p.nodes[0].name); !own && !(e.Seq < first.Seq && bareRequest(r.Data)) {
+		first, _ := p.names.Parse(p.nodes[0].name)
+		if !own && !(e.Seq < first.Seq && bareRequest(r.Data)) {
 			c.fail(now, p.acquire, p.foreignError())
 			return
 		}
