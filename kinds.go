@@ -26,8 +26,9 @@ type RWMutex struct {
 // One path is one queue: readers and writers also exclude this package's mutexes with the
 // same name. Curator's InterProcessMutex, kazoo's Lock, and ZooKeeper's WriteLock do not
 // wait for readers. A reader that finds their znodes on the path fails with
-// ErrForeignMutex, unless [Options].AllowForeignMutex is set. [KazooLayout] and
-// [MixedLayout] cannot detect kazoo's Lock.
+// ErrForeignMutex, unless [Options].AllowForeignMutex is set. This covers the znodes that
+// are there when the acquire begins: the check finds wrong configurations, and excludes
+// no mutex that arrives later. [KazooLayout] and [MixedLayout] cannot detect kazoo's Lock.
 func (c *Client) RWMutex(name string) *RWMutex {
 	m := &RWMutex{
 		reader: c.queueLock(name, queue.Shared, false),

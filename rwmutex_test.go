@@ -141,6 +141,31 @@ func TestForeignMutex(t *testing.T) {
 	})
 }
 
+// TestBareReleaseRequestDoesNotRefuseReader checks that readers and writers wait for an entry whose
+// data are only a release request, which do not tell which library made it. A try reports that the
+// lock is held.
+func TestBareReleaseRequestDoesNotRefuseReader(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		other := dialWith(t, srv, zklock.Options{Layout: zklock.WriteLockLayout()})
+		for _, request := range []string{"__REVOKE__", "unlock"} {
+			for _, holder := range []*zklock.Client{c, other} {
+				for _, l := range []*zklock.Lock{c.RWMutex("asked").Reader(), c.RWMutex("asked").Writer()} {
+					h := acquire(t, holder.Mutex("asked"))
+					if _, err := op.Set(t.Context(), h.Node(), []byte(request), -1); err != nil {
+						t.Fatal(err)
+					}
+					w := waiting(t, t.Context(), l)
+					pending(t, "after "+h.Node()+" with the data "+request, w)
+					locked(t, l)
+					release(t, h)
+					release(t, got(t, "after "+request, w))
+				}
+			}
+		}
+	})
+}
+
 // TestReaderRepliesLost checks that one entry exists while a writer or a reader holds, and none
 // afterwards, whichever reply is lost.
 func TestReaderRepliesLost(t *testing.T) {

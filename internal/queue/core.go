@@ -534,7 +534,7 @@ func (c *Core) over(now time.Duration, why, left error) {
 	c.beat = heartbeat{}
 	for _, acq := range slices.Clone(c.acquires) {
 		for _, p := range acq.positions {
-			p.blocker = blocker{}
+			p.blocker.mark = markUnwatched // its watch ends with the session
 			c.leaveQueue(p)
 			if p.record != nil && acq.phase != held && c.closed == nil {
 				p.record.state, p.record.owner, p.record.position = alive, nil, nil

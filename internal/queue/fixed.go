@@ -131,7 +131,7 @@ func (c *Core) foundFixed(now time.Duration, p *position, r Reply) {
 		return
 	}
 	c.block(p, blocker{name: n.name, watch: watchRequested})
-	c.watches(p)
+	c.watches(p, false)
 	p.acquire.retry(now + c.recheckDelay())
 	c.signalWaiting(p, n.path(), 1, r.Data)
 }
@@ -157,7 +157,7 @@ func (c *Core) makeFixed(now time.Duration, p *position) {
 	n := p.nodes[0]
 	n.state, n.czxid, n.session = creating, 0, c.session.Session
 	c.block(p, blocker{})
-	p.wait = nil
+	p.told = ""
 	c.send(Request{Kind: Create, Creates: []Creation{{Path: n.path(), Data: withID(p.acquire.spec.Data, n.id), Access: p.access}}},
 		func(now time.Duration, r Reply) { c.created(now, p.nodes[:1:1], r) })
 	c.readFixed(p)

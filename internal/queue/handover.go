@@ -30,8 +30,12 @@ type clientQueue struct {
 	latest    *position            // the last position that was left
 	given     map[string]*position // positions that were left, by the names of their entries that may still exist
 
-	entries  map[string]*position // if there are many positions: those positions by the names of their entries
-	watchers []*position          // those that watch their blocker
+	vetted   map[string]bool       // names of entries that zklock made: see [Core.checkForeign]
+	vettings map[string][]*vetting // what waits for the read of an entry, by its name
+
+	// If there are many positions, these are their indexes. Otherwise they are nil.
+	entries  map[string]*position   // by the names of their entries
+	watchers map[string][]*position // by the names of the blockers and marks that they watch
 }
 
 // enterQueue adds a position to its queue.
@@ -43,9 +47,12 @@ func (c *Core) enterQueue(p *position) {
 	}
 	l.positions = append(l.positions, p)
 	if l.entries == nil && len(l.positions) > smallQueue {
-		l.entries = map[string]*position{}
+		l.entries, l.watchers = map[string]*position{}, map[string][]*position{}
 		for _, p := range l.positions {
 			l.enter(p)
+			for _, name := range p.watchedNames() {
+				l.watchers[name] = append(l.watchers[name], p)
+			}
 		}
 	}
 }
@@ -69,33 +76,57 @@ func (l *clientQueue) exit(p *position, name string) {
 	}
 }
 
-// concerned returns the positions that an event may concern. For an event about an entry,
-// these are the one whose entry it is, and those that watch their blocker.
+// concerned returns the positions that an event may concern. For an event about an entry or a
+// mark, these are the one whose entry it is, and those that watch it as their blocker or its mark.
 func (l *clientQueue) concerned(kind EventKind, path string) []*position {
 	if l.entries == nil || kind == Children {
 		return slices.Clone(l.positions) // an acquire whose own znode is gone leaves its positions
 	}
-	all := slices.Clone(l.watchers)
-	if p := l.entries[baseOf(path)]; p != nil && !slices.Contains(all, p) {
+	name := baseOf(path)
+	all := slices.Clone(l.watchers[name])
+	if p := l.entries[name]; p != nil && !slices.Contains(all, p) {
 		all = append(all, p)
 	}
 	return all
 }
 
-// watches adds a position to those that watch their blocker.
-func (c *Core) watches(p *position) {
-	if l := c.queues[p.parent]; l != nil && !p.watching {
-		p.watching = true
-		l.watchers = append(l.watchers, p)
+// watches adds a position to those that watch their blocker and, if mark is set, its mark.
+func (c *Core) watches(p *position, mark bool) {
+	before := len(p.watchedNames())
+	p.watching, p.watchingMark = true, p.watchingMark || mark
+	if l := c.queues[p.parent]; l != nil && l.watchers != nil {
+		for _, name := range p.watchedNames()[before:] {
+			l.watchers[name] = append(l.watchers[name], p)
+		}
 	}
 }
 
 // unwatches undoes watches.
 func (c *Core) unwatches(p *position) {
-	if l := c.queues[p.parent]; l != nil && p.watching {
-		l.watchers = slices.DeleteFunc(l.watchers, func(w *position) bool { return w == p })
+	if l := c.queues[p.parent]; l != nil && l.watchers != nil {
+		for _, name := range p.watchedNames() {
+			all := l.watchers[name]
+			if i := slices.Index(all, p); i >= 0 { // usually the first one
+				all = deleteAt(all, i)
+			}
+			if l.watchers[name] = all; len(all) == 0 {
+				delete(l.watchers, name)
+			}
+		}
 	}
-	p.watching = false
+	p.watching, p.watchingMark = false, false
+}
+
+// watchedNames returns the names of the znodes that the position watches: its blocker, and the
+// mark of that.
+func (p *position) watchedNames() []string {
+	switch {
+	case p.watchingMark:
+		return []string{p.blocker.name, baseOf(p.markOf(p.blocker.name))}
+	case p.watching:
+		return []string{p.blocker.name}
+	}
+	return nil
 }
 
 // leaveQueue removes a position from its queue.

@@ -133,12 +133,12 @@ func (c *Core) watchTogether(now time.Duration, p *position) {
 	}
 	ask.Paths = append(ask.Paths, p.parent+"/"+b.name)
 	b.watch = watchRequested
-	c.watches(p)
 	if !c.keepsWatches && p.markClears() {
 		if ask.Path = p.markOf(b.name); ask.Path != "" {
 			b.mark = markRequested
 		}
 	}
+	c.watches(p, b.mark == markRequested)
 	id := c.lastReq + 1
 	for _, n := range own {
 		n.watch, n.seen, n.bound, n.watchReq = ownRequested, false, true, id

@@ -111,7 +111,7 @@ type position struct {
 	ahead   []Entry // of the entries ahead in the last listing, those that are kept: see [position.setAhead]
 	hidden  int     // how many others there were, at most
 	blocker blocker // zero if it waits for no entry
-	wait    *wait   // nil until an entry blocks it
+	told    string  // the path of the blocker in the last Waiting signal
 
 	watchedBy uint64 // the request that had set the watch on the parent when the entries were created; 0 if none had
 
@@ -154,22 +154,8 @@ type position struct {
 	watchesSize bool
 	// inherits: access was read. It is not if the core creates znodes with the default.
 	inherits bool
-	// watching: it is among the watchers of its queue.
-	watching bool
-}
-
-// A wait is what a position has only if it waits, or waited.
-type wait struct {
-	told   string          // the path of the blocker in the last Waiting signal
-	vetted map[string]bool // entries whose data show that their mutexes wait for readers
-}
-
-// waiting returns the position's wait, and makes one if there is none.
-func (p *position) waiting() *wait {
-	if p.wait == nil {
-		p.wait = &wait{}
-	}
-	return p.wait
+	// watching: it is among the watchers of its queue. watchingMark: by the mark too.
+	watching, watchingMark bool
 }
 
 // entriesAhead returns how many entries are ahead, as far as is known.
@@ -251,7 +237,7 @@ func (c *Core) listed(now time.Duration, p *position, children []string) {
 	// The znodes of one position have consecutive numbers.
 	i := slices.IndexFunc(l.Queue, p.owns)
 	p.setAhead(c.discount(p, l.Queue[:i]))
-	if p.checksForeign() && c.checkForeign(now, p, l.Queue) {
+	if p.checksForeign() && c.checkForeign(p, l.Queue) {
 		return
 	}
 	c.decide(now, p)
@@ -273,7 +259,8 @@ func (p *position) owns(e Entry) bool {
 }
 
 // checksForeign reports whether entries of some recipes do not wait for the position's
-// entries. The position must not be granted next to such an entry.
+// entries. If a listing shows such an entry, the position is not granted. No further listing
+// follows at the end of a wait, so this finds wrong configurations and excludes nothing.
 func (p *position) checksForeign() bool {
 	if p.kind() == Shared {
 		return p.form != tolerantReaderEntry
@@ -283,59 +270,118 @@ func (p *position) checksForeign() bool {
 
 // checkForeign reads the data of entries that may belong to a recipe that does not wait
 // for the position's entries, and reports whether it has to wait for answers. The data
-// identify the library, unless a release request has replaced them. The acquire fails
-// if any such entry exists, ahead or behind. Until all answers are there, the position has
-// no blocker, as after every listing, so that no event grants it: only the answers decide,
-// or another listing.
-func (c *Core) checkForeign(now time.Duration, p *position, queue []Entry) bool {
-	left, again := 0, false
+// identify the library. The acquire fails if any such entry exists, ahead or behind. If a
+// release request has replaced the data, the position waits for an entry ahead as for any
+// other. One behind may not wait for the position, so the acquire fails. Until all answers
+// are there, the position has no blocker, as after every listing, so that no event grants
+// it: only the answers decide, or another listing.
+//
+// The positions of a client share what they read: many readers may wait behind many mutexes.
+// Of that, the client keeps what the last listing shows.
+func (c *Core) checkForeign(p *position, queue []Entry) bool {
+	l, kept := c.queues[p.parent], 0
+	var v *vetting // nil unless something has to be read
 	for _, e := range queue {
-		if !e.Overlooks(p.names, p.kind(), p.form == writerEntry) || p.wait != nil && p.wait.vetted[e.Name] {
-			continue
+		switch {
+		case l.vetted[e.Name]:
+			kept++
+		case e.Overlooks(p.names, p.kind(), p.form == writerEntry):
+			if v == nil {
+				v = &vetting{position: p}
+			}
+			v.left++
+			c.vet(l, e, v)
 		}
-		left++
-		c.send(Request{Kind: Get, Path: p.parent + "/" + e.Name}, func(now time.Duration, r Reply) {
-			if p.membership != present || p.acquire.phase != working {
-				return
-			}
-			left--
-			switch r.Code {
-			case OK:
-				if c.cfg.Ours == nil || !c.cfg.Ours(r.Data) {
-					c.fail(now, p.acquire, p.foreignError())
-					return
-				}
-				w := p.waiting()
-				if w.vetted == nil {
-					w.vetted = map[string]bool{}
-				}
-				w.vetted[e.Name] = true
-			case NoNode:
-				again = true // the listing is out of date
-			case Unknown, NotApplied:
-				p.acquire.retry(now + retryPause)
-				p.query = idle
-				left = -1 // list again
-				return
-			case SessionOver:
-				return
-			default:
-				c.fail(now, p.acquire, r.Err)
-				return
-			}
-			switch {
-			case left == 0 && again:
-				c.list(p)
-			case left == 0:
-				p.query = idle
-				c.decide(now, p)
-			}
-		})
 	}
-	if left > 0 {
+	if kept < len(l.vetted) {
+		former := l.vetted
+		l.vetted = nil
+		for _, e := range queue {
+			if former[e.Name] {
+				l.addVetted(e.Name)
+			}
+		}
+	}
+	if v != nil {
 		p.query = reading
 	}
-	return left > 0
+	return v != nil
+}
+
+// A vetting is the reads of entries that a listing of one position requires.
+type vetting struct {
+	position *position
+	left     int  // reads without an answer; 0 after a failure, and then the others do not matter
+	outdated bool // an entry of the listing is gone
+}
+
+// addVetted adds an entry that zklock made. The name is copied, so that the listing's other names
+// are freed.
+func (l *clientQueue) addVetted(name string) {
+	if l.vetted == nil {
+		l.vetted = map[string]bool{}
+	}
+	l.vetted[strings.Clone(name)] = true
+}
+
+// vet reads the data of an entry for a position, unless a read for another one is in flight.
+func (c *Core) vet(l *clientQueue, e Entry, v *vetting) {
+	if all := l.vettings[e.Name]; all != nil {
+		l.vettings[e.Name] = append(all, v)
+		return
+	}
+	if l.vettings == nil {
+		l.vettings = map[string][]*vetting{}
+	}
+	l.vettings[e.Name] = []*vetting{v}
+	ask := Request{Kind: Get, Path: v.position.parent + "/" + e.Name}
+	c.send(ask, func(now time.Duration, r Reply) {
+		all := l.vettings[e.Name]
+		delete(l.vettings, e.Name)
+		own := r.Code == OK && c.cfg.Ours != nil && c.cfg.Ours(r.Data)
+		if own {
+			l.addVetted(e.Name)
+		}
+		for _, v := range all {
+			c.vetAnswered(now, v, e, r, own)
+		}
+	})
+}
+
+// vetAnswered handles the answer to the read of an entry for one position. own says that zklock
+// made the entry.
+func (c *Core) vetAnswered(now time.Duration, v *vetting, e Entry, r Reply, own bool) {
+	p := v.position
+	if p.membership != present || p.acquire.phase != working || v.left == 0 {
+		return
+	}
+	v.left--
+	switch r.Code {
+	case OK:
+		first, _ := p.names.Parse(p.nodes[0].name)
+		if !own && !(e.Seq < first.Seq && bareRequest(r.Data)) {
+			c.fail(now, p.acquire, p.foreignError())
+			return
+		}
+	case NoNode:
+		v.outdated = true
+	case Unknown, NotApplied:
+		p.acquire.retry(now + retryPause) // which lists again
+		p.query, v.left = idle, 0
+		return
+	case SessionOver:
+		return
+	default:
+		c.fail(now, p.acquire, r.Err)
+		return
+	}
+	switch {
+	case v.left == 0 && v.outdated:
+		c.list(p)
+	case v.left == 0:
+		p.query = idle
+		c.decide(now, p)
+	}
 }
 
 // foreignError returns the reason for which the position is not granted next to another
@@ -436,7 +482,7 @@ func (c *Core) watchWait(now time.Duration, p *position) {
 func (c *Core) watchBlocker(now time.Duration, p *position) {
 	name := p.blocker.name
 	p.blocker.watch = watchRequested
-	c.watches(p)
+	c.watches(p, false)
 	p.acquire.retry(now + c.recheckDelay())
 	c.send(Request{Kind: Get, Path: p.parent + "/" + name, Watch: true}, func(now time.Duration, r Reply) {
 		if p.membership != present || p.blocker.name != name {
@@ -464,8 +510,8 @@ func (c *Core) watchBlocker(now time.Duration, p *position) {
 
 // signalWaiting signals which znode the acquire waits for, once for each.
 func (c *Core) signalWaiting(p *position, path string, ahead int, data []byte) {
-	if w := p.waiting(); w.told != path {
-		w.told = path
+	if p.told != path {
+		p.told = path
 		c.signal(Signal{ID: p.acquire.id, Kind: Waiting, Ahead: ahead, Blocker: path, Data: data})
 	}
 }

@@ -15,7 +15,13 @@ const (
 
 // ReleaseRequested reports whether data are a release request.
 func ReleaseRequested(data []byte) bool {
-	return string(data) == CuratorRequest || string(data) == RecipeRequest || bytes.HasPrefix(data, []byte(OwnRequest))
+	return bareRequest(data) || bytes.HasPrefix(data, []byte(OwnRequest))
+}
+
+// bareRequest reports whether data are a release request without anything of the data that it has
+// replaced, so they do not tell which library made the entry.
+func bareRequest(data []byte) bool {
+	return string(data) == CuratorRequest || string(data) == RecipeRequest
 }
 
 // Watch makes the core send a Revoked signal if another client requests the release of
