@@ -52,5 +52,6 @@ func ReserveThreads(n int) {
 	locked.Wait()
 	close(release)
 	ended.Wait()
-	runtime.GC() // it stops all threads for a moment, so those that are being created are there then
+	// This waits for the threads that are still being created, because it stops all threads.
+	runtime.ReadMemStats(&runtime.MemStats{})
 }
