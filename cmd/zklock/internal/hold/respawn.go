@@ -23,16 +23,18 @@ type respawn struct {
 	at     time.Duration // the earliest time of the next start
 	delay  time.Duration // after the next death
 	began  time.Duration // the last start
+	why    error         // why the last one ended or did not start
 	warned bool
 }
 
 // started records a start.
 func (r *respawn) started(now time.Duration) { r.began = now }
 
-// died records that the last watchdog has ended or did not start.
-func (r *respawn) died(now time.Duration) {
+// died records why the last watchdog has ended or did not start.
+func (r *respawn) died(now time.Duration, why error) {
+	r.why = why
 	if now-r.began >= respawnReset {
-		r.delay = 0
+		r.delay, r.warned = 0, false
 	}
 	r.at = now + r.delay
 	r.delay = min(max(2*r.delay, respawnFirst), respawnMost)

@@ -114,13 +114,16 @@ func (r *runner) notAcquired(ctx context.Context, err error) {
 
 // runUnder runs the command while the lock is held, then releases the lock.
 func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-chan zklock.Event) error {
+	process.ReserveThreads(process.WrapperThreads)
 	began := time.Now()
 	s, err := newSupervisor(hold, r.plan, r.timeout, r.cmd, r.exe, r.app.Settings.Link)
 	if err != nil {
 		return r.notStarted(err, r.release(hold))
 	}
-	r.status.Started = true
-	r.flags.metrics.started(began)
+	s.onBegin = func() {
+		r.status.Started = true
+		r.flags.metrics.started(began)
+	}
 	s.signals, s.events, s.servers = signals, events, r.app.Settings.ServersSuffix()
 	// A release request that arrived before this call is in the znode, which Revoked
 	// reads first.
@@ -131,6 +134,9 @@ func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-
 	// The watchdog must learn before the deadline that the command has exited. Otherwise
 	// it would kill the command's background processes, which may continue.
 	s.watchdog.Bye()
+	if s.notBegun != nil {
+		return r.notStarted(s.notBegun, r.release(hold))
+	}
 	// Read the loss before the release, after which Err reports the release.
 	lost := hold.Err()
 	var unrecorded error

@@ -68,6 +68,10 @@ type supervisor struct {
 	remains       *remains            // of the command; nil unless it was ended
 	hook          lossHook            // of --on-lost; may be nil
 	maxHold       maxHold
+	begins        <-chan error  // gets nil when the command begins, or why it cannot; then nil
+	onBegin       func()        // called when the command begins; may be nil
+	beginBy       time.Duration // when a command that has not begun gets KILL; 0 if it may begin
+	notBegun      error         // why the command could not begin
 }
 
 // readHold returns the current state of a hold.
@@ -87,14 +91,22 @@ func (s *supervisor) run() (process.Exit, bool) {
 	var exit process.Exit
 	ended := false
 	for {
-		next := min(s.step(core), s.limitHold(core), s.restartWatchdog())
+		next := min(s.step(core), s.limitHold(core), s.restartWatchdog(), s.limitBegin())
 		gone, again := s.checkRemains(core)
 		if gone {
 			return exit, ended
 		}
 		timer.Reset(max(min(next, again)-s.now(), 0))
 		select {
+		case err := <-s.begins:
+			s.began(err)
 		case exit = <-s.cmd.Exited(): // once
+			if s.begins != nil {
+				s.began(<-s.begins) // the process has ended, so its exec has too
+			}
+			if s.notBegun != nil {
+				return exit, false
+			}
 			ended = core.Ending() || exit.Signal == killSignal && s.watchdogDue()
 			if !ended && !wasEnded(exit) && !s.isStopping(exit) {
 				return exit, false
@@ -124,6 +136,32 @@ func (s *supervisor) run() (process.Exit, bool) {
 		case <-timer.C:
 		}
 	}
+}
+
+// began records the end of the exec of the command.
+func (s *supervisor) began(err error) {
+	s.begins, s.notBegun = nil, err
+	if err == nil && s.onBegin != nil {
+		s.onBegin()
+	}
+}
+
+// limitBegin kills a command that was told to end and has not begun after --kill-after, and returns
+// when to check again. Until the exec ends, which can take long if a file system hangs, the process
+// may not react to other signals.
+func (s *supervisor) limitBegin() time.Duration {
+	if s.begins == nil || !s.stopping {
+		return forever
+	}
+	now := s.now()
+	if s.beginBy == 0 {
+		s.beginBy = now + s.plan.KillAfter
+	}
+	if now < s.beginBy {
+		return s.beginBy
+	}
+	s.cmd.Kill()
+	return now + s.plan.Interval
 }
 
 // forward sends a signal that this process got to the command.
@@ -259,7 +297,7 @@ func lossReason(err error) string {
 func (s *supervisor) watchdogDied() {
 	s.watchdog.Bye() // closes the pipe
 	s.watchdog = noWatchdog{}
-	s.respawn.died(s.now())
+	s.respawn.died(s.now(), errors.New("the watchdog has ended"))
 }
 
 // restartWatchdog replaces a watchdog that was killed, once that is due, and returns when
@@ -270,6 +308,10 @@ func (s *supervisor) restartWatchdog() time.Duration {
 	}
 	now := s.now()
 	if now < s.respawn.at {
+		if !s.respawn.warned {
+			cli.Warn("%v; until another one runs, the command can continue without its lock if zklock is killed or stopped", s.respawn.why)
+		}
+		s.respawn.warned = true
 		return s.respawn.at
 	}
 	s.respawn.started(now)
@@ -281,11 +323,7 @@ func (s *supervisor) restartWatchdog() time.Duration {
 		}
 	}
 	if err != nil {
-		if !s.respawn.warned {
-			cli.Warn("%v; continuing without a watchdog", err)
-		}
-		s.respawn.warned = true
-		s.respawn.died(s.now())
+		s.respawn.died(s.now(), err)
 		return s.respawn.at
 	}
 	s.watchdog = w
@@ -315,14 +353,32 @@ func newSupervisor(hold holding, plan Plan, timeout func() time.Duration, cmd pr
 			return err
 		}
 		link.Started(group)
+		if err := awaitWatchdog(w, hold); err != nil {
+			return err
+		}
 		return hold.Err() // the last check before the command runs
 	})
 	if err != nil {
 		w.Bye()
 		return nil, err
 	}
-	s.cmd = started
+	s.cmd, s.begins = started, started.Began()
 	s.respawn.start = func() (watchdog, error) { return process.StartWatchdog(exe) }
 	s.respawn.started(s.now())
 	return s, nil
+}
+
+// awaitWatchdog waits until a watchdog is ready, or the hold has ended.
+func awaitWatchdog(w *process.Watchdog, hold holding) error {
+	timer := time.NewTimer(hold.Remaining())
+	defer timer.Stop()
+	select {
+	case <-w.Ready():
+	case <-hold.Done():
+	case <-w.Died():
+		return errors.New("the watchdog has ended before the command began: the limit on processes may be too low (ulimit -u)")
+	case <-timer.C:
+		return errors.New("the watchdog was not ready in time")
+	}
+	return nil
 }

@@ -513,7 +513,12 @@ func TestWatchdogsThatEndAtOnce(t *testing.T) {
 					return start()
 				}
 				close(first.died)
-				_, ended := s.run()
+				ended := false
+				printed := clitest.Stderr(t, func() { _, ended = s.run() })
+				// It says so once, as soon as the command has no watchdog for some time.
+				if n := strings.Count(printed, "; until another one runs, the command can continue without its lock"); n != 1 {
+					t.Errorf("printed %d warnings: %s", n, printed)
+				}
 				ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 				// Pauses of 0.1, 0.2, 0.4, ... seconds.
 				want := []time.Duration{0, ms(100), ms(300), ms(700), ms(1500), ms(3100), ms(6300), ms(12700)}
@@ -557,13 +562,13 @@ func TestRespawnPauseIsResetAfterLongRun(t *testing.T) {
 	for _, lived := range []time.Duration{0, 0, 0, 0, respawnReset, 0, 0} {
 		r.started(now)
 		now += lived
-		r.died(now)
+		r.died(now, nil)
 		pauses = append(pauses, r.at-now)
 		now = r.at
 	}
 	for range 20 {
 		r.started(now)
-		r.died(now)
+		r.died(now, nil)
 	}
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	want := []time.Duration{0, ms(100), ms(200), ms(400), 0, ms(100), ms(200)}
@@ -627,6 +632,62 @@ func TestLostBeforeTheCommandBegan(t *testing.T) {
 	r.status.finish(err)
 	if cli.ExitCode(err) != cli.ExitNotExecutable || r.status.Outcome != outcomeNotExecutable {
 		t.Errorf("%v: %+v", err, r.status)
+	}
+}
+
+// TestSlowExecIsSupervised: a file system delays the exec of the command for longer than the first
+// deadline. The watchdog gets the later deadlines. A command that has not begun when --kill-after
+// has passed since a TERM gets KILL.
+func TestSlowExecIsSupervised(t *testing.T) {
+	cannot := fmt.Errorf("x: %w", process.ErrNotExecutable)
+	for name, test := range map[string]struct {
+		term, exits bool  // TERM arrives before the exec ends; the end of the process is seen first
+		result      error // of the exec
+		log         []string
+		began       bool
+	}{
+		"it begins":                        {began: true},
+		"it fails":                         {result: cannot},
+		"it fails, and the end comes soon": {result: cannot, exits: true},
+		"it begins and ends at once":       {exits: true, began: true},
+		"TERM":                             {term: true, log: []string{"terminated@1m0s", "KILL@1m2s"}, began: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
+				s, guard, signals := newTestSupervisor(hold, cmd)
+				begins, began := make(chan error, 1), false
+				s.begins, s.onBegin = begins, func() { began = true }
+				go func() { // ends with the command
+					for range 6 {
+						time.Sleep(10 * time.Second)
+						hold.extend(15 * time.Second)
+					}
+					if test.term {
+						signals <- syscall.SIGTERM
+						time.Sleep(3 * time.Second)
+						begins <- nil // a signal has ended it
+						return
+					}
+					if test.exits {
+						cmd.exited <- process.Exit{Code: 3}
+						time.Sleep(time.Second)
+						begins <- test.result
+						return
+					}
+					begins <- test.result
+					time.Sleep(time.Second)
+					cmd.exited <- process.Exit{Code: 3}
+				}()
+				_, ended := s.run()
+				if ended || began != test.began || s.notBegun != test.result || !slices.Equal(cmd.log, test.log) {
+					t.Errorf("ended %v, began %v, %v, the command got %q; want %+v", ended, began, s.notBegun, cmd.log, test)
+				}
+				if guard.until < 60*time.Second {
+					t.Errorf("the watchdog kills at %v", guard.until)
+				}
+			})
+		})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 type Child struct {
 	proc   *os.Process
 	exited chan Exit
+	began  chan error
 }
 
 // StartCommand starts cmd with the standard files of this process. These systems have no
@@ -29,7 +30,8 @@ func StartCommand(cmd Command, _ string, ready func(group int) error) (*Child, e
 		_ = proc.Kill() // it may have run already
 		return nil, err
 	}
-	c := &Child{proc: proc, exited: make(chan Exit, 1)}
+	c := &Child{proc: proc, exited: make(chan Exit, 1), began: make(chan error, 1)}
+	c.began <- nil
 	go func() {
 		state, err := proc.Wait()
 		if err != nil {
@@ -40,6 +42,9 @@ func StartCommand(cmd Command, _ string, ready func(group int) error) (*Child, e
 	}()
 	return c, nil
 }
+
+// Began returns a channel that gets nil once.
+func (c *Child) Began() <-chan error { return c.began }
 
 // Group returns the process id of the command.
 func (c *Child) Group() int { return c.proc.Pid }

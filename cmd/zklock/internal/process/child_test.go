@@ -23,6 +23,9 @@ func runScript(t *testing.T, script string, env ...string) *Child {
 	t.Helper()
 	c, err := StartCommand(Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: env}, os.Args[0],
 		func(int) error { return nil })
+	if err == nil {
+		err = <-c.Began()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +102,49 @@ func TestReadyComesBeforeTheCommand(t *testing.T) {
 	}
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("the command ran although it was refused")
+	}
+}
+
+// TestSlowExecIsNotAwaited checks that StartCommand returns before the exec has ended, which a file
+// system can delay, and that the process can be killed until then. Here, the process is stopped.
+func TestSlowExecIsNotAwaited(t *testing.T) {
+	for _, begins := range []bool{true, false} {
+		started := make(chan *Child, 1)
+		go func() { // ends with the start, or with the test process
+			c, err := StartCommand(Command{Path: "/bin/sh", Args: []string{"sh", "-c", "exit 3"}}, os.Args[0],
+				func(group int) error { return syscall.Kill(-group, syscall.SIGSTOP) })
+			if err != nil {
+				t.Error(err)
+			}
+			started <- c
+		}()
+		var c *Child
+		select {
+		case c = <-started:
+		case <-time.After(patience / 8):
+			t.Fatal("the start waits for the exec")
+		}
+		if sig := <-c.Stopped(); sig != int(syscall.SIGSTOP) {
+			t.Errorf("stopped by %d", sig)
+		}
+		select {
+		case err := <-c.Began():
+			t.Errorf("the command began while it was stopped: %v", err)
+		default:
+		}
+		want := Exit{Code: 3}
+		if begins {
+			c.Signal(syscall.SIGCONT)
+		} else {
+			want = Exit{Code: -1, Signal: 9}
+			c.Kill()
+		}
+		if err := <-c.Began(); err != nil {
+			t.Error(err)
+		}
+		if got := awaitExit(t, c); got != want {
+			t.Errorf("ended with %+v, want %+v", got, want)
+		}
 	}
 }
 
@@ -182,9 +228,15 @@ func TestStartFails(t *testing.T) {
 		{filepath.Join(dir, "missing"), ErrNotFound},
 	}
 	for _, tt := range tests {
-		_, err := StartCommand(Command{Path: tt.path, Args: []string{"x"}}, os.Args[0], func(int) error { return nil })
-		if !errors.Is(err, tt.want) {
+		c, err := StartCommand(Command{Path: tt.path, Args: []string{"x"}}, os.Args[0], func(int) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := <-c.Began(); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.path, err, tt.want)
+		}
+		if got := awaitExit(t, c); got.Code != 125 {
+			t.Errorf("%s: ended with %+v, want code 125", tt.path, got)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,14 +25,17 @@ type Child struct {
 	adopts      bool // orphans of the command become children of this process
 	stopped     chan int
 	exited      chan Exit
-	descendants Descendants // the command's processes outside of its group
-	empty       bool        // the group has ended, so another group may get its number
+	began       chan error
+	appeared    atomic.Pointer[Process] // the command, if /proc hid it before its exec
+	descendants Descendants             // the command's processes outside of its group
+	empty       bool                    // the group has ended, so another group may get its number
 }
 
 // StartCommand starts cmd with the standard files of this process and, like flock, with
 // all files that this process inherited, except cmd.Withheld. exe is this program. It becomes
 // the command (see ChildMain) after ready returned nil. ready gets the command's process group,
-// so that the watchdog knows the group before the command runs.
+// so that the watchdog knows the group before the command runs. StartCommand does not wait for
+// the exec, which a file system can delay: see Began.
 //
 // A goroutine waits for the command and ends with it. It keeps its thread, because the
 // kernel sends the parent-death signal when the thread that started a child ends.
@@ -39,12 +43,11 @@ type Child struct {
 // On Linux this process adopts orphaned descendants, so that Left finds them. A second
 // goroutine reaps them, and also ends with the command.
 func StartCommand(cmd Command, exe string, ready func(group int) error) (*Child, error) {
-	c := &Child{adopts: adoptOrphans(), stopped: make(chan int, 16), exited: make(chan Exit, 1)}
+	c := &Child{adopts: adoptOrphans(), stopped: make(chan int, 16), exited: make(chan Exit, 1), began: make(chan error, 1)}
 	parentEnd, childEnd, err := newGate()
 	if err != nil {
 		return nil, err
 	}
-	defer parentEnd.Close()
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -66,22 +69,27 @@ func StartCommand(cmd Command, exe string, ready func(group int) error) (*Child,
 		_ = proc.Release() // c.wait has reaped it
 	}()
 	if err := <-started; err != nil {
+		_ = parentEnd.Close()
 		return nil, err
 	}
 	if err := ready(c.pid); err != nil {
+		_ = parentEnd.Close()
 		c.Kill()
 		<-c.exited
 		return nil, err
 	}
-	if err := openGate(parentEnd); err != nil {
-		<-c.exited
-		return nil, execError(cmd.Path, err)
-	}
-	if c.descendants.Command == (Process{}) { // /proc hid it while it was zklock
-		if p, ok := FindProcess(c.pid); ok && p.Group == c.pid {
-			c.descendants.Command = p
+	hidden := c.descendants.Command == (Process{}) // /proc hides it while it is zklock
+	go func() {                                    // ends when the process has become the command, or has ended
+		defer parentEnd.Close()
+		err := openGate(parentEnd)
+		if p, ok := FindProcess(c.pid); ok && hidden && err == nil && p.Group == c.pid {
+			c.appeared.Store(&p)
 		}
-	}
+		if err != nil {
+			err = execError(cmd.Path, err)
+		}
+		c.began <- err
+	}()
 	return c, nil
 }
 
@@ -256,6 +264,10 @@ func (c *Child) reap() {
 	}
 }
 
+// Began returns a channel that gets, once, nil after the exec of the command, or why it failed.
+// Exited follows. If a signal ends the process before its exec, the channel gets nil.
+func (c *Child) Began() <-chan error { return c.began }
+
 // Group returns the process group of the command, which is also its process id.
 func (c *Child) Group() int { return c.pid }
 
@@ -283,7 +295,7 @@ func (c *Child) Signal(sig os.Signal) {
 // send is Signal without the CONT.
 func (c *Child) send(sig unix.Signal) {
 	_ = unix.Kill(-c.pid, sig) // ESRCH: the group has ended
-	if now, ok := FindProcess(c.pid); ok && now.Group != c.pid && now.start == c.descendants.Command.start {
+	if now, ok := FindProcess(c.pid); ok && now.Group != c.pid && now.start == c.command().start {
 		now.Signal(sig) // it does not lead the group that it is in
 	}
 }
@@ -352,7 +364,7 @@ func (c *Child) ListError() error { return c.descendants.failed }
 // whether the search was complete. If /proc hides the command, find finds none: it could not
 // distinguish them from older processes.
 func (c *Child) find() (complete bool) {
-	if c.descendants.Command == (Process{}) {
+	if c.command() == (Process{}) {
 		return true
 	}
 	root := c.pid
@@ -360,6 +372,14 @@ func (c *Child) find() (complete bool) {
 		root = os.Getpid()
 	}
 	return c.descendants.Find(root, c.pid)
+}
+
+// command returns the process of the command, or the zero value while /proc hides it.
+func (c *Child) command() Process {
+	if p := c.appeared.Load(); p != nil {
+		c.descendants.Command = *p
+	}
+	return c.descendants.Command
 }
 
 // ForwardedSignals returns the signals that go to the command. If INT or HUP is ignored at the

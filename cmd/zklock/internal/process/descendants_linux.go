@@ -273,6 +273,10 @@ const (
 // errBlocked means that a part of the memory of a process cannot be read now.
 var errBlocked = errors.New("the memory of a process cannot be read now")
 
+// memoryReads has an element for each read of memory that has not ended. Each has a thread: see
+// [ReserveThreads].
+var memoryReads = make(chan struct{}, maxReads)
+
 // blockedReads has a channel for each read that readMemory has given up, by the name of the file.
 // It is closed once the read ends.
 var blockedReads sync.Map
@@ -281,7 +285,8 @@ var blockedReads sync.Map
 // kernel blocks the read while a thread of the process changes its memory map. If that thread
 // waits for a file system, for example in mmap of a file on a hung NFS server, the read takes as
 // long. The other processes must get KILL in time, so readMemory returns errBlocked after wait,
-// and from then on at once until that read ends, which ends its goroutine.
+// and from then on at once until that read ends, which ends its goroutine. It also returns
+// errBlocked while maxReads other reads block.
 func readMemory(name string, wait time.Duration) ([]byte, error) {
 	if earlier, ok := blockedReads.Load(name); ok {
 		select {
@@ -291,12 +296,18 @@ func readMemory(name string, wait time.Duration) ([]byte, error) {
 			return nil, errBlocked
 		}
 	}
+	select {
+	case memoryReads <- struct{}{}:
+	default:
+		return nil, errBlocked
+	}
 	var text []byte
 	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		text, err = readProc(name)
+		<-memoryReads
 	}()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

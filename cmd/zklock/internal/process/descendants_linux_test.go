@@ -225,6 +225,51 @@ func TestBlockedArgumentsAreNoHelpers(t *testing.T) {
 	if line := <-ended; len(line) > 0 {
 		t.Errorf("arguments %q", line)
 	}
+	w, err := os.OpenFile(filepath.Join(dir, "cmdline"), os.O_WRONLY, 0) // ends the read
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the read has ended", func() bool { return len(memoryReads) == 0 })
+}
+
+// TestBlockedReadsAreFew: each read that blocks needs a thread, and a process has only so many. So
+// readMemory does not begin another one while many block.
+func TestBlockedReadsAreFew(t *testing.T) {
+	dir := t.TempDir()
+	var names []string
+	for n := range maxReads {
+		name := filepath.Join(dir, strconv.Itoa(n))
+		if err := unix.Mkfifo(name, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+		if _, err := readMemory(name, memoryWait); err != errBlocked {
+			t.Fatalf("read %d: %v", n, err)
+		}
+	}
+	free := filepath.Join(dir, "free")
+	if err := os.WriteFile(free, []byte("A=1\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := readMemory(free, time.Hour); err != errBlocked {
+		t.Errorf("a further read returned %q, %v", text, err)
+	}
+	for _, name := range names {
+		w, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err == nil {
+			err = w.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "a read after them returns the text", func() bool {
+		text, _ := readMemory(free, memoryWait)
+		return string(text) == "A=1\x00"
+	})
 }
 
 // TestOutsideSparesOlderProcesses: a process that started before the command is not a descendant of

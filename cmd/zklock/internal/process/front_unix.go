@@ -71,6 +71,7 @@ func RunFront(exe string, args []string) (int, error) {
 	}
 	f.uses = usesTerminal()
 	signal.Notify(f.signals, append(ForwardedSignals(), unix.SIGTSTP)...)
+	ReserveThreads(frontThreads)
 	// The keeper's end keeps its number in exec, next to the descriptors that the user
 	// passed.
 	argv := append([]string{"zklock", KeeperArgument, strconv.Itoa(pair[1])}, args...)

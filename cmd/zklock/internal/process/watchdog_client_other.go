@@ -13,6 +13,13 @@ func WatchdogMain() int { return 1 }
 // StartWatchdog returns a watchdog without a process.
 func StartWatchdog(string) (*Watchdog, error) { return &Watchdog{died: make(chan struct{})}, nil }
 
+// Ready returns a channel that is closed.
+func (w *Watchdog) Ready() <-chan struct{} {
+	ready := make(chan struct{})
+	close(ready)
+	return ready
+}
+
 // Died returns a channel that is never closed.
 func (w *Watchdog) Died() <-chan struct{} { return w.died }
 

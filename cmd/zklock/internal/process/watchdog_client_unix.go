@@ -20,6 +20,8 @@ type Watchdog struct {
 	pipe *os.File // an os.File serializes concurrent writes
 	proc *os.Process
 	died chan struct{}
+	// ready is closed when the watchdog needs nothing more, such as threads, to guard a command.
+	ready chan struct{}
 }
 
 // ErrNotReading means that a watchdog has not read its input for long, for example because
@@ -27,32 +29,46 @@ type Watchdog struct {
 var ErrNotReading = errors.New("the watchdog does not read its input")
 
 // StartWatchdog starts a watchdog: the program exe (see [RunningProgram]) with
-// WatchdogArgument. A goroutine waits for it and ends with it.
+// WatchdogArgument. Two goroutines wait for it and end with it.
 func StartWatchdog(exe string) (*Watchdog, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("create a pipe for the watchdog: %w", err)
 	}
+	started, out, err := os.Pipe()
+	if err != nil {
+		_, _ = r.Close(), w.Close()
+		return nil, fmt.Errorf("create a pipe for the watchdog: %w", err)
+	}
 	cmd := exec.Command(exe)
 	cmd.Args = []string{WatchdogName, WatchdogArgument}
-	cmd.Stdin = r
+	cmd.Stdin, cmd.Stdout = r, out
 	cmd.Dir = "/"
 	cmd.Env = []string{}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
-	_ = r.Close() // the watchdog has a copy
+	_, _ = r.Close(), out.Close() // the watchdog has copies
 	if err != nil {
-		_ = w.Close()
+		_, _ = w.Close(), started.Close()
 		return nil, fmt.Errorf("start the watchdog: %w", err)
 	}
 	shrinkPipe(w)
-	g := &Watchdog{pipe: w, proc: cmd.Process, died: make(chan struct{})}
+	g := &Watchdog{pipe: w, proc: cmd.Process, died: make(chan struct{}), ready: make(chan struct{})}
+	go func() { // ends when the watchdog is ready, or has ended
+		defer started.Close()
+		if n, _ := started.Read(make([]byte, 1)); n == 1 {
+			close(g.ready)
+		}
+	}()
 	go func() {
 		_ = cmd.Wait() // its exit code does not matter
 		close(g.died)
 	}()
 	return g, nil
 }
+
+// Ready returns a channel that is closed when the watchdog can guard a command.
+func (w *Watchdog) Ready() <-chan struct{} { return w.ready }
 
 // Died returns a channel that is closed when the watchdog process has ended.
 func (w *Watchdog) Died() <-chan struct{} { return w.died }

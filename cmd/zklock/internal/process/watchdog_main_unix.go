@@ -17,6 +17,7 @@ import (
 func WatchdogMain() int {
 	CloseInherited()
 	renameProcess()
+	ReserveThreads(watchdogThreads)
 	raisePriority()
 	// Signals that end the wrapper must not end the watchdog.
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGPIPE)
@@ -24,6 +25,7 @@ func WatchdogMain() int {
 		return 1
 	}
 	timer := newAlarm()
+	_, _ = unix.Write(1, []byte{'\n'}) // to Ready; the wrapper may have ended
 	var c watchdogCore
 	var w victims
 	for {
