@@ -120,8 +120,8 @@ func (s *Server) orderCheapFirst(conns []*conn, now time.Duration) {
 	}
 }
 
-// inputSize returns the size of the next request of c. If it has not been read, this is the
-// number of bytes that have arrived. It is determined once for each turn of c.
+// inputSize returns the size of the next request of c in bytes. It is determined once for each
+// turn of c.
 func (s *Server) inputSize(c *conn) int {
 	if c.nextSize == 0 {
 		c.nextSize = max(1, s.measureInput(c))
@@ -137,11 +137,12 @@ func (s *Server) measureInput(c *conn) int {
 	if c.exchange != nil && c.next < len(c.work.frames) {
 		return len(c.work.frame(c.next))
 	}
-	if size, ok := frameSize(p.partial); ok {
-		return int(size)
-	}
 	if p.active {
-		return s.poll.Load().available(int(p.fd))
+		var length [4]byte
+		n := copy(length[:], p.partial)
+		more, _ := s.poll.Load().peek(int(p.fd), length[n:]) // after an error, as if nothing had arrived
+		size, _ := frameSize(length[:n+more])
+		return int(size)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

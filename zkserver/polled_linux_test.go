@@ -678,3 +678,41 @@ func isBlocked(c *conn) bool {
 	defer c.mu.Unlock()
 	return c.output == outputBlocked
 }
+
+// TestPipelinedSmallRequestsAreServedFirst: an old connection has sent many small requests at
+// once, and new connections have sent a larger one each, of which little has arrived.
+func TestPipelinedSmallRequestsAreServedFirst(t *testing.T) {
+	s := &Server{}
+	p, err := newPoller()
+	must(t, err)
+	t.Cleanup(p.close)
+	s.poll.Store(p)
+	const now = time.Hour
+	polled := func(calmSince time.Duration, read, unread []byte) *conn {
+		fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+		must(t, err)
+		for _, fd := range fds {
+			t.Cleanup(func() { syscall.Close(fd) })
+		}
+		_, err = syscall.Write(fds[1], unread)
+		must(t, err)
+		return &conn{calmSince: calmSince, polled: polledIO{fd: int32(fds[0]), partial: read, active: true}}
+	}
+	small := bytes.Repeat(append([]byte{0, 0, 0, 96}, make([]byte, 96)...), 20)
+	large := []byte{0, 0, 8, 0, 'x'}
+	old := polled(0, nil, small)
+	conns := []*conn{polled(now, nil, large), polled(now, large[:2], large[2:]), old, polled(now, large, nil)}
+	s.loop.cheapFirst = true
+	if s.orderByCharge(conns, now); conns[0] != old {
+		t.Error("larger requests are served before pipelined small ones")
+	}
+	for i, c := range conns {
+		want := 4 + 2048
+		if c == old {
+			want = 100
+		}
+		if got := s.inputSize(c); got != want {
+			t.Errorf("connection %d: the next request has %d bytes, want %d", i, got, want)
+		}
+	}
+}

@@ -127,31 +127,27 @@ func (p *poller) poll(ms int) (int, error) {
 // read reads up to size available bytes into a buffer of the poller. Fewer bytes mean that
 // no more are available now.
 func (p *poller) read(fd, size int) ([]byte, error) {
-	n, err := transfer(syscall.SYS_RECVFROM, fd, p.buf[:min(size, len(p.buf))])
+	n, err := transfer(syscall.SYS_RECVFROM, fd, p.buf[:min(size, len(p.buf))], 0)
 	return p.buf[:n], err
 }
 
-// available returns how many bytes could be read now, or 0 if that cannot be determined.
-func (*poller) available(fd int) int {
-	n, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
-	if err != nil {
-		return 0
-	}
-	return n
+// peek copies up to len(b) available bytes to b. They are still read afterwards.
+func (*poller) peek(fd int, b []byte) (int, error) {
+	return transfer(syscall.SYS_RECVFROM, fd, b, syscall.MSG_PEEK)
 }
 
 // write writes as much of b as the socket takes.
 func (p *poller) write(fd int, b []byte) (int, error) {
-	return transfer(syscall.SYS_SENDTO, fd, b)
+	return transfer(syscall.SYS_SENDTO, fd, b, 0)
 }
 
 // transfer reads or writes without blocking. If nothing can be transferred now, it returns
 // errAgain.
-func transfer(call uintptr, fd int, b []byte) (int, error) {
+func transfer(call uintptr, fd int, b []byte, flags uintptr) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	const flags = syscall.MSG_DONTWAIT | syscall.MSG_NOSIGNAL
+	flags |= syscall.MSG_DONTWAIT | syscall.MSG_NOSIGNAL
 	for {
 		n, _, errno := syscall.RawSyscall6(call, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), flags, 0, 0)
 		switch errno {

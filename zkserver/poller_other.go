@@ -21,7 +21,7 @@ func (*poller) setSleeping(bool)                      {}
 func (*poller) watch(int, int) error                  { return errNoPoller }
 func (*poller) wait(int, func(int, bool, bool, bool)) {}
 func (*poller) read(int, int) ([]byte, error)         { return nil, errNoPoller }
-func (*poller) available(int) int                     { return 0 }
+func (*poller) peek(int, []byte) (int, error)         { return 0, errNoPoller }
 func (*poller) write(int, []byte) (int, error)        { return 0, errNoPoller }
 func takeSocket(net.Conn) (int, error)                { return -1, errNoPoller }
 func cutSocket(int)                                   {}
