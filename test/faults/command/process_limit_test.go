@@ -41,7 +41,7 @@ func TestProcessLimitEndsNoGuard(t *testing.T) {
 	r, host := newRig(t), embedded(t)
 	zklock := publicCopy(t, r.zklock)
 	for n := range 6 {
-		user, most := 54400+n, 46+4*n
+		user, most := 54400+n, 50+4*n
 		t.Run(fmt.Sprintf("limit %d", most), func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), patience)

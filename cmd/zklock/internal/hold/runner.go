@@ -28,6 +28,8 @@ type runner struct {
 
 // run connects, acquires the lock, runs the command, and releases the lock.
 func (r *runner) run() error {
+	// If too few can be created, the runtime ends this process, so this comes before the acquire.
+	process.ReserveThreads(process.WrapperThreads)
 	signals := catchSignals()
 	ctx, stop := cli.Interruptible(signals, r.app.Settings.Link)
 	set := &r.app.Settings
@@ -114,7 +116,6 @@ func (r *runner) notAcquired(ctx context.Context, err error) {
 
 // runUnder runs the command while the lock is held, then releases the lock.
 func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-chan zklock.Event) error {
-	process.ReserveThreads(process.WrapperThreads)
 	began := time.Now()
 	s, err := newSupervisor(hold, r.plan, r.timeout, r.cmd, r.exe, r.app.Settings.Link)
 	if err != nil {
