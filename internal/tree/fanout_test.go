@@ -233,6 +233,39 @@ func TestCountedEventsAreSent(t *testing.T) {
 	w.check()
 }
 
+// TestRecreatedListIsCheckedOnce: a multi deletes and creates a node many times, always with the
+// same list. Before the multi, no node has the list, or only that node.
+func TestRecreatedListIsCheckedOnce(t *testing.T) {
+	const clients, pairs = 60, 300
+	for _, exists := range []bool{false, true} {
+		w := newHarness(t, Config{})
+		for range clients {
+			p := w.dial()
+			p.manyIdentities(maxIdentities - 1)
+			p.want(p.addWatch("/a", wire.AddWatchPersistent), wire.ErrOK, "addWatch")
+		}
+		writer, list := w.dial(), manyACLs(40)
+		create := func() wire.MultiOp {
+			return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: "/a", ACL: list}}
+		}
+		writer.want(writer.mkACL("/a", list...), wire.ErrOK, "create")
+		var ops []wire.MultiOp
+		if !exists {
+			writer.want(writer.remove("/a", -1), wire.ErrOK, "delete")
+			ops = append(ops, create())
+		}
+		for range pairs {
+			ops = append(ops, opDelete("/a", -1), create())
+		}
+		if got := codes(writer.multi(ops...)); slices.Min(got) != wire.ErrOK {
+			t.Errorf("a multi is refused because of clients that see nothing: %v", slices.Compact(got))
+		}
+		if w.tree.lookups > maxWork {
+			t.Errorf("the list existed: %v; %d lookups, want at most %d", exists, w.tree.lookups, maxWork)
+		}
+	}
+}
+
 // manyIdentities authenticates as n users.
 func (p *peer) manyIdentities(n int) {
 	for i := range n {
