@@ -41,8 +41,7 @@ const (
 type viewers struct {
 	conns  []*conn // that may list the children of the nodes between the watch and the change
 	each   int     // the most work to check that again for one of them
-	others int     // the number of other clients
-	hidden int     // the work to check again what these may list
+	hidden int     // the work to check again what the other clients may list
 }
 
 // eventCount counts the work for the events of a multi before it is applied.
@@ -161,8 +160,12 @@ func (e *eventCount) notify(path string, once, lasting watchBits, above *viewers
 	}
 	e.work += above.hidden
 	for _, c := range above.conns {
-		if e.sees(c, set) {
-			e.work += each + above.each
+		if !e.t.watches.markNotified(c) {
+			continue
+		}
+		e.work += above.each
+		if e.t.maySee(c, set) {
+			e.work += each
 			e.size += eventCost + len(path)
 		}
 	}
@@ -207,14 +210,13 @@ func (e *eventCount) viewersOfNode(n *node) *viewers {
 		if e.refused || !e.t.watches.markNotified(c) {
 			return
 		}
-		refusing := e.t.firstRefusing(c, lists)
-		if refusing < 0 {
-			v.conns = append(v.conns, c)
-			v.each = max(v.each, cachedLookup*len(lists))
+		refused, checked := e.t.refusesList(c, lists)
+		if refused {
+			v.hidden += cachedLookup * checked
 			return
 		}
-		v.others++
-		v.hidden += cachedLookup * (refusing + 2) // and the list of the child
+		v.conns = append(v.conns, c)
+		v.each = max(v.each, cachedLookup*checked)
 	})
 	v.hidden += inspected / inspectedPerWork
 	e.work += v.hidden
@@ -224,10 +226,7 @@ func (e *eventCount) viewersOfNode(n *node) *viewers {
 // viewersBelow is viewersOf for a node that the multi creates below a node with the viewers v.
 func (e *eventCount) viewersBelow(v *viewers, path string) *viewers {
 	list, set := e.t.watches.byPath[path], e.aclOf(path)
-	below := &viewers{
-		each: v.each + cachedLookup, others: v.others,
-		hidden: v.hidden + v.others*cachedLookup + len(list)/inspectedPerWork,
-	}
+	below := &viewers{each: v.each + cachedLookup, hidden: v.hidden + len(list)/inspectedPerWork}
 	e.t.watches.changes++
 	note := func(c *conn) {
 		switch {
@@ -235,8 +234,7 @@ func (e *eventCount) viewersBelow(v *viewers, path string) *viewers {
 		case e.t.maySee(c, set):
 			below.conns = append(below.conns, c)
 		default:
-			below.others++
-			below.hidden += 2 * cachedLookup
+			below.hidden += below.each
 		}
 	}
 	for _, w := range list {

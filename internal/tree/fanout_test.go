@@ -175,46 +175,80 @@ func TestConnectionCountsOncePerChange(t *testing.T) {
 	}
 }
 
-// TestCountedEventsAreSent compares the count for random multis with the events that clients get.
+// TestCountedEventsAreSent compares the count for random multis with what their delivery does. The
+// events of persistent and recursive watches are counted exactly. The lookups and the copied bytes
+// of the delivery are at most what was counted.
 func TestCountedEventsAreSent(t *testing.T) {
+	for _, oneShot := range []bool{false, true} {
+		countRandomMultis(t, oneShot)
+	}
+}
+
+func countRandomMultis(t *testing.T, oneShot bool) {
 	const clients, multis = 6, 2000
 	rnd := rand.New(rand.NewPCG(1, 2))
 	w := newHarness(t, Config{SuperDigest: digestID([]byte("super:x"))})
 	owner := w.dial()
 	owner.auth("digest", "super:x")
-	paths := []string{"/a", "/a/b", "/a/b/c", "/a/b/c/d", "/a/b/e", "/f", "/f/g"}
+	paths := []string{"/a", "/a/b", "/a/b/c", "/a/b/c/d", "/a/b/e", "/f", "/f/g", "/f/" + strings.Repeat("l", longPath)}
 	modes := []wire.AddWatchMode{wire.AddWatchPersistent, wire.AddWatchPersistentRecursive}
+	anyPath := func() string { return append(paths, "/")[rnd.IntN(len(paths)+1)] }
 	var all []*peer
 	for i := range clients {
 		p := w.dial()
 		p.auth("digest", fmt.Sprint("u", i%3, ":x"))
+		for n := range i * 10 {
+			p.auth("digest", fmt.Sprint("v", n, ":x"))
+		}
 		for range 3 {
-			p.addWatch(append(paths, "/")[rnd.IntN(len(paths)+1)], modes[rnd.IntN(2)])
+			p.addWatch(anyPath(), modes[rnd.IntN(2)])
 		}
 		all = append(all, p)
 	}
+	randomACL := func() []wire.ACL {
+		id := digestID(fmt.Appendf(nil, "u%d:x", rnd.IntN(3)))
+		list := []wire.ACL{{Perms: wire.Perm(1 + rnd.IntN(31)), Scheme: "digest", ID: id}}
+		return append(list, manyACLs(rnd.IntN(2)*60)...)
+	}
+	common := [][]wire.ACL{openACL()}
+	for range paths {
+		common = append(common, randomACL())
+	}
 	sent := 0
 	for n := range multis {
-		ops, subs := []wire.MultiOp{}, []txn{}
+		if oneShot {
+			all[rnd.IntN(clients)].exists(anyPath(), true)
+			all[rnd.IntN(clients)].children(anyPath(), true)
+		}
+		x := txn{op: wire.OpMulti}
 		prepare := preparer{t: w.tree, c: w.tree.conns[owner.id], pending: make(map[string]nodeView),
 			subtrees: make(map[string]string), quotas: make(map[string]quotaRoom)}
-		for range 8 {
-			path := paths[rnd.IntN(len(paths))]
+		w.tree.beginCall(w.now)
+		end := w.tree.cachePermissions()
+		near := rnd.IntN(len(paths) - 1)
+		for range 20 {
+			path := paths[near+rnd.IntN(2)]
 			op := []wire.MultiOp{opCreate(path, 0), opDelete(path, -1), opSet(path, -1)}[rnd.IntN(3)]
-			if q, ok := op.Req.(*wire.CreateRequest); ok && rnd.IntN(2) > 0 {
-				id := digestID(fmt.Appendf(nil, "u%d:x", rnd.IntN(3)))
-				q.ACL = []wire.ACL{{Perms: wire.Perm(1 + rnd.IntN(31)), Scheme: "digest", ID: id}}
+			if q, ok := op.Req.(*wire.CreateRequest); ok {
+				if q.ACL = slices.Clone(common[near]); rnd.IntN(4) == 0 {
+					q.ACL = randomACL()
+				}
 			}
-			if x, err := prepare.prepare(op.Op, op.Req); err == wire.ErrOK {
-				ops, subs = append(ops, op), append(subs, x)
+			if sub, err := prepare.prepare(op.Op, op.Req); err == wire.ErrOK {
+				x.subs = append(x.subs, sub)
 			}
 		}
 		e := w.tree.newEventCount()
-		for i := range subs {
-			e.add(&subs[i])
+		for i := range x.subs {
+			e.add(&x.subs[i])
 		}
-		w.tree.acls.forgetPrepared()
-		owner.multi(ops...)
+		counted, before := e.work+e.lookups(), w.tree.lookups
+		w.tree.commit(&x, w.now, &w.out)
+		end()
+		if did := w.tree.lookups - before + w.tree.longPaths/copiedPerWork; did > counted {
+			t.Fatalf("multi %d: the delivery did work %d, counted %d: %+v", n, did, counted, x.subs)
+		}
+		w.flush()
 		got := 0
 		for _, p := range all {
 			for _, event := range p.takeEvents() {
@@ -223,14 +257,59 @@ func TestCountedEventsAreSent(t *testing.T) {
 				sent++
 			}
 		}
-		if got != e.size {
-			t.Fatalf("multi %d: events of %d bytes, counted %d: %+v", n, got, e.size, subs)
+		if got < e.size || got > e.size && !oneShot {
+			t.Fatalf("multi %d: events of %d bytes, counted %d: %+v", n, got, e.size, x.subs)
 		}
 	}
 	if sent < multis {
 		t.Errorf("%d multis caused only %d events", multis, sent)
 	}
 	w.check()
+}
+
+// TestHiddenNodesCostNoPermissionChecks: clients with recursive watches on the root may not list a
+// node below which a multi changes nodes that have different, long lists.
+func TestHiddenNodesCostNoPermissionChecks(t *testing.T) {
+	const clients, nodes = 60, 300
+	for name, ops := range map[string]func(path string, acl []wire.ACL) []wire.MultiOp{
+		"existing": func(path string, _ []wire.ACL) []wire.MultiOp { return []wire.MultiOp{opSet(path, -1)} },
+		"below existing": func(path string, acl []wire.ACL) []wire.MultiOp {
+			return []wire.MultiOp{{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path + "/x", ACL: acl}}}
+		},
+		"new": func(path string, acl []wire.ACL) []wire.MultiOp {
+			return []wire.MultiOp{{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path + "n", ACL: acl}}}
+		},
+		"below new": func(path string, acl []wire.ACL) []wire.MultiOp {
+			return []wire.MultiOp{
+				{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path + "n", ACL: acl}},
+				{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path + "n/x", ACL: acl}},
+			}
+		},
+	} {
+		w := newHarness(t, Config{})
+		owner := w.dial()
+		owner.auth("digest", "owner:x")
+		auth := wire.ACL{Perms: wire.PermAll, Scheme: "auth"}
+		owner.want(owner.mkACL("/team", auth), wire.ErrOK, "create")
+		var all []wire.MultiOp
+		for i := range nodes {
+			path, acl := fmt.Sprint("/team/", i), append(manyACLs(20), auth)
+			acl[0] = wire.ACL{Perms: wire.PermAll, Scheme: "digest", ID: fmt.Sprint("node", i, ":x")}
+			owner.want(owner.mkACL(path, acl...), wire.ErrOK, "create")
+			all = append(all, ops(path, acl)...)
+		}
+		for range clients {
+			p := w.dial()
+			p.manyIdentities(maxIdentities - 2)
+			p.want(p.addWatch("/", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
+		}
+		if got := codes(owner.multi(all...)); slices.Min(got) != wire.ErrOK {
+			t.Errorf("%s: a multi is refused because of hidden clients: %v", name, slices.Compact(got))
+		}
+		if w.tree.lookups > maxWork {
+			t.Errorf("%s: %d lookups, want at most %d", name, w.tree.lookups, maxWork)
+		}
+	}
 }
 
 // TestRecreatedListIsCheckedOnce: a multi deletes and creates a node many times, always with the
