@@ -94,7 +94,8 @@ func TestPermissionChecksOfEventsAreBounded(t *testing.T) {
 		if n := min(tt.most, maxEvents/watchers*3/4); !done(n) && n > 0 {
 			t.Errorf("%s: %d changes are refused", tt.name, n)
 		}
-		if n := min(2*tt.most, maxEvents/watchers) + 1; done(n) {
+		// A multi with one change is never refused.
+		if n := max(min(2*tt.most, maxEvents/watchers)+1, 2); done(n) {
 			t.Errorf("%s: %d changes are not refused", tt.name, n)
 		}
 		for id, p := range w.peers {
@@ -341,6 +342,63 @@ func TestRecreatedListIsCheckedOnce(t *testing.T) {
 		}
 		if w.tree.lookups > maxWork {
 			t.Errorf("the list existed: %v; %d lookups, want at most %d", exists, w.tree.lookups, maxWork)
+		}
+	}
+}
+
+// TestOneShotWorkOfMultiIsBounded: the one-shot watches of one change of a multi take too many
+// permission checks, or their path is too long to copy for each of them. If the multi has no other
+// change, the server closes some of the clients, as for the change alone. Otherwise it refuses the
+// multi.
+func TestOneShotWorkOfMultiIsBounded(t *testing.T) {
+	const most = maxWork + maxWork/20 // and the requester's checks
+	long, list := "/"+strings.Repeat("x", sharedPath-1), append(manyACLs(maxACL-1), openACL()...)
+	for _, tt := range []struct {
+		name           string
+		op             wire.MultiOp
+		watchers       int
+		alone, several bool // the change is made, and no client is closed
+	}{
+		{"few checks", opSet("/a", -1), 600, true, true},
+		{"many checks", opSet("/a", -1), 1000, false, true},
+		{"too many checks", opSet("/a", -1), 2000, false, false},
+		{"few long paths", opCreate(long, 0), 100, true, true},
+		{"many long paths", opCreate(long, 0), 200, false, true},
+		{"too many long paths", opCreate(long, 0), 500, false, false},
+	} {
+		for _, ops := range [][]wire.MultiOp{{opCheck("/a", -1), tt.op}, {tt.op, opCreate("/b", 0)}} {
+			w := newHarness(t, Config{})
+			writer := w.dial()
+			writer.mk("/a", 0)
+			for range tt.watchers {
+				p := w.dial()
+				if tt.op.Op == wire.OpCreate {
+					p.exists(long, true)
+					continue
+				}
+				p.manyIdentities(maxIdentities - 1)
+				p.exists("/a", true)
+			}
+			writer.send(7, wire.OpSetACL, &wire.SetACLRequest{Path: "/a", ACL: list, Version: -1})
+			alone := ops[len(ops)-1].Req == tt.op.Req
+			writer.send(8, wire.OpMulti, &wire.MultiRequest{Ops: ops})
+			work := w.tree.lookups + w.tree.longPaths/copiedPerWork
+			_, stat, _ := w.tree.Get("/a")
+			_, _, created := w.tree.Get(long)
+			done, closed := stat.Version > 0 || created, 0
+			for _, p := range w.peers {
+				if p.closed {
+					closed++
+				}
+			}
+			switch {
+			case alone && (!done || closed == tt.watchers || (closed == 0) != tt.alone || work > most):
+				t.Errorf("%s, the only change: done is %v, %d of %d clients are closed, work %d",
+					tt.name, done, closed, tt.watchers, work)
+			case !alone && (done != tt.several || closed > 0 || work > 2*most):
+				t.Errorf("%s, one of two changes: done is %v, %d clients are closed, work %d",
+					tt.name, done, closed, work)
+			}
 		}
 	}
 }
@@ -651,7 +709,7 @@ func TestRemovedRecursiveWatchesAreForgotten(t *testing.T) {
 	}
 	p.want(p.addWatch("/a", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
 	watcher.disconnect()
-	w.tree.checkEventWork([]txn{{path: "/a/b/c/d"}})
+	w.tree.checkEventWork([]txn{{path: "/a/b/c/d"}, {path: "/a/b/c/e"}})
 	if !w.tree.nodes.get("/a").extraOrNew().recursiveWatch || w.tree.nodes.get("/a/b").extraOrNew().recursiveWatch {
 		t.Error("a node has the mark of a removed recursive watch, or lacks that of an existing one")
 	}
