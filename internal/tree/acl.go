@@ -46,8 +46,10 @@ type aclTable struct {
 	// creates of a multi often share the latter, and most creates have an equal one.
 	last     *aclSet
 	lastList []wire.ACL
-	// prepared has the lists of a multi that are not in the table yet. lastPrepared and
-	// preparedList are for prepare as last and lastList are for intern.
+	// prepared has the lists of the nodes that a multi creates, in the table or not. If the multi
+	// deletes the last node with a list and creates another, the list remains the same aclSet, for
+	// which the permission cache has results. lastPrepared and preparedList are for prepare as
+	// last and lastList are for intern.
 	prepared     map[aclKey]*aclSet
 	lastPrepared *aclSet
 	preparedList []wire.ACL
@@ -88,12 +90,11 @@ func (a *aclTable) prepare(list []wire.ACL) *aclSet {
 		return a.lastPrepared
 	}
 	key := a.key(list)
-	s := a.byKey[key]
+	s := a.prepared[key]
 	if s == nil {
-		s = a.prepared[key]
-	}
-	if s == nil {
-		s = &aclSet{list: list, key: key, cost: aclCost(list), index: newACLIndex(list)}
+		if s = a.byKey[key]; s == nil {
+			s = &aclSet{list: list, key: key, cost: aclCost(list), index: newACLIndex(list)}
+		}
 		if a.prepared == nil {
 			a.prepared = make(map[aclKey]*aclSet)
 		}

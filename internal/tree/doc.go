@@ -77,9 +77,10 @@
 //     one per node, and the last one for the session. Java uses one transaction, and
 //     all other clients wait for it.
 //   - getEphemerals of a session with more than 50,000 nodes is refused, and so is
-//     one that compares too much text. A multi with more than 50,000 events is
-//     refused, or one whose permission checks take too long, or whose changes visit
-//     more than 200,000 ancestors. The first 20 of each change are free. The others
+//     one that compares too much text. A multi of several changes is refused if it has
+//     more than 50,000 events, and as many again for the one-shot watches of one change,
+//     or if its permission checks take too long. A multi whose changes visit more than
+//     200,000 ancestors is refused. The first 20 of each change are free. The others
 //     count up to five times if there are quotas and recursive watches. Each 128 bytes
 //     of an event's path count as one more event, and so do 64 inspected watches, four
 //     names of the path if there are recursive watches, and four identities of the

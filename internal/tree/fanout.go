@@ -9,8 +9,8 @@ import (
 )
 
 // The server sends the events of a change before it handles the next request, so their work is
-// limited. A multi with too much work is refused, see checkEventWork. Another change may be the end
-// of a session, which cannot be refused: see limitWork.
+// limited. A multi of several changes with too much work is refused, see checkEventWork. Another
+// change may be the end of a session, which cannot be refused: see limitWork.
 
 const (
 	// multiFanOut limits the size of the events of one multi, in multiples of Config.MaxReply.
@@ -24,9 +24,11 @@ const (
 // The work for events is counted in lookups, see aclSet.lookups. A lookup takes about 40 ns.
 const (
 	eventWork = 8 // an event for one client, without the permission check
-	// maxWork is the limit for all events of a multi, and for those of any other change.
+	// maxWork is the limit for all events of a multi, and for those of any other change. In a multi,
+	// the change with the most one-shot watches may use as much for these.
 	maxWork = maxEvents * (eventWork + 2)
-	// fewWork is how much work an event may take without being limited, unless it is in a multi.
+	// fewWork is how much work an event may take without being limited, unless it is in a multi of
+	// several changes.
 	fewWork = 32
 	// inspectedPerWork entries of lists of watches, textPerWork bytes of a path in a multi, and
 	// copiedPerWork bytes of a long path in another change count as one lookup.
@@ -41,11 +43,12 @@ const (
 type viewers struct {
 	conns  []*conn // that may list the children of the nodes between the watch and the change
 	each   int     // the most work to check that again for one of them
-	others int     // the number of other clients
-	hidden int     // the work to check again what these may list
+	hidden int     // the work to check again what the other clients may list
 }
 
-// eventCount counts the work for the events of a multi before it is applied.
+// eventCount counts the work for the events of a multi before it is applied. The permission lookups
+// and the copied bytes of the delivery are at most what it counts, because the permission cache has
+// the result of each check of the delivery that takes more than cachedLookup.
 type eventCount struct {
 	t       *Tree
 	viewers map[string]*viewers // by path of the parent
@@ -54,7 +57,9 @@ type eventCount struct {
 	acls                map[string]*aclSet // of nodes that an operation creates
 	work, size          int                // without the permission lookups
 	before              int                // Tree.lookups at the start
-	refused             bool               // the lookups alone exceed the limit
+	onceWork            int                // for the one-shot watches of the present operation
+	mostOnce            int                // the most onceWork of an operation
+	refused             bool               // the work exceeds the limit, and was not counted further
 }
 
 func (t *Tree) newEventCount() *eventCount {
@@ -67,20 +72,32 @@ func (t *Tree) newEventCount() *eventCount {
 // checkEventWork checks that the events of a multi stay within limits. It counts each event that a
 // client gets, and the permission checks. A check of a client that may not see the events is cheap:
 // its result is kept for the whole multi. One-shot watches count once, and do not count for the
-// memory, because their number is limited. The operation with the most of them is free, because it
-// need not be in a multi. With an error it returns the index of the first operation that exceeds a
-// limit.
+// memory, because their number is limited. Those of one operation are free up to maxWork, because
+// it need not be in a multi. With an error it returns the index of the first operation that exceeds
+// a limit.
+//
+// If the multi has only one change, limitWork limits its events instead, as outside of a multi.
 func (t *Tree) checkEventWork(subs []txn) (int, wire.ErrCode) {
 	if t.watches.total == 0 {
 		return 0, wire.ErrOK
 	}
-	e, most := t.newEventCount(), 0
+	changes := 0
 	for i := range subs {
-		if subs[i].path == "" {
-			continue // a check
+		if subs[i].changes() {
+			changes++
 		}
-		most = max(most, e.add(&subs[i]))
-		if e.refused || e.size > multiFanOut*t.cfg.MaxReply || e.work+e.lookups()-most > maxWork {
+	}
+	if changes == 1 {
+		t.permissionCache = nil
+		return 0, wire.ErrOK
+	}
+	e := t.newEventCount()
+	for i := range subs {
+		if !subs[i].changes() {
+			continue
+		}
+		e.add(&subs[i])
+		if e.exceeds() || e.size > multiFanOut*t.cfg.MaxReply {
 			t.counters.RefusedReplies++
 			return i, wire.ErrQuotaExceeded
 		}
@@ -88,12 +105,22 @@ func (t *Tree) checkEventWork(subs []txn) (int, wire.ErrCode) {
 	return 0, wire.ErrOK
 }
 
+// changes reports whether an operation of a multi is not a check.
+func (x *txn) changes() bool { return x.path != "" }
+
 // lookups returns the number of permission lookups so far.
 func (e *eventCount) lookups() int { return e.t.lookups - e.before }
 
-// add counts an operation, as fire, fireDeleted, and fireChildren will notify the clients. It
-// returns the work for one-shot watches.
-func (e *eventCount) add(x *txn) (onceWork int) {
+// exceeds reports whether the work so far exceeds the limit. If so, nothing more is counted,
+// because counting takes as long as the delivery.
+func (e *eventCount) exceeds() bool {
+	e.refused = e.refused || e.work+e.lookups()-min(e.mostOnce, maxWork) > maxWork
+	return e.refused
+}
+
+// add counts an operation, as fire, fireDeleted, and fireChildren will notify the clients.
+func (e *eventCount) add(x *txn) {
+	e.onceWork = 0
 	once, lasting := e.once(e.dataSeen, x.path, dataOnce), dataPersistent|dataRecursive
 	switch x.op {
 	case wire.OpCreate:
@@ -107,11 +134,10 @@ func (e *eventCount) add(x *txn) (onceWork int) {
 	if x.path != rootPath && e.t.watches.recursive > 0 {
 		above = e.viewersOf(parent)
 	}
-	onceWork = e.notify(x.path, once, lasting, above)
+	e.notify(x.path, once, lasting, above)
 	if x.op != wire.OpSetData {
-		onceWork += e.notify(parent, e.once(e.childSeen, parent, childOnce), childPersistent, nil)
+		e.notify(parent, e.once(e.childSeen, parent, childOnce), childPersistent, nil)
 	}
-	return onceWork
 }
 
 // once returns bit, and 0 if it was called with the same path before.
@@ -135,8 +161,8 @@ func (e *eventCount) aclOf(path string) *aclSet {
 }
 
 // notify counts the events of a change of a node: those of the watches on its path that have one
-// of the bits, and those for above. It returns the work for one-shot watches.
-func (e *eventCount) notify(path string, once, lasting watchBits, above *viewers) (onceWork int) {
+// of the bits, and those for above.
+func (e *eventCount) notify(path string, once, lasting watchBits, above *viewers) {
 	w, set := &e.t.watches, e.aclOf(path)
 	w.changes++
 	list, each := w.byPath[path], eventWork+len(path)/textPerWork
@@ -144,6 +170,9 @@ func (e *eventCount) notify(path string, once, lasting watchBits, above *viewers
 	for _, watch := range list {
 		if watch.bits&(once|lasting) == 0 {
 			continue
+		}
+		if e.exceeds() {
+			return
 		}
 		before := e.work + e.lookups()
 		if e.sees(watch.conn, set) {
@@ -153,20 +182,24 @@ func (e *eventCount) notify(path string, once, lasting watchBits, above *viewers
 			}
 		}
 		if watch.bits&lasting == 0 {
-			onceWork += e.work + e.lookups() - before
+			e.onceWork += e.work + e.lookups() - before
+			e.mostOnce = max(e.mostOnce, e.onceWork)
 		}
 	}
 	if above == nil {
-		return onceWork
+		return
 	}
 	e.work += above.hidden
 	for _, c := range above.conns {
-		if e.sees(c, set) {
-			e.work += each + above.each
+		if e.exceeds() || !e.t.watches.markNotified(c) {
+			continue
+		}
+		e.work += above.each
+		if e.t.maySee(c, set) {
+			e.work += each
 			e.size += eventCost + len(path)
 		}
 	}
-	return onceWork
 }
 
 // sees reports whether c gets an event of the present change, and none was counted for it yet.
@@ -203,18 +236,16 @@ func (e *eventCount) viewersOfNode(n *node) *viewers {
 	v := new(viewers)
 	e.t.watches.changes++
 	inspected := e.t.recursiveWatches(n, func(c *conn, lists []*aclSet) {
-		e.refused = e.refused || e.lookups() > maxWork
-		if e.refused || !e.t.watches.markNotified(c) {
+		if e.exceeds() || !e.t.watches.markNotified(c) {
 			return
 		}
-		refusing := e.t.firstRefusing(c, lists)
-		if refusing < 0 {
-			v.conns = append(v.conns, c)
-			v.each = max(v.each, cachedLookup*len(lists))
+		refused, checked := e.t.refusesList(c, lists)
+		if refused {
+			v.hidden += cachedLookup * checked
 			return
 		}
-		v.others++
-		v.hidden += cachedLookup * (refusing + 2) // and the list of the child
+		v.conns = append(v.conns, c)
+		v.each = max(v.each, cachedLookup*checked)
 	})
 	v.hidden += inspected / inspectedPerWork
 	e.work += v.hidden
@@ -224,19 +255,15 @@ func (e *eventCount) viewersOfNode(n *node) *viewers {
 // viewersBelow is viewersOf for a node that the multi creates below a node with the viewers v.
 func (e *eventCount) viewersBelow(v *viewers, path string) *viewers {
 	list, set := e.t.watches.byPath[path], e.aclOf(path)
-	below := &viewers{
-		each: v.each + cachedLookup, others: v.others,
-		hidden: v.hidden + v.others*cachedLookup + len(list)/inspectedPerWork,
-	}
+	below := &viewers{each: v.each + cachedLookup, hidden: v.hidden + len(list)/inspectedPerWork}
 	e.t.watches.changes++
 	note := func(c *conn) {
 		switch {
-		case !e.t.watches.markNotified(c):
+		case e.exceeds() || !e.t.watches.markNotified(c):
 		case e.t.maySee(c, set):
 			below.conns = append(below.conns, c)
 		default:
-			below.others++
-			below.hidden += 2 * cachedLookup
+			below.hidden += below.each
 		}
 	}
 	for _, w := range list {
@@ -260,13 +287,14 @@ type costlyEvent struct {
 	work int
 }
 
-// limitWork closes connections if the events of a change, other than those of a multi, would take
-// too much work: the watches with one of bits on the path, and those with recurse on ancestors.
-// Their clients reconnect and read the state. A watch that silently misses an event would be worse.
+// limitWork closes connections if the events of a change, other than one of several in a multi,
+// would take too much work: the watches with one of bits on the path, and those with recurse on
+// ancestors. Their clients reconnect and read the state. A watch that silently misses an event
+// would be worse.
 func (f *firing) limitWork(bits, recurse watchBits) {
 	t := f.t
 	if t.permissionCache != nil {
-		return // checkEventWork has limited the events of the multi
+		return // checkEventWork has limited the events of a multi of several changes
 	}
 	if t.watches.watchers*f.mostWork(recurse) <= maxWork {
 		return

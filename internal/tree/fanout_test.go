@@ -94,7 +94,8 @@ func TestPermissionChecksOfEventsAreBounded(t *testing.T) {
 		if n := min(tt.most, maxEvents/watchers*3/4); !done(n) && n > 0 {
 			t.Errorf("%s: %d changes are refused", tt.name, n)
 		}
-		if n := min(2*tt.most, maxEvents/watchers) + 1; done(n) {
+		// A multi with one change is never refused.
+		if n := max(min(2*tt.most, maxEvents/watchers)+1, 2); done(n) {
 			t.Errorf("%s: %d changes are not refused", tt.name, n)
 		}
 		for id, p := range w.peers {
@@ -175,46 +176,80 @@ func TestConnectionCountsOncePerChange(t *testing.T) {
 	}
 }
 
-// TestCountedEventsAreSent compares the count for random multis with the events that clients get.
+// TestCountedEventsAreSent compares the count for random multis with what their delivery does. The
+// events of persistent and recursive watches are counted exactly. The lookups and the copied bytes
+// of the delivery are at most what was counted.
 func TestCountedEventsAreSent(t *testing.T) {
+	for _, oneShot := range []bool{false, true} {
+		countRandomMultis(t, oneShot)
+	}
+}
+
+func countRandomMultis(t *testing.T, oneShot bool) {
 	const clients, multis = 6, 2000
 	rnd := rand.New(rand.NewPCG(1, 2))
 	w := newHarness(t, Config{SuperDigest: digestID([]byte("super:x"))})
 	owner := w.dial()
 	owner.auth("digest", "super:x")
-	paths := []string{"/a", "/a/b", "/a/b/c", "/a/b/c/d", "/a/b/e", "/f", "/f/g"}
+	paths := []string{"/a", "/a/b", "/a/b/c", "/a/b/c/d", "/a/b/e", "/f", "/f/g", "/f/" + strings.Repeat("l", longPath)}
 	modes := []wire.AddWatchMode{wire.AddWatchPersistent, wire.AddWatchPersistentRecursive}
+	anyPath := func() string { return append(paths, "/")[rnd.IntN(len(paths)+1)] }
 	var all []*peer
 	for i := range clients {
 		p := w.dial()
 		p.auth("digest", fmt.Sprint("u", i%3, ":x"))
+		for n := range i * 10 {
+			p.auth("digest", fmt.Sprint("v", n, ":x"))
+		}
 		for range 3 {
-			p.addWatch(append(paths, "/")[rnd.IntN(len(paths)+1)], modes[rnd.IntN(2)])
+			p.addWatch(anyPath(), modes[rnd.IntN(2)])
 		}
 		all = append(all, p)
 	}
+	randomACL := func() []wire.ACL {
+		id := digestID(fmt.Appendf(nil, "u%d:x", rnd.IntN(3)))
+		list := []wire.ACL{{Perms: wire.Perm(1 + rnd.IntN(31)), Scheme: "digest", ID: id}}
+		return append(list, manyACLs(rnd.IntN(2)*60)...)
+	}
+	common := [][]wire.ACL{openACL()}
+	for range paths {
+		common = append(common, randomACL())
+	}
 	sent := 0
 	for n := range multis {
-		ops, subs := []wire.MultiOp{}, []txn{}
+		if oneShot {
+			all[rnd.IntN(clients)].exists(anyPath(), true)
+			all[rnd.IntN(clients)].children(anyPath(), true)
+		}
+		x := txn{op: wire.OpMulti}
 		prepare := preparer{t: w.tree, c: w.tree.conns[owner.id], pending: make(map[string]nodeView),
 			subtrees: make(map[string]string), quotas: make(map[string]quotaRoom)}
-		for range 8 {
-			path := paths[rnd.IntN(len(paths))]
+		w.tree.beginCall(w.now)
+		end := w.tree.cachePermissions()
+		near := rnd.IntN(len(paths) - 1)
+		for range 20 {
+			path := paths[near+rnd.IntN(2)]
 			op := []wire.MultiOp{opCreate(path, 0), opDelete(path, -1), opSet(path, -1)}[rnd.IntN(3)]
-			if q, ok := op.Req.(*wire.CreateRequest); ok && rnd.IntN(2) > 0 {
-				id := digestID(fmt.Appendf(nil, "u%d:x", rnd.IntN(3)))
-				q.ACL = []wire.ACL{{Perms: wire.Perm(1 + rnd.IntN(31)), Scheme: "digest", ID: id}}
+			if q, ok := op.Req.(*wire.CreateRequest); ok {
+				if q.ACL = slices.Clone(common[near]); rnd.IntN(4) == 0 {
+					q.ACL = randomACL()
+				}
 			}
-			if x, err := prepare.prepare(op.Op, op.Req); err == wire.ErrOK {
-				ops, subs = append(ops, op), append(subs, x)
+			if sub, err := prepare.prepare(op.Op, op.Req); err == wire.ErrOK {
+				x.subs = append(x.subs, sub)
 			}
 		}
 		e := w.tree.newEventCount()
-		for i := range subs {
-			e.add(&subs[i])
+		for i := range x.subs {
+			e.add(&x.subs[i])
 		}
-		w.tree.acls.forgetPrepared()
-		owner.multi(ops...)
+		counted, before := e.work+e.lookups(), w.tree.lookups
+		w.tree.commit(&x, w.now, &w.out)
+		end()
+		if did := w.tree.lookups - before + w.tree.longPaths/copiedPerWork; did > counted {
+			t.Fatalf("multi %d: the delivery did work %d, counted %d: %+v", n, did, counted, x.subs)
+		}
+		w.flush()
 		got := 0
 		for _, p := range all {
 			for _, event := range p.takeEvents() {
@@ -223,14 +258,149 @@ func TestCountedEventsAreSent(t *testing.T) {
 				sent++
 			}
 		}
-		if got != e.size {
-			t.Fatalf("multi %d: events of %d bytes, counted %d: %+v", n, got, e.size, subs)
+		if got < e.size || got > e.size && !oneShot {
+			t.Fatalf("multi %d: events of %d bytes, counted %d: %+v", n, got, e.size, x.subs)
 		}
 	}
 	if sent < multis {
 		t.Errorf("%d multis caused only %d events", multis, sent)
 	}
 	w.check()
+}
+
+// TestHiddenNodesCostNoPermissionChecks: clients with recursive watches on the root may not list a
+// node below which a multi changes nodes that have different, long lists.
+func TestHiddenNodesCostNoPermissionChecks(t *testing.T) {
+	const clients, nodes = 60, 300
+	for name, ops := range map[string]func(path string, acl []wire.ACL) []wire.MultiOp{
+		"existing": func(path string, _ []wire.ACL) []wire.MultiOp { return []wire.MultiOp{opSet(path, -1)} },
+		"below existing": func(path string, acl []wire.ACL) []wire.MultiOp {
+			return []wire.MultiOp{{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path + "/x", ACL: acl}}}
+		},
+		"new": func(path string, acl []wire.ACL) []wire.MultiOp {
+			return []wire.MultiOp{{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path + "n", ACL: acl}}}
+		},
+		"below new": func(path string, acl []wire.ACL) []wire.MultiOp {
+			return []wire.MultiOp{
+				{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path + "n", ACL: acl}},
+				{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path + "n/x", ACL: acl}},
+			}
+		},
+	} {
+		w := newHarness(t, Config{})
+		owner := w.dial()
+		owner.auth("digest", "owner:x")
+		auth := wire.ACL{Perms: wire.PermAll, Scheme: "auth"}
+		owner.want(owner.mkACL("/team", auth), wire.ErrOK, "create")
+		var all []wire.MultiOp
+		for i := range nodes {
+			path, acl := fmt.Sprint("/team/", i), append(manyACLs(20), auth)
+			acl[0] = wire.ACL{Perms: wire.PermAll, Scheme: "digest", ID: fmt.Sprint("node", i, ":x")}
+			owner.want(owner.mkACL(path, acl...), wire.ErrOK, "create")
+			all = append(all, ops(path, acl)...)
+		}
+		for range clients {
+			p := w.dial()
+			p.manyIdentities(maxIdentities - 2)
+			p.want(p.addWatch("/", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
+		}
+		if got := codes(owner.multi(all...)); slices.Min(got) != wire.ErrOK {
+			t.Errorf("%s: a multi is refused because of hidden clients: %v", name, slices.Compact(got))
+		}
+		if w.tree.lookups > maxWork {
+			t.Errorf("%s: %d lookups, want at most %d", name, w.tree.lookups, maxWork)
+		}
+	}
+}
+
+// TestRecreatedListIsCheckedOnce: a multi deletes and creates a node many times, always with the
+// same list. Before the multi, no node has the list, or only that node.
+func TestRecreatedListIsCheckedOnce(t *testing.T) {
+	const clients, pairs = 60, 300
+	for _, exists := range []bool{false, true} {
+		w := newHarness(t, Config{})
+		for range clients {
+			p := w.dial()
+			p.manyIdentities(maxIdentities - 1)
+			p.want(p.addWatch("/a", wire.AddWatchPersistent), wire.ErrOK, "addWatch")
+		}
+		writer, list := w.dial(), manyACLs(40)
+		create := func() wire.MultiOp {
+			return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: "/a", ACL: list}}
+		}
+		writer.want(writer.mkACL("/a", list...), wire.ErrOK, "create")
+		var ops []wire.MultiOp
+		if !exists {
+			writer.want(writer.remove("/a", -1), wire.ErrOK, "delete")
+			ops = append(ops, create())
+		}
+		for range pairs {
+			ops = append(ops, opDelete("/a", -1), create())
+		}
+		if got := codes(writer.multi(ops...)); slices.Min(got) != wire.ErrOK {
+			t.Errorf("a multi is refused because of clients that see nothing: %v", slices.Compact(got))
+		}
+		if w.tree.lookups > maxWork {
+			t.Errorf("the list existed: %v; %d lookups, want at most %d", exists, w.tree.lookups, maxWork)
+		}
+	}
+}
+
+// TestOneShotWorkOfMultiIsBounded: the one-shot watches of one change of a multi take too many
+// permission checks, or their path is too long to copy for each of them. If the multi has no other
+// change, the server closes some of the clients, as for the change alone. Otherwise it refuses the
+// multi.
+func TestOneShotWorkOfMultiIsBounded(t *testing.T) {
+	const most = maxWork + maxWork/20 // and the requester's checks
+	long, list := "/"+strings.Repeat("x", sharedPath-1), append(manyACLs(maxACL-1), openACL()...)
+	for _, tt := range []struct {
+		name           string
+		op             wire.MultiOp
+		watchers       int
+		alone, several bool // the change is made, and no client is closed
+	}{
+		{"few checks", opSet("/a", -1), 600, true, true},
+		{"many checks", opSet("/a", -1), 1000, false, true},
+		{"too many checks", opSet("/a", -1), 2000, false, false},
+		{"few long paths", opCreate(long, 0), 100, true, true},
+		{"many long paths", opCreate(long, 0), 200, false, true},
+		{"too many long paths", opCreate(long, 0), 500, false, false},
+	} {
+		for _, ops := range [][]wire.MultiOp{{opCheck("/a", -1), tt.op}, {tt.op, opCreate("/b", 0)}} {
+			w := newHarness(t, Config{})
+			writer := w.dial()
+			writer.mk("/a", 0)
+			for range tt.watchers {
+				p := w.dial()
+				if tt.op.Op == wire.OpCreate {
+					p.exists(long, true)
+					continue
+				}
+				p.manyIdentities(maxIdentities - 1)
+				p.exists("/a", true)
+			}
+			writer.send(7, wire.OpSetACL, &wire.SetACLRequest{Path: "/a", ACL: list, Version: -1})
+			alone := ops[len(ops)-1].Req == tt.op.Req
+			writer.send(8, wire.OpMulti, &wire.MultiRequest{Ops: ops})
+			work := w.tree.lookups + w.tree.longPaths/copiedPerWork
+			_, stat, _ := w.tree.Get("/a")
+			_, _, created := w.tree.Get(long)
+			done, closed := stat.Version > 0 || created, 0
+			for _, p := range w.peers {
+				if p.closed {
+					closed++
+				}
+			}
+			switch {
+			case alone && (!done || closed == tt.watchers || (closed == 0) != tt.alone || work > most):
+				t.Errorf("%s, the only change: done is %v, %d of %d clients are closed, work %d",
+					tt.name, done, closed, tt.watchers, work)
+			case !alone && (done != tt.several || closed > 0 || work > 2*most):
+				t.Errorf("%s, one of two changes: done is %v, %d clients are closed, work %d",
+					tt.name, done, closed, work)
+			}
+		}
+	}
 }
 
 // manyIdentities authenticates as n users.
@@ -539,7 +709,7 @@ func TestRemovedRecursiveWatchesAreForgotten(t *testing.T) {
 	}
 	p.want(p.addWatch("/a", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
 	watcher.disconnect()
-	w.tree.checkEventWork([]txn{{path: "/a/b/c/d"}})
+	w.tree.checkEventWork([]txn{{path: "/a/b/c/d"}, {path: "/a/b/c/e"}})
 	if !w.tree.nodes.get("/a").extraOrNew().recursiveWatch || w.tree.nodes.get("/a/b").extraOrNew().recursiveWatch {
 		t.Error("a node has the mark of a removed recursive watch, or lacks that of an existing one")
 	}

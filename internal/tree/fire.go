@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"slices"
+
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -132,7 +134,9 @@ func (f *firing) deliver(c *conn, above []*aclSet) (seen bool) {
 		return true
 	}
 	f.t.steps += eventSteps + len(above) + len(f.event.Path)/textPerStep
-	if !f.t.maySee(c, f.acl) || f.t.firstRefusing(c, above) >= 0 {
+	// In this order, see eventCount.notify: it counts the check of f.acl only for clients that may
+	// list the children of the nodes above.
+	if refused, _ := f.t.refusesList(c, above); refused || !f.t.maySee(c, f.acl) {
 		return false
 	}
 	if f.frame == nil {
@@ -149,16 +153,17 @@ func (t *Tree) maySee(c *conn, acl *aclSet) bool {
 	return acl == nil || t.may(c, acl, wire.PermRead)
 }
 
-// firstRefusing returns the index of the first of these lists that does not let c list the
-// children of its node, or -1. ZooKeeper reports nodes to recursive watches that getChildren would
-// not list.
-func (t *Tree) firstRefusing(c *conn, lists []*aclSet) int {
-	for i, s := range lists {
+// refusesList reports whether one of these lists does not let c list the children of its node, and
+// how many it checked. ZooKeeper reports nodes to recursive watches that getChildren would not list.
+// The nodes that are the closest to the watch are checked first: a client that one of them refuses
+// costs nothing for the nodes below, which may have many different lists.
+func (t *Tree) refusesList(c *conn, lists []*aclSet) (refused bool, checked int) {
+	for i, s := range slices.Backward(lists) {
 		if !t.may(c, s, wire.PermRead) {
-			return i
+			return true, len(lists) - i
 		}
 	}
-	return -1
+	return false, len(lists)
 }
 
 // noZxid is the zxid in the header of an event that names no transaction.
