@@ -169,11 +169,15 @@ func (s *Watcher) readChanged(ctx context.Context, at string, before []zklock.En
 const maxDelay = 10 * time.Minute
 
 // delay makes the watcher read a lock again later that took too long to read: after the time that
-// the read may take, and twice as late after each further one. The caller holds the mutex.
+// the read may take, and twice as late after each further one. An event during the read may have
+// made the lock outdated again: it must not stay in dirty, where later locks would wait for it.
+// The caller holds the mutex.
 func (s *Watcher) delay(t *track) {
 	t.delay = min(max(2*t.delay, s.opts.List.Timeout), maxDelay)
 	t.since, t.dirty = s.event, time.Now().Add(t.delay)
-	s.delayed = append(s.delayed, t.path)
+	is := func(path string) bool { return path == t.path }
+	s.dirty = slices.DeleteFunc(s.dirty, is)
+	s.delayed = append(slices.DeleteFunc(s.delayed, is), t.path)
 }
 
 // readParent makes the watcher read the parent of a new znode that is no node lock, but the entry
@@ -306,6 +310,7 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 	t.delay = 0
 	if t.since <= since { // this read includes the changes
 		t.dirty = time.Time{}
+		s.delayed = slices.DeleteFunc(s.delayed, func(at string) bool { return at == path })
 		if l.Kind == KindSemaphore && !l.isKazooSemaphore() && !t.semaphore { // its former track was dropped
 			t.semaphore = true
 			s.moveGate(t.path, queue.GatePath(t.path))
