@@ -28,9 +28,9 @@ func (s *Watcher) work(ctx context.Context) time.Duration {
 		suspects := s.dueSuspects(now)
 		at, wait := s.nextDirty(now)
 		node := ""
-		if at == "" && len(s.newNodes) > 0 {
-			for node = range s.newNodes {
-				break
+		if at == "" || wait > 0 { // no lock is due yet
+			if node = s.nextNode(now); node != "" {
+				at, wait = "", 0
 			}
 		}
 		s.mu.Unlock()
@@ -87,6 +87,24 @@ func (s *Watcher) nextDirty(now time.Time) (path string, wait time.Duration) {
 		s.dirty = s.dirty[1:]
 	}
 	return "", 0
+}
+
+// maxSkipped limits the new znodes that nextNode skips.
+const maxSkipped = 100
+
+// nextNode returns a new znode to check. It skips those in outdated locks: the read of the lock
+// tells what they are. The caller holds the mutex.
+func (s *Watcher) nextNode(now time.Time) string {
+	skipped := 0
+	for node := range s.newNodes {
+		if t := s.tracks[path.Dir(node)]; t == nil || t.dirty.IsZero() || t.dirty.After(now) {
+			return node
+		}
+		if skipped++; skipped == maxSkipped {
+			break
+		}
+	}
+	return ""
 }
 
 // refresh reads a lock that has changed.
