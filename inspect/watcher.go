@@ -242,7 +242,7 @@ func (s *Watcher) History(path string) History {
 func (s *Watcher) Break(ctx context.Context, name, node string, token int64) ([]Entry, error) {
 	l, err := s.Read(ctx, name)
 	if err == nil {
-		err = l.CheckLayout()
+		err = l.CheckLayout(token)
 	}
 	if err != nil {
 		return nil, err
