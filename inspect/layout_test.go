@@ -51,7 +51,8 @@ func TestReaderLearnsLayoutFromOwners(t *testing.T) {
 			t.Errorf("asked %v, %v", asked, err)
 		}
 		configured := reader(t, z, layout)
-		if l, err = configured.Read(t.Context(), "/legacy/catalog"); err != nil || l.CheckLayout(0) != nil {
+		l, err = configured.Read(t.Context(), "/legacy/catalog")
+		if err != nil || l.CheckLayout(0) != nil {
 			t.Fatalf("%+v, %v", l, err)
 		}
 		if asked, err := configured.Revoke(t.Context(), l, 0); err != nil || len(asked) != 1 {
@@ -331,9 +332,9 @@ func TestDeclaredLayoutWithKnownNames(t *testing.T) {
 	}
 }
 
-// TestForgedLayoutOfOneEntryStopsNoAction: a client that may only create entries gives one a name of
-// a known layout and data that declare a custom layout. The reader acts on the other entries of the
-// lock, not on this one.
+// TestForgedLayoutOfOneEntryStopsNoAction: a client that may only create entries gives one a name
+// of a known layout and data that declare a custom layout. The reader acts on the other entries of
+// the lock, not on this one.
 func TestForgedLayoutOfOneEntryStopsNoAction(t *testing.T) {
 	z := zktest.Start(t).Dial(t)
 	c := zklock.New(z, nil)
@@ -356,7 +357,8 @@ func TestForgedLayoutOfOneEntryStopsNoAction(t *testing.T) {
 			t.Fatal(err)
 		}
 		data := []byte(`{"version":"zklock x","layout":` + tt.layout + `}`)
-		node, stat, err := z.Create(t.Context(), path+"/"+tt.name, data, zk.OpenACL(), zk.ModeEphemeralSequential)
+		node, stat, err := z.Create(t.Context(), path+"/"+tt.name, data, zk.OpenACL(),
+			zk.ModeEphemeralSequential)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -374,7 +376,8 @@ func TestForgedLayoutOfOneEntryStopsNoAction(t *testing.T) {
 			t.Fatalf("%s: the forged entry is missing, or does not hold=%t: %+v", path, tt.holds, l.Entries)
 		}
 		asked, err := r.Revoke(t.Context(), l, hold.Token())
-		if err != nil || !slices.ContainsFunc(asked, func(e inspect.Entry) bool { return e.Node == hold.Node() }) {
+		honest := func(e inspect.Entry) bool { return e.Node == hold.Node() }
+		if err != nil || !slices.ContainsFunc(asked, honest) {
 			t.Errorf("%s: asked %v, %v", path, asked, err)
 		}
 		asked, err = r.Revoke(t.Context(), l, stat.Czxid)
@@ -385,7 +388,8 @@ func TestForgedLayoutOfOneEntryStopsNoAction(t *testing.T) {
 			t.Errorf("%s: asked all holders: %v", path, err)
 		}
 		if tt.holds { // it can also claim the token of the other hold, which no other client has
-			claim := fmt.Appendf(nil, `{"version":"zklock x","token":%d,"layout":%s}`, hold.Token(), tt.layout)
+			claim := fmt.Appendf(nil, `{"version":"zklock x","token":%d,"layout":%s}`,
+				hold.Token(), tt.layout)
 			if _, err := z.Set(t.Context(), node, claim, -1); err != nil {
 				t.Fatal(err)
 			}

@@ -223,8 +223,9 @@ func (w *lister) work(ctx context.Context) {
 		w.mu.Lock()
 		i := slices.Index(w.visiting, &at)
 		w.visiting = slices.Delete(w.visiting, i, i+1)
+		slow := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 		switch {
-		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && w.answered && len(w.slow) < maxSlow:
+		case slow && w.answered && len(w.slow) < maxSlow:
 			// One lock is too large, or makes others wait for its data.
 			w.slow = append(w.slow, at.path)
 		case errors.Is(err, zk.ErrNoAuth):
@@ -235,8 +236,9 @@ func (w *lister) work(ctx context.Context) {
 			w.tooWide = append(w.tooWide, at.path)
 		case err != nil && w.err == nil:
 			w.err = err
-			if n := len(w.slow); n == maxSlow && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-				w.err = fmt.Errorf("%d paths took more than %v to read: %w", n, w.limits.Timeout, err)
+			if slow && len(w.slow) == maxSlow {
+				const format = "%d paths took more than %v to read: %w"
+				w.err = fmt.Errorf(format, maxSlow, w.limits.Timeout, err)
 			}
 		}
 		w.changed.Broadcast()

@@ -89,8 +89,8 @@ func (c *Client) deleteAll(ctx context.Context, path string, depth int) error {
 	}
 }
 
-// deleteChildren deletes the children of a znode, and returns the paths of those that have children.
-// It ends early if there are many of these, so that one delete fails for each of them, not more.
+// deleteChildren deletes the children of a znode, and returns the paths of those that have
+// children. It ends early if there are many of these, so that only one delete fails for each.
 func (c *Client) deleteChildren(ctx context.Context, path string) (parents []string, err error) {
 	children, _, err := c.Children(ctx, path)
 	if err != nil {
