@@ -51,7 +51,8 @@ func TestReaderLearnsLayoutFromOwners(t *testing.T) {
 			t.Errorf("asked %v, %v", asked, err)
 		}
 		configured := reader(t, z, layout)
-		if l, err = configured.Read(t.Context(), "/legacy/catalog"); err != nil || l.CheckLayout() != nil {
+		l, err = configured.Read(t.Context(), "/legacy/catalog")
+		if err != nil || l.CheckLayout(0) != nil {
 			t.Fatalf("%+v, %v", l, err)
 		}
 		if asked, err := configured.Revoke(t.Context(), l, 0); err != nil || len(asked) != 1 {
@@ -258,7 +259,7 @@ func TestFalseLayoutsAreIgnored(t *testing.T) {
 	}
 	r := reader(t, z, zklock.Layout{})
 	l, err := r.Read(t.Context(), "/false")
-	if err != nil || len(l.Contenders()) > 0 || l.CheckLayout() != nil {
+	if err != nil || len(l.Contenders()) > 0 || l.CheckLayout(0) != nil {
 		t.Errorf("%+v, %v", l, err)
 	}
 }
@@ -328,6 +329,85 @@ func TestDeclaredLayoutWithKnownNames(t *testing.T) {
 	asked, err = shorter.Revoke(t.Context(), l, 0)
 	if err != nil || len(asked) != 1 || asked[0].Name != l.Entries[0].Name {
 		t.Errorf("asked %v, %v", asked, err)
+	}
+}
+
+// TestForgedLayoutOfOneEntryStopsNoAction: a client that may only create entries gives one a name
+// of a known layout and data that declare a custom layout. The reader acts on the other entries of
+// the lock, not on this one.
+func TestForgedLayoutOfOneEntryStopsNoAction(t *testing.T) {
+	z := zktest.Start(t).Dial(t)
+	c := zklock.New(z, nil)
+	defer c.Close()
+	const prefix = "_c_0f8fad5b-d9cb-469f-a165-70867728950e-"
+	for _, tt := range []struct {
+		lock         *zklock.Lock
+		name, layout string // of the forged entry
+		holds        bool   // by its name
+	}{
+		{c.Mutex("/forged/mutex"), "x-lock-", `{"prefix":"x","exclusive":"-lock-"}`, false},
+		{c.RWMutex("/forged/writer").Writer(), "x-lock-", `{"prefix":"x","exclusive":"-lock-"}`, false},
+		{c.Semaphore("/forged/semaphore", 2), "x-lock-", `{"prefix":"x","exclusive":"-lock-"}`, true},
+		{c.RWMutex("/forged/reader").Reader(), prefix + "__READ__",
+			`{"prefix":"` + prefix + `","exclusive":"-W-","shared":"__READ__"}`, true},
+	} {
+		path := tt.lock.Path()
+		hold, err := tt.lock.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := []byte(`{"version":"zklock x","layout":` + tt.layout + `}`)
+		node, stat, err := z.Create(t.Context(), path+"/"+tt.name, data, zk.OpenACL(),
+			zk.ModeEphemeralSequential)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := reader(t, z, zklock.Layout{})
+		l, err := r.Read(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		warned := func(w string) bool { return strings.HasPrefix(w, "1 entry in a custom layout") }
+		if !slices.ContainsFunc(l.Warnings, warned) {
+			t.Errorf("%s: the warnings are %q", path, l.Warnings)
+		}
+		i := slices.IndexFunc(l.Entries, func(e inspect.Entry) bool { return e.Node == node })
+		if i < 0 || l.Entries[i].Holder != tt.holds {
+			t.Fatalf("%s: the forged entry is missing, or does not hold=%t: %+v", path, tt.holds, l.Entries)
+		}
+		asked, err := r.Revoke(t.Context(), l, hold.Token())
+		honest := func(e inspect.Entry) bool { return e.Node == hold.Node() }
+		if err != nil || !slices.ContainsFunc(asked, honest) {
+			t.Errorf("%s: asked %v, %v", path, asked, err)
+		}
+		asked, err = r.Revoke(t.Context(), l, stat.Czxid)
+		if !errors.Is(err, inspect.ErrLayoutUnknown) || len(asked) > 0 {
+			t.Errorf("%s: asked %v for the forged entry, %v", path, asked, err)
+		}
+		if _, err = r.Revoke(t.Context(), l, 0); errors.Is(err, inspect.ErrLayoutUnknown) != tt.holds {
+			t.Errorf("%s: asked all holders: %v", path, err)
+		}
+		if tt.holds { // it can also claim the token of the other hold, which no other client has
+			claim := fmt.Appendf(nil, `{"version":"zklock x","token":%d,"layout":%s}`,
+				hold.Token(), tt.layout)
+			if _, err := z.Set(t.Context(), node, claim, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w := inspect.NewWatcher(z, nil)
+		broken, err := w.Break(t.Context(), path, hold.Node(), hold.Token())
+		if err != nil || len(broken) == 0 {
+			t.Errorf("%s: broke %v, %v", path, broken, err)
+		}
+		_ = w.Close()
+		if l, err = r.Read(t.Context(), path); err != nil {
+			t.Fatal(err)
+		}
+		i = slices.IndexFunc(l.Entries, func(e inspect.Entry) bool { return e.Node == node })
+		if i < 0 || l.CheckLayout(l.Entries[i].Token) == nil {
+			t.Errorf("%s: the reader acts on the forged entry: %+v", path, l.Entries)
+		}
+		_ = hold.Release(t.Context()) // its entry is gone
 	}
 }
 

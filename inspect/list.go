@@ -25,6 +25,9 @@ const (
 	defaultMaxLockReads = 200_000          // reads of locks
 	listWorkers         = 16               // concurrent reads
 	defaultTimeout      = 10 * time.Second // for each znode
+	// maxSlow limits the paths that take longer than ListOptions.Timeout: if there are more, the
+	// servers are slow or have stopped answering.
+	maxSlow = 4 * listWorkers
 	// maxPendingBytes limits the paths that wait for a visit, and maxFoundBytes the locks
 	// that were found, because a server may invent any number of znodes. maxReadingBytes limits
 	// the locks that are being read.
@@ -41,7 +44,8 @@ type ListOptions struct {
 	// five reads, and a semaphore four more.
 	MaxLockReads int
 	// Timeout limits the time for each znode, because servers may stop answering; 0 means
-	// 10 s. A listing omits a lock that takes longer to read.
+	// 10 s. A listing omits a lock that takes longer to read. It ends after more than 64 such
+	// znodes, with an error that wraps context.DeadlineExceeded.
 	Timeout time.Duration
 	// OnLock, if not nil, is called for each lock as soon as it was read, from several
 	// goroutines, in any order.
@@ -197,7 +201,6 @@ type lister struct {
 	tooWide     []string // paths with too many children
 	slow        []string // paths that took longer than limits.Timeout
 	answered    bool     // a server has answered
-	silent      int      // visits that took longer than limits.Timeout, since the last answer
 	err         error
 }
 
@@ -220,8 +223,10 @@ func (w *lister) work(ctx context.Context) {
 		w.mu.Lock()
 		i := slices.Index(w.visiting, &at)
 		w.visiting = slices.Delete(w.visiting, i, i+1)
+		slow := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 		switch {
-		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !w.serversAreSilent():
+		case slow && w.answered && len(w.slow) < maxSlow:
+			// One lock is too large, or makes others wait for its data.
 			w.slow = append(w.slow, at.path)
 		case errors.Is(err, zk.ErrNoAuth):
 			w.unreadable = append(w.unreadable, at.path)
@@ -231,24 +236,20 @@ func (w *lister) work(ctx context.Context) {
 			w.tooWide = append(w.tooWide, at.path)
 		case err != nil && w.err == nil:
 			w.err = err
+			if slow && len(w.slow) == maxSlow {
+				const format = "%d paths took more than %v to read: %w"
+				w.err = fmt.Errorf(format, maxSlow, w.limits.Timeout, err)
+			}
 		}
 		w.changed.Broadcast()
 	}
-}
-
-// serversAreSilent counts a visit that took too long, and reports whether the servers seem to have
-// stopped answering. Otherwise one lock is too large, or makes others wait for its data. The caller
-// holds the mutex.
-func (w *lister) serversAreSilent() bool {
-	w.silent++
-	return !w.answered || w.silent > 2*listWorkers
 }
 
 // hear notes an answer.
 func (w *lister) hear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.answered, w.silent = true, 0
+	w.answered = true
 }
 
 // weightRatio is how much heavier a znode being visited must be than the next one, so that

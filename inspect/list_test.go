@@ -314,6 +314,44 @@ func TestListOmitsSlowLocks(t *testing.T) {
 	}
 }
 
+// TestListOfSlowServersEnds checks that List ends within minutes if the servers answer each Exists,
+// but take longer than Timeout to list children.
+func TestListOfSlowServersEnds(t *testing.T) {
+	for what, every := range map[string]int{"each": 1, "one of 16": 16} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.Volatile)
+				way := srv.Route(t)
+				var names []string
+				for i := range 2000 {
+					names = append(names, fmt.Sprintf("/zklock/x%d/y", i))
+				}
+				createZnodes(t, srv.Dial(t), names...)
+				lists := 0
+				way.DelayFunc(func(f zktest.Frame) time.Duration {
+					if f.Direction != zktest.ToServer || f.Op != "getChildren2" || f.Path == "/zklock" {
+						return 0
+					}
+					if lists++; lists%every > 0 {
+						return 0
+					}
+					return 11 * time.Second
+				})
+				r := reader(t, way.Dial(t), zklock.Layout{})
+				began := time.Now()
+				_, err := r.List(t.Context(), "/zklock", inspect.ListOptions{})
+				const says = "paths took more than 10s to read"
+				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), says) {
+					t.Errorf("the listing ended with %v", err)
+				}
+				if took := time.Since(began); took > 2*time.Minute {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
 // TestManyZnodesNamedLeasesAreNotRead: another program uses the name of a semaphore's znode. List
 // does not read its children one by one, and lists the locks next to it.
 func TestManyZnodesNamedLeasesAreNotRead(t *testing.T) {

@@ -56,12 +56,31 @@ type Entry struct {
 	// zero for an entry that does not hold or that already held when it was first seen, and
 	// always zero outside of a [Watcher].
 	Granted time.Time
+
+	misnamed bool // see isMisnamed; false with a custom layout
 }
 
-// CheckLayout returns [ErrLayoutUnknown] if only the entries' data declare the layout.
-// Anyone can write such data, so do not break or revoke holds based on it.
-func (l *Lock) CheckLayout() error {
+// CheckLayout returns [ErrLayoutUnknown] if only their data declare the layout of the entries with
+// the fencing token, or of a holder if token is 0. Anyone can write such data, so do not break,
+// revoke, or verify holds based on it. Other entries do not matter: any client that may create
+// entries can create one whose data declare a layout.
+func (l *Lock) CheckLayout(token int64) error {
 	if l.Layout != (zklock.Layout{}) {
+		return ErrLayoutUnknown
+	}
+	own, claimed := false, false // whether an entry has the token, and a misnamed one claims it
+	for _, e := range l.Entries {
+		switch {
+		case token == 0 && !e.Holder, token != 0 && e.Token != token:
+		case token != 0 && tokenFromData(e.Entry):
+			claimed = claimed || e.misnamed
+		case e.misnamed:
+			return ErrLayoutUnknown
+		default:
+			own = true
+		}
+	}
+	if claimed && !own {
 		return ErrLayoutUnknown
 	}
 	return nil

@@ -251,16 +251,14 @@ func (r *Reader) readWith(ctx context.Context, c *zklock.Client, path string, be
 		return nil, err
 	}
 	entries, layout := arrange(entries)
-	if i := slices.IndexFunc(entries, isMisnamed); i >= 0 && (c == r.plain || !r.custom()) {
-		layout = entries[i].Owner.Layout
-	}
 	l := &Lock{Path: path, Kind: KindQueue, Layout: layout, Entries: make([]Entry, len(entries))}
 	contends := false
 	for i, e := range entries {
 		if e.Node == e.Path && declaresLayout(e) { // an entry of a lock whose path is the parent
 			e.Mode, e.Holder = zklock.Stray, false
 		}
-		l.Entries[i] = Entry{Entry: e, Recipe: RecipeOf(e)}
+		misnamed := (c == r.plain || !r.custom()) && isMisnamed(e)
+		l.Entries[i] = Entry{Entry: e, Recipe: RecipeOf(e), misnamed: misnamed}
 		contends = contends || e.Mode != zklock.Stray
 		switch {
 		case e.Mode == zklock.Permit:
@@ -406,7 +404,7 @@ func (r *Reader) Revoke(ctx context.Context, l *Lock, token int64) ([]Entry, err
 
 // RequestRelease is Revoke with a request that says which client asks and why.
 func (r *Reader) RequestRelease(ctx context.Context, l *Lock, token int64, request zklock.ReleaseRequest) ([]Entry, error) {
-	if err := l.CheckLayout(); err != nil {
+	if err := l.CheckLayout(token); err != nil {
 		return nil, err
 	}
 	// A semaphore's path may also have a queue, whose holders hold.

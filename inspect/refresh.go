@@ -28,9 +28,9 @@ func (s *Watcher) work(ctx context.Context) time.Duration {
 		suspects := s.dueSuspects(now)
 		at, wait := s.nextDirty(now)
 		node := ""
-		if at == "" && len(s.newNodes) > 0 {
-			for node = range s.newNodes {
-				break
+		if at == "" || wait > 0 { // no lock is due yet
+			if node = s.nextNode(now); node != "" {
+				at, wait = "", 0
 			}
 		}
 		s.mu.Unlock()
@@ -87,6 +87,24 @@ func (s *Watcher) nextDirty(now time.Time) (path string, wait time.Duration) {
 		s.dirty = s.dirty[1:]
 	}
 	return "", 0
+}
+
+// maxSkipped limits the new znodes that nextNode skips.
+const maxSkipped = 100
+
+// nextNode returns a new znode to check. It skips those in outdated locks: the read of the lock
+// tells what they are. The caller holds the mutex.
+func (s *Watcher) nextNode(now time.Time) string {
+	skipped := 0
+	for node := range s.newNodes {
+		if t := s.tracks[path.Dir(node)]; t == nil || t.dirty.IsZero() || t.dirty.After(now) {
+			return node
+		}
+		if skipped++; skipped == maxSkipped {
+			break
+		}
+	}
+	return ""
 }
 
 // refresh reads a lock that has changed.
@@ -169,11 +187,15 @@ func (s *Watcher) readChanged(ctx context.Context, at string, before []zklock.En
 const maxDelay = 10 * time.Minute
 
 // delay makes the watcher read a lock again later that took too long to read: after the time that
-// the read may take, and twice as late after each further one. The caller holds the mutex.
+// the read may take, and twice as late after each further one. An event during the read may have
+// made the lock outdated again: it must not stay in dirty, where later locks would wait for it.
+// The caller holds the mutex.
 func (s *Watcher) delay(t *track) {
 	t.delay = min(max(2*t.delay, s.opts.List.Timeout), maxDelay)
 	t.since, t.dirty = s.event, time.Now().Add(t.delay)
-	s.delayed = append(s.delayed, t.path)
+	is := func(path string) bool { return path == t.path }
+	s.dirty = slices.DeleteFunc(s.dirty, is)
+	s.delayed = append(slices.DeleteFunc(s.delayed, is), t.path)
 }
 
 // readParent makes the watcher read the parent of a new znode that is no node lock, but the entry
@@ -306,6 +328,7 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 	t.delay = 0
 	if t.since <= since { // this read includes the changes
 		t.dirty = time.Time{}
+		s.delayed = slices.DeleteFunc(s.delayed, func(at string) bool { return at == path })
 		if l.Kind == KindSemaphore && !l.isKazooSemaphore() && !t.semaphore { // its former track was dropped
 			t.semaphore = true
 			s.moveGate(t.path, queue.GatePath(t.path))

@@ -239,3 +239,54 @@ func TestWatcherReadsSlowLockRarely(t *testing.T) {
 		sc.shows(fmt.Sprintf("/zklock/big queue 1+%d", events.Load()), "/zklock/small queue 1+0")
 	})
 }
+
+// TestSlowLockDelaysNoOtherLock checks that the watcher shows the changes of other locks within
+// seconds while the entries of a lock change that takes longer than Timeout to read.
+func TestSlowLockDelaysNoOtherLock(t *testing.T) {
+	const most = 5 * time.Second // Timeout, Interval, and the reads of the other lock
+	testWatcher(t, inspect.WatchOptions{Prefix: "/none"}, func(t *testing.T, sc *watcherTest) {
+		owner := sc.srv.Dial(t)
+		createZnodes(t, owner, "/zklock/big", "/zklock/small")
+		entries := make([]zk.Op, 3000)
+		for i := range entries {
+			entries[i] = zk.CreateOp("/zklock/big/"+mutexName, nil, nil, zk.ModeEphemeralSequential)
+		}
+		if _, err := owner.Multi(t.Context(), entries...); err != nil {
+			t.Fatal(err)
+		}
+		sc.way.Delay(50 * time.Millisecond)
+		defer sc.start(inspect.WatchOptions{List: inspect.ListOptions{Timeout: time.Second}})()
+		sc.await("a listing without the lock", func() bool { return sc.s.Status().Listed })
+		changes := 0
+		change := func() { // two events a second
+			createZnodes(t, owner, fmt.Sprintf("!/zklock/big/%s%010d", mutexName, 5000+changes))
+			changes++
+			time.Sleep(500 * time.Millisecond)
+		}
+		for range 80 {
+			change()
+		}
+		for i := range 6 {
+			node := fmt.Sprintf("/zklock/small/%s%010d", mutexName, 1+i)
+			shows := func(held bool) {
+				t.Helper()
+				began := time.Now()
+				for (sc.s.Snapshot().Lock("/zklock/small") != nil) != held {
+					if change(); time.Since(began) > most {
+						t.Fatalf("round %d: it is not shown after %v that the lock is held: %t",
+							i, time.Since(began), held)
+					}
+				}
+			}
+			createZnodes(t, owner, "!"+node)
+			shows(true)
+			if err := owner.Delete(t.Context(), node, -1); err != nil {
+				t.Fatal(err)
+			}
+			shows(false)
+		}
+		if n := sc.s.Status().Pending; n > 2 {
+			t.Errorf("%d locks are pending", n)
+		}
+	})
+}

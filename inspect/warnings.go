@@ -41,10 +41,7 @@ func (l *Lock) warnings() []string {
 	found = append(found, l.semaphoreWarnings(all)...)
 	add(l.Crashed > 0, "%s with a lock-delay ended without a release: the next client waits for its --lock-delay", count(l.Crashed, "client"))
 	others := len(l.filter(func(e Entry) bool { return e.Position < 0 && declaresLayout(e.Entry) }))
-	misnamed := 0
-	if l.Layout != (zklock.Layout{}) {
-		misnamed = len(l.filter(func(e Entry) bool { return isMisnamed(e.Entry) }))
-	}
+	misnamed := len(l.filter(func(e Entry) bool { return e.misnamed }))
 	add(others+misnamed > 0,
 		"%s in a custom layout that only the data declare: only clients with that layout exclude with it",
 		countOf(others+misnamed, "entry", "entries"))

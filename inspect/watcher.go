@@ -41,8 +41,9 @@ type Watcher struct {
 	// relisted are those of unlisted that were read meanwhile, and whose locks were therefore listed
 	// again. They do not cause another listing until a read of them fails.
 	relisted map[string]bool
-	dirty    []string // paths of locks to read again, in the order of their changes
-	delayed  []string // paths of locks to read again when their track says; each took Timeout
+	// dirty are the paths of locks to read again, in the order of their changes, and delayed those
+	// of locks that took too long, to read again when their track says. No path is in both.
+	dirty, delayed []string
 	// newNodes are znodes that were created and may be node locks.
 	newNodes     map[string]time.Time
 	missed       int64           // counts the events for which newNodes or tracks had no room
@@ -241,7 +242,7 @@ func (s *Watcher) History(path string) History {
 func (s *Watcher) Break(ctx context.Context, name, node string, token int64) ([]Entry, error) {
 	l, err := s.Read(ctx, name)
 	if err == nil {
-		err = l.CheckLayout()
+		err = l.CheckLayout(token)
 	}
 	if err != nil {
 		return nil, err

@@ -591,6 +591,27 @@ func TestReadRateOfSlowReadsIsLimited(t *testing.T) {
 	})
 }
 
+// TestBusyLockDelaysNoNodeLock checks that the watcher finds a new node lock while another lock
+// changes more often than once in an Interval.
+func TestBusyLockDelaysNoNodeLock(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
+		owner := sc.srv.Dial(t)
+		createZnodes(t, owner, "/zklock/busy")
+		sc.way.Delay(20 * time.Millisecond)
+		createZnodes(t, owner, "!/zklock/node")
+		for i := 0; sc.s.Snapshot().Lock("/zklock/node") == nil; i++ {
+			node := fmt.Sprintf("/zklock/busy/%s%010d", mutexName, i)
+			createZnodes(t, owner, "!"+node)
+			if time.Sleep(10 * time.Millisecond); i == 500 {
+				t.Fatal("it is not shown after five seconds")
+			}
+			if err := owner.Delete(t.Context(), node, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 // TestWatcherIsCurrentAfterReconnect checks that the watcher finds the changes during an outage,
 // and does not count earlier holders as new grants.
 func TestWatcherIsCurrentAfterReconnect(t *testing.T) {

@@ -61,7 +61,7 @@ func (c *Client) DeleteAll(ctx context.Context, path string) error {
 const (
 	maxDeletes      = 1000     // deletes that are sent before the first is answered
 	maxDeleteDepth  = 512      // levels below the path
-	maxParentsBytes = 64 << 10 // paths of children with children, for each level
+	maxParentsBytes = 32 << 10 // paths in flight, and paths of children with children at each level
 )
 
 // deleteAll is DeleteAll for a znode that is so many levels below the path.
@@ -89,20 +89,23 @@ func (c *Client) deleteAll(ctx context.Context, path string, depth int) error {
 	}
 }
 
-// deleteChildren deletes the children of a znode. It returns the paths of those that have children:
-// some of them if there are many.
+// deleteChildren deletes the children of a znode, and returns the paths of those that have
+// children. It ends early if there are many of these, so that only one delete fails for each.
 func (c *Client) deleteChildren(ctx context.Context, path string) (parents []string, err error) {
 	children, _, err := c.Children(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	size := 0 // of parents
-	for some := range slices.Chunk(children, maxDeletes) {
-		results := make(chan Result, len(some)) // has room for all, so that no sender waits
-		for _, child := range some {
-			c.Go(DeleteOp(strings.TrimSuffix(path, "/")+"/"+child, -1), func(r Result) { results <- r })
+	for size := 0; len(children) > 0 && size < maxParentsBytes; { // size is that of parents
+		results := make(chan Result, min(len(children), maxDeletes)) // no sender waits
+		sent, bytes := 0, 0
+		for ; sent < cap(results) && bytes < maxParentsBytes; sent++ {
+			child := strings.TrimSuffix(path, "/") + "/" + children[sent]
+			bytes += len(child)
+			c.Go(DeleteOp(child, -1), func(r Result) { results <- r })
 		}
-		for range some {
+		children = children[sent:]
+		for range sent {
 			var err error
 			select {
 			case r := <-results:
@@ -114,9 +117,8 @@ func (c *Client) deleteChildren(ctx context.Context, path string) (parents []str
 			switch {
 			case err == nil, errors.Is(err, ErrNoNode):
 			case errors.Is(err, ErrNotEmpty) && errors.As(err, &failed):
-				if size += len(failed.Path); len(parents) == 0 || size <= maxParentsBytes {
-					parents = append(parents, failed.Path)
-				}
+				size += len(failed.Path)
+				parents = append(parents, failed.Path)
 			default:
 				return nil, err
 			}

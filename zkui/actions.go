@@ -162,7 +162,7 @@ func (h *Handler) confirmHolder(ctx context.Context, d actionRequest, token int6
 	if err != nil {
 		return nil, err
 	}
-	if err := l.CheckLayout(); err != nil {
+	if err := l.CheckLayout(token); err != nil {
 		return nil, err
 	}
 	for _, e := range l.Holders() {

@@ -92,7 +92,7 @@ func breakLock(a *cli.App, ctx context.Context, l *oneLock, token int64, ask cli
 	if err != nil {
 		return err
 	}
-	if err := s.CheckLayout(); err != nil {
+	if err := s.CheckLayout(token); err != nil {
 		return fmt.Errorf("%s: %w", l.name, err)
 	}
 	held, err := entriesWithToken(s, l.name, token)

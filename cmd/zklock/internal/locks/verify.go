@@ -118,7 +118,7 @@ func verify(a *cli.App, ctx context.Context, l *oneLock, token int64) ([]inspect
 	if err != nil {
 		return nil, fmt.Errorf("verify %s: %w", l.name, err)
 	}
-	if err := s.CheckLayout(); err != nil {
+	if err := s.CheckLayout(token); err != nil {
 		return nil, fmt.Errorf("verify %s: %w", l.name, err)
 	}
 	held, no := entriesWithToken(s, l.name, token)
