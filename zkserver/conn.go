@@ -24,7 +24,6 @@ type conn struct {
 	acceptedAt time.Duration
 	calmSince  time.Duration // since when no turn was charged; used only by the loop
 	counts     connCounts    // used only by the loop
-	nextSize   int           // see inputSize; 0 if not determined; used only by the loop
 
 	*blockingIO          // nil once the connection is polled; changed by the loop, under mu
 	polled      polledIO // zero while a goroutine reads the connection; set under mu
@@ -42,7 +41,8 @@ type conn struct {
 
 	// Used only by the loop.
 	phase    connPhase
-	runnable bool // on the loop's list for the next round
+	runnable bool  // on the loop's list for the next round
+	nextSize uint8 // see sizeClass; 0 if not determined
 
 	limited     bool  // accepted by a listener: subject to MaxClientConns and MaxConns
 	onReadyList bool  // in srv.ready; guarded by srv.mu

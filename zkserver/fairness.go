@@ -98,7 +98,7 @@ func (s *Server) orderByCharge(conns []*conn, now time.Duration) (free int) {
 	return free
 }
 
-// orderCheapFirst puts connections first whose next input is small, of those the ones for which
+// orderCheapFirst puts connections first whose next request is small, of those the ones for which
 // no turn was charged for the longest time, and of similar ones the latest. So a client with
 // cheap requests does not wait for many that each send one expensive request, also if nothing
 // was charged to them yet. Sorting would take longer.
@@ -110,7 +110,7 @@ func (s *Server) orderCheapFirst(conns []*conn, now time.Duration) {
 	}
 	for _, similar := range slices.Backward(byAge[:]) {
 		for _, c := range similar {
-			size := bits.Len64(uint64(s.inputSize(c) / smallRequest))
+			size := s.sizeClass(c)
 			bySize[size] = append(bySize[size], c)
 		}
 	}
@@ -120,16 +120,17 @@ func (s *Server) orderCheapFirst(conns []*conn, now time.Duration) {
 	}
 }
 
-// inputSize returns the size of the next request of c in bytes. It is determined once for each
-// turn of c.
-func (s *Server) inputSize(c *conn) int {
+// sizeClass returns a number that grows with the logarithm of the size of the next request of c,
+// and is 1 for small requests. It is determined once for each turn of c.
+func (s *Server) sizeClass(c *conn) int {
 	if c.nextSize == 0 {
-		c.nextSize = max(1, s.measureInput(c))
+		c.nextSize = uint8(1 + bits.Len64(uint64(max(0, s.inputSize(c))/smallRequest)))
 	}
-	return c.nextSize
+	return int(c.nextSize)
 }
 
-func (s *Server) measureInput(c *conn) int {
+// inputSize returns the size of the next request of c in bytes.
+func (s *Server) inputSize(c *conn) int {
 	p := &c.polled
 	if c.phase == connContinuing {
 		return c.lastSize
