@@ -77,19 +77,15 @@
 //     one per node, and the last one for the session. Java uses one transaction, and
 //     all other clients wait for it.
 //   - getEphemerals of a session with more than 50,000 nodes is refused, and so is
-//     one that compares too much text. A multi of several changes is refused if it has
-//     more than 50,000 events, and as many again for the one-shot watches of one change,
-//     or if its permission checks take too long. A multi whose changes visit more than
-//     200,000 ancestors is refused. The first 20 of each change are free. The others
-//     count up to five times if there are quotas and recursive watches. Each 128 bytes
-//     of an event's path count as one more event, and so do 64 inspected watches, four
-//     names of the path if there are recursive watches, and four identities of the
-//     watching client. If the list of an ancestor has 8 or more entries, its name counts
-//     more often: twice for 8 entries, and once more each time that number doubles. A
-//     lookup in such a list counts likewise. If a change cannot be refused, paths
-//     longer than 256 bytes may use 8 MiB in the events of one call. The server closes
-//     the watching connections beyond that limit, and those whose permission checks in
-//     one call exceed 500,000 lookups.
+//     one that compares too much text. A multi of several changes is refused if its
+//     events take more than 500,000 lookups of identities in ACLs, not counting as many
+//     for the one-shot watches of one change. An event takes 8 lookups for each client
+//     that may see it, and the permission checks; 16 bytes of a path, and 6 watches that
+//     are inspected, count as a lookup. A multi whose changes visit more than 200,000
+//     ancestors is refused. The first 20 of each change are free. The others count up to
+//     five times if there are quotas and recursive watches. Any other change may take
+//     500,000 lookups for its permission checks and for paths of more than 256 bytes.
+//     The server closes the connections beyond that which need the most.
 //   - A recursive watch reports only nodes that the client could list. The client
 //     needs READ on the nodes between the watch and the change, and on the changed
 //     node.
