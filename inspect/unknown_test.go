@@ -290,3 +290,60 @@ func TestSlowLockDelaysNoOtherLock(t *testing.T) {
 		}
 	})
 }
+
+// TestSlowLocksDelayNoOtherLock checks that the watcher shows the changes of other locks within
+// seconds while many locks take longer than Timeout to read, and still reads these again.
+func TestSlowLocksDelayNoOtherLock(t *testing.T) {
+	const slow, timeout, most = 60, time.Second, 5 * time.Second
+	testWatcher(t, inspect.WatchOptions{Prefix: "/none"}, func(t *testing.T, sc *watcherTest) {
+		owner := sc.srv.Dial(t)
+		createZnodes(t, owner, "/zklock/small")
+		createSlow(t, owner, slow)
+		lists := make([]atomic.Int64, slow)
+		sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
+			var k int
+			_, err := fmt.Sscanf(f.Path, "/zklock/big%d", &k)
+			if f.Direction == zktest.ToServer && f.Op == "getChildren2" && err == nil {
+				lists[k].Add(1)
+			}
+			return 200 * time.Millisecond
+		})
+		defer sc.start(inspect.WatchOptions{List: inspect.ListOptions{Timeout: timeout}})()
+		sc.await("a listing", func() bool { return sc.s.Status().Listed })
+		for i := range 50 {
+			node := fmt.Sprintf("/zklock/small/%s%010d", mutexName, 1+i)
+			createZnodes(t, owner, "!"+node)
+			began := time.Now()
+			for sc.s.Snapshot().Lock("/zklock/small") == nil {
+				if time.Sleep(100 * time.Millisecond); time.Since(began) > most {
+					t.Fatalf("round %d: the change is not shown after %v", i, most)
+				}
+			}
+			if err := owner.Delete(t.Context(), node, -1); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+		}
+		for k := range lists {
+			if n := lists[k].Load(); n < 4 {
+				t.Errorf("lock %d was read %d times", k, n)
+			}
+		}
+	})
+}
+
+// createSlow creates n locks that take six round trips to read.
+func createSlow(t *testing.T, owner *zk.Client, n int) {
+	t.Helper()
+	for k := range n {
+		at := fmt.Sprintf("/zklock/big%d", k)
+		createZnodes(t, owner, at)
+		entries := make([]zk.Op, 400)
+		for i := range entries {
+			entries[i] = zk.CreateOp(at+"/"+mutexName, nil, nil, zk.ModeEphemeralSequential)
+		}
+		if _, err := owner.Multi(t.Context(), entries...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -44,6 +44,9 @@ type Watcher struct {
 	// dirty are the paths of locks to read again, in the order of their changes, and delayed those
 	// of locks that took too long, to read again when their track says. No path is in both.
 	dirty, delayed []string
+	slowNext       time.Time // before then, no lock in delayed is read
+	// nodeNext reports whether the last read was of a lock, so that the next may be of newNodes.
+	nodeNext bool
 	// newNodes are znodes that were created and may be node locks.
 	newNodes     map[string]time.Time
 	missed       int64           // counts the events for which newNodes or tracks had no room
