@@ -417,7 +417,8 @@ func TestForgedLayoutOfOneEntryStopsNoAction(t *testing.T) {
 		}
 		w := inspect.NewWatcher(z, nil)
 		broken, err := w.Break(t.Context(), path, hold.Node(), hold.Token())
-		if err != nil || !slices.ContainsFunc(broken, honest) || slices.ContainsFunc(broken, forged) {
+		if err != nil || !slices.ContainsFunc(broken, honest) ||
+			slices.ContainsFunc(broken, forged) {
 			t.Errorf("%s: broke %v, %v", path, broken, err)
 		}
 		_ = w.Close()

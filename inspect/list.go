@@ -116,7 +116,7 @@ type listOptions struct {
 	ListOptions
 	known     func(path string) []zklock.Entry // the entries of a lock that need not be read again; may be nil
 	semaphore func(path string)                // called for each path that may be a semaphore; may be nil
-	slow      func(path string) bool           // reports whether a path is known to be slow, and not to be read; may be nil
+	slow      func(path string) bool           // reports whether to omit a path as slow; may be nil
 }
 
 // list is List with listOptions.
@@ -177,7 +177,8 @@ func (w *lister) outcome() error {
 		if w.dropped > 0 {
 			missed = ", " + count(w.dropped, "znode") + " not visited"
 		}
-		return fmt.Errorf("%w: %s; their locks are omitted%s", ErrTooMany, strings.Join(large, "; "), missed)
+		const format = "%w: %s; their locks are omitted%s"
+		return fmt.Errorf(format, ErrTooMany, strings.Join(large, "; "), missed)
 	}
 	if w.dropped > 0 {
 		return fmt.Errorf("%w: %s not visited", ErrTooMany, count(w.dropped, "znode"))

@@ -97,9 +97,9 @@ func (l *Lock) Holders() []Entry {
 	return l.filter(func(e Entry) bool { return e.Holder })
 }
 
-// HoldersWith returns the entries of [Lock.Holders] that belong to the hold with this fencing token.
-// If the znode of an entry has the token as its czxid, HoldersWith leaves out the entries whose
-// data claim the token.
+// HoldersWith returns the entries of [Lock.Holders] that belong to the hold with this fencing
+// token. If the znode of an entry has the token as its czxid, HoldersWith leaves out the entries
+// whose data claim the token.
 func (l *Lock) HoldersWith(token int64) []Entry {
 	held := l.filter(func(e Entry) bool { return e.Holder && e.Token == token })
 	return queue.OfHold(held, func(e Entry) bool { return tokenFromData(e.Entry) })

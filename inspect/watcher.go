@@ -384,7 +384,8 @@ func (s *Watcher) listAll(ctx context.Context) bool {
 	over := make(chan struct{})
 	var showing sync.WaitGroup
 	showing.Go(func() { s.show(over) })
-	found, err := s.list(ctx, s.opts.Prefix, listOptions{limits, s.knownEntries, s.noteSemaphore, slow})
+	opts := listOptions{limits, s.knownEntries, s.noteSemaphore, slow}
+	found, err := s.list(ctx, s.opts.Prefix, opts)
 	close(over)
 	showing.Wait()
 	s.mu.Lock()
