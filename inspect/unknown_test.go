@@ -378,7 +378,7 @@ func TestWatcherListsManySlowLocks(t *testing.T) {
 			t.Errorf("%d of %d slow locks are known, %+v", n, slow, sc.s.Status())
 		}
 		n := lists.Load()
-		time.Sleep(10 * interval)
+		time.Sleep(2 * interval)
 		if more := lists.Load() - n; more > 0 {
 			t.Errorf("%d more listings", more)
 		}
