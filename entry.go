@@ -88,6 +88,18 @@ func (e Entry) decode(r zk.Result) znodeEntry {
 	return f
 }
 
+// dropFalseToken drops the token that the data of the entry claim, if they also declare a custom
+// layout in which the name does not mean what it means to c: no client downgrades to such an entry.
+func (c *Client) dropFalseToken(f *znodeEntry) {
+	l := f.Owner.Layout
+	if f.Token == f.czxid || l == (Layout{}) || c.opts.Layout.isCustom() {
+		return
+	}
+	if l.names("").Misnames(f.Name) {
+		f.Token = f.czxid
+	}
+}
+
 // textBytes returns the size of what was read of the znode.
 func (f *znodeEntry) textBytes() int {
 	size := len(f.data)

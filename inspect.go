@@ -369,6 +369,7 @@ func (c *Client) readEntries(ctx context.Context, entries []Entry, k entryCache,
 					size = 1
 				}
 				f := some[i].decode(res)
+				c.dropFalseToken(&f)
 				if r := queue.ReadingOf(ctx); r != nil {
 					if err := r.Keep(f.textBytes()); err != nil {
 						return nil, err

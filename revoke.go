@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -148,6 +149,11 @@ func (l *Lock) RequestRelease(ctx context.Context, token int64, r ReleaseRequest
 	if r.By == (Owner{}) && !l.client.opts.Anonymous {
 		r.By = l.client.identity
 	}
+	if token != 0 {
+		other := func(f znodeEntry) bool { return !f.Holder || f.Token != token }
+		found = slices.DeleteFunc(found, other)
+		found = queue.OfHold(found, func(f znodeEntry) bool { return f.Token != f.czxid })
+	}
 	request := r.encode()
 	_, bounded := ctx.Deadline()
 	giveUp := time.Now().Add(revokeTimeout)
@@ -157,7 +163,7 @@ func (l *Lock) RequestRelease(ctx context.Context, token int64, r ReleaseRequest
 	for len(found) > 0 {
 		f := found[0]
 		found = found[1:]
-		if !f.Holder || token != 0 && f.Token != token || f.readErr == nil && !f.ReadsRequests() {
+		if !f.Holder || f.readErr == nil && !f.ReadsRequests() {
 			continue
 		}
 		there, err := false, f.readErr

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -473,4 +474,31 @@ func TestReleaseRequestNamesClientAndReason(t *testing.T) {
 			t.Errorf("a request names %+v, %v", r.By, err)
 		}
 	})
+}
+
+// TestRevokeTokenIgnoresClaims checks that a release request for the token of a reader is not sent
+// to another reader whose data claim that token.
+func TestRevokeTokenIgnoresClaims(t *testing.T) {
+	z := zktest.Start(t).Dial(t)
+	c := zklock.New(z, nil)
+	defer c.Close()
+	l := c.RWMutex("claimed").Reader()
+	hold, err := l.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := fmt.Appendf(nil, `{"version":"zklock x","token":%d}`, hold.Token())
+	const name = "/_c_0f8fad5b-d9cb-469f-a165-70867728950e-__READ__"
+	node, _, err := z.Create(t.Context(), l.Path()+name, claim, zk.OpenACL(),
+		zk.ModeEphemeralSequential)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := l.RevokeToken(t.Context(), hold.Token())
+	if err != nil || len(asked) != 1 || asked[0].Node != hold.Node() {
+		t.Errorf("asked %v, %v", asked, err)
+	}
+	if data, _, err := z.Get(t.Context(), node); err != nil || string(data) != string(claim) {
+		t.Errorf("the other reader's data are %q, %v", data, err)
+	}
 }

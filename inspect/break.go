@@ -9,6 +9,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -77,24 +78,15 @@ func breakOnce(ctx context.Context, z *zk.Client, held []zklock.Entry) error {
 	return err
 }
 
-// holdEntries returns the entries of the hold with the token. Entries whose znode has the
-// token as its czxid take precedence over shared entries whose data declare it, as those of
-// a downgraded writer do, because anyone can write data.
+// holdEntries returns the entries of the hold with the token.
 func holdEntries(entries []zklock.Entry, token int64) []zklock.Entry {
-	var own, claimed []zklock.Entry
+	var held []zklock.Entry
 	for _, e := range entries {
-		switch {
-		case !e.Holder || e.Token != token || e.Session == 0:
-		case tokenFromData(e):
-			claimed = append(claimed, e)
-		default:
-			own = append(own, e)
+		if e.Holder && e.Token == token && e.Session != 0 {
+			held = append(held, e)
 		}
 	}
-	if len(own) > 0 {
-		return own
-	}
-	return claimed
+	return queue.OfHold(held, tokenFromData)
 }
 
 // notHeld returns the error for a token that is not that of a hold with a session. Only a

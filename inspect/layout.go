@@ -41,12 +41,8 @@ func isMisnamed(e zklock.Entry) bool {
 		return false
 	}
 	names := namesOf(e.Owner.Layout)
-	if !e.Owner.Layout.InParent {
-		names.Prefix, names.Only = e.Owner.Layout.Prefix, true
-	}
-	_, custom := names.Parse(e.Name)
-	_, known := queue.ParseName(e.Name)
-	return custom == queue.Contender && known == queue.Contender
+	names.Prefix, names.Only = e.Owner.Layout.Prefix, e.Owner.Layout.InParent
+	return names.Misnames(e.Name)
 }
 
 // isApart reports whether an entry's data declare a custom layout in which the lock has a

@@ -340,21 +340,30 @@ func TestForgedLayoutOfOneEntryStopsNoAction(t *testing.T) {
 	c := zklock.New(z, nil)
 	defer c.Close()
 	const prefix = "_c_0f8fad5b-d9cb-469f-a165-70867728950e-"
+	const lock = `{"prefix":"x","exclusive":"-lock-"}`
+	const read = `{"prefix":"` + prefix + `","exclusive":"-W-","shared":"__READ__"}`
 	for _, tt := range []struct {
 		lock         *zklock.Lock
 		name, layout string // of the forged entry
 		holds        bool   // by its name
+		downgrade    bool
 	}{
-		{c.Mutex("/forged/mutex"), "x-lock-", `{"prefix":"x","exclusive":"-lock-"}`, false},
-		{c.RWMutex("/forged/writer").Writer(), "x-lock-", `{"prefix":"x","exclusive":"-lock-"}`, false},
-		{c.Semaphore("/forged/semaphore", 2), "x-lock-", `{"prefix":"x","exclusive":"-lock-"}`, true},
-		{c.RWMutex("/forged/reader").Reader(), prefix + "__READ__",
-			`{"prefix":"` + prefix + `","exclusive":"-W-","shared":"__READ__"}`, true},
+		{c.Mutex("/forged/mutex"), "x-lock-", lock, false, false},
+		{c.RWMutex("/forged/writer").Writer(), "x-lock-", lock, false, false},
+		{c.Semaphore("/forged/semaphore", 2), "x-lock-", lock, true, false},
+		{c.Semaphore("/forged/permit", 2), prefix + "__READ__", read, true, false},
+		{c.RWMutex("/forged/reader").Reader(), prefix + "__READ__", read, true, false},
+		{c.RWMutex("/forged/downgraded").Writer(), prefix + "__READ__", read, true, true},
 	} {
 		path := tt.lock.Path()
 		hold, err := tt.lock.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
+		}
+		if tt.downgrade {
+			if err := hold.Downgrade(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
 		data := []byte(`{"version":"zklock x","layout":` + tt.layout + `}`)
 		node, stat, err := z.Create(t.Context(), path+"/"+tt.name, data, zk.OpenACL(),
@@ -394,9 +403,22 @@ func TestForgedLayoutOfOneEntryStopsNoAction(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if l, err = r.Read(t.Context(), path); err != nil {
+			t.Fatal(err)
+		}
+		asked, err = r.Revoke(t.Context(), l, hold.Token())
+		forged := func(e inspect.Entry) bool { return e.Node == node }
+		if err != nil || !slices.ContainsFunc(asked, honest) || slices.ContainsFunc(asked, forged) {
+			t.Errorf("%s: asked %v of %+v, %v", path, asked, l.Entries, err)
+		}
+		holders := l.HoldersWith(hold.Token())
+		if !slices.ContainsFunc(holders, honest) || slices.ContainsFunc(holders, forged) {
+			t.Errorf("%s: %v hold", path, holders)
+		}
 		w := inspect.NewWatcher(z, nil)
 		broken, err := w.Break(t.Context(), path, hold.Node(), hold.Token())
-		if err != nil || len(broken) == 0 {
+		if err != nil || !slices.ContainsFunc(broken, honest) ||
+			slices.ContainsFunc(broken, forged) {
 			t.Errorf("%s: broke %v, %v", path, broken, err)
 		}
 		_ = w.Close()
@@ -406,6 +428,13 @@ func TestForgedLayoutOfOneEntryStopsNoAction(t *testing.T) {
 		i = slices.IndexFunc(l.Entries, func(e inspect.Entry) bool { return e.Node == node })
 		if i < 0 || l.CheckLayout(l.Entries[i].Token) == nil {
 			t.Errorf("%s: the reader acts on the forged entry: %+v", path, l.Entries)
+		}
+		if err := l.CheckLayout(hold.Token()); (err != nil) != tt.holds {
+			t.Errorf("%s: while only the forged entry claims the token: %v", path, err)
+		}
+		held, released := l.StillHeld([]inspect.Entry{{Entry: zklock.Entry{Token: hold.Token()}}})
+		if len(held) > 0 || len(released) == 0 {
+			t.Errorf("%s: the hold of the forged entry counts as the broken one", path)
 		}
 		_ = hold.Release(t.Context()) // its entry is gone
 	}

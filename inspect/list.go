@@ -26,7 +26,7 @@ const (
 	listWorkers         = 16               // concurrent reads
 	defaultTimeout      = 10 * time.Second // for each znode
 	// maxSlow limits the paths that take longer than ListOptions.Timeout: if there are more, the
-	// servers are slow or have stopped answering.
+	// listing stops, because the servers are slow or have stopped answering.
 	maxSlow = 4 * listWorkers
 	// maxPendingBytes limits the paths that wait for a visit, and maxFoundBytes the locks
 	// that were found, because a server may invent any number of znodes. maxReadingBytes limits
@@ -44,8 +44,8 @@ type ListOptions struct {
 	// five reads, and a semaphore four more.
 	MaxLockReads int
 	// Timeout limits the time for each znode, because servers may stop answering; 0 means
-	// 10 s. A listing omits a lock that takes longer to read. It ends after more than 64 such
-	// znodes, with an error that wraps context.DeadlineExceeded.
+	// 10 s. A listing omits a lock that takes longer to read. It stops after more than 64 such
+	// znodes.
 	Timeout time.Duration
 	// OnLock, if not nil, is called for each lock as soon as it was read, from several
 	// goroutines, in any order.
@@ -80,6 +80,8 @@ var (
 
 	errWide = errors.New("too many children to list")
 	errSlow = fmt.Errorf("%w (reading it took too long)", ErrTooMany)
+
+	errManySlow = errors.New("more than maxSlow paths took too long to read")
 )
 
 // isTooLarge reports whether a read failed because its answer exceeds the limit of the client or
@@ -93,7 +95,9 @@ type ListResult struct {
 	Locks []*Lock // sorted by path
 	Reads int64   // number of reads
 
-	omitted map[string]error // paths that could not be read, and why; nil if more is missing
+	omitted map[string]error // paths that could not be read, and why; nil if the listing failed
+	partial bool             // more is missing than omitted
+	stopped bool             // because of too many slow paths: another listing may find more
 }
 
 // List returns the locks at and below a path that have a holder or a waiter. An error that
@@ -112,6 +116,7 @@ type listOptions struct {
 	ListOptions
 	known     func(path string) []zklock.Entry // the entries of a lock that need not be read again; may be nil
 	semaphore func(path string)                // called for each path that may be a semaphore; may be nil
+	slow      func(path string) bool           // reports whether to omit a path as slow; may be nil
 }
 
 // list is List with listOptions.
@@ -126,13 +131,18 @@ func (r *Reader) list(ctx context.Context, path string, opts listOptions) (ListR
 	}
 	all.Wait()
 	slices.SortFunc(w.found, func(a, b *Lock) int { return strings.Compare(a.Path, b.Path) })
-	return ListResult{Locks: w.found, Reads: w.reads, omitted: w.omitted()}, w.outcome()
+	stopped := w.err == errManySlow
+	if stopped {
+		w.err, w.dropped = nil, w.dropped+len(w.pending)
+	}
+	partial := stopped || w.err != nil || w.dropped > 0 || len(w.invalid) > 0
+	return ListResult{w.found, w.reads, w.omitted(), partial, stopped}, w.outcome()
 }
 
 // omitted returns the paths that a listing that has ended could not read, and why. It returns nil
-// if more is missing.
+// if the listing failed.
 func (w *lister) omitted() map[string]error {
-	if w.err != nil || w.dropped > 0 || len(w.invalid) > 0 {
+	if w.err != nil {
 		return nil
 	}
 	all := map[string]error{}
@@ -163,7 +173,12 @@ func (w *lister) outcome() error {
 			count(n, "path"), w.limits.Timeout, legible.Path(slices.Min(w.slow))))
 	}
 	if len(large) > 0 {
-		return fmt.Errorf("%w: %s; their locks are omitted", ErrTooMany, strings.Join(large, "; "))
+		missed := ""
+		if w.dropped > 0 {
+			missed = ", " + count(w.dropped, "znode") + " not visited"
+		}
+		const format = "%w: %s; their locks are omitted%s"
+		return fmt.Errorf(format, ErrTooMany, strings.Join(large, "; "), missed)
 	}
 	if w.dropped > 0 {
 		return fmt.Errorf("%w: %s not visited", ErrTooMany, count(w.dropped, "znode"))
@@ -199,7 +214,8 @@ type lister struct {
 	invalid     []string // paths that no znode can have
 	unreadable  []string // paths that need a permission
 	tooWide     []string // paths with too many children
-	slow        []string // paths that took longer than limits.Timeout
+	slow        []string // paths that took longer than limits.Timeout, now or in an earlier listing
+	waited      int      // paths that took longer in this listing
 	answered    bool     // a server has answered
 	err         error
 }
@@ -223,11 +239,15 @@ func (w *lister) work(ctx context.Context) {
 		w.mu.Lock()
 		i := slices.Index(w.visiting, &at)
 		w.visiting = slices.Delete(w.visiting, i, i+1)
-		slow := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 		switch {
-		case slow && w.answered && len(w.slow) < maxSlow:
+		case errors.Is(err, errSlow):
+			w.slow = append(w.slow, at.path)
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && w.answered:
 			// One lock is too large, or makes others wait for its data.
 			w.slow = append(w.slow, at.path)
+			if w.waited++; w.waited > maxSlow && w.err == nil {
+				w.err = errManySlow
+			}
 		case errors.Is(err, zk.ErrNoAuth):
 			w.unreadable = append(w.unreadable, at.path)
 		case errors.Is(err, zk.ErrInvalidPath) && at.depth > 0:
@@ -236,10 +256,6 @@ func (w *lister) work(ctx context.Context) {
 			w.tooWide = append(w.tooWide, at.path)
 		case err != nil && w.err == nil:
 			w.err = err
-			if slow && len(w.slow) == maxSlow {
-				const format = "%d paths took more than %v to read: %w"
-				w.err = fmt.Errorf(format, maxSlow, w.limits.Timeout, err)
-			}
 		}
 		w.changed.Broadcast()
 	}
@@ -285,6 +301,9 @@ func (w *lister) spend(n int, spent *int, most int) bool {
 func (w *lister) visit(ctx context.Context, at *listNode) error {
 	if at.path == "/zookeeper" || at.depth > maxDepth {
 		return nil
+	}
+	if w.opts.slow != nil && w.opts.slow(at.path) {
+		return errSlow
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.limits.Timeout)
 	defer cancel()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/queue"
 )
 
 // A Kind tells how a lock is stored on the servers.
@@ -71,13 +72,12 @@ func (l *Lock) CheckLayout(token int64) error {
 	own, claimed := false, false // whether an entry has the token, and a misnamed one claims it
 	for _, e := range l.Entries {
 		switch {
-		case token == 0 && !e.Holder, token != 0 && e.Token != token:
-		case token != 0 && tokenFromData(e.Entry):
-			claimed = claimed || e.misnamed
-		case e.misnamed:
+		case e.misnamed && (token == 0 && e.Holder || token != 0 && e.Token == token):
 			return ErrLayoutUnknown
-		default:
-			own = true
+		case e.misnamed:
+			claimed = claimed || token != 0 && e.Owner.Token == token
+		case e.Token == token:
+			own = own || e.Holder || !tokenFromData(e.Entry)
 		}
 	}
 	if claimed && !own {
@@ -95,6 +95,14 @@ func (l *Lock) Contenders() []Entry {
 // the holders of other locks on its path.
 func (l *Lock) Holders() []Entry {
 	return l.filter(func(e Entry) bool { return e.Holder })
+}
+
+// HoldersWith returns the entries of [Lock.Holders] that belong to the hold with this fencing
+// token. If the znode of an entry has the token as its czxid, HoldersWith leaves out the entries
+// whose data claim the token.
+func (l *Lock) HoldersWith(token int64) []Entry {
+	held := l.filter(func(e Entry) bool { return e.Holder && e.Token == token })
+	return queue.OfHold(held, func(e Entry) bool { return tokenFromData(e.Entry) })
 }
 
 // HeldPermits returns the number of permits that are held. It does not count the holders of

@@ -415,7 +415,12 @@ func (r *Reader) RequestRelease(ctx context.Context, l *Lock, token int64, reque
 	case KindSemaphore:
 		// If the size is not stored, all existing permits may be held. The stored
 		// number may be nonsense.
-		locks = append(locks, r.plain.Semaphore(l.Path, min(cmp.Or(max(l.Permits, len(l.Holders())), 1), mostPermits)))
+		of := min(cmp.Or(max(l.Permits, len(l.Holders())), 1), mostPermits)
+		held := l.HoldersWith(token)
+		if token != 0 && len(held) > 0 && held[0].Mode == zklock.Permit {
+			locks = nil // the hold has no entries in the queue
+		}
+		locks = append(locks, r.plain.Semaphore(l.Path, of))
 	}
 	var asked []Entry
 	for _, lock := range locks {

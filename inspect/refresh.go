@@ -26,13 +26,7 @@ func (s *Watcher) work(ctx context.Context) time.Duration {
 		s.mu.Lock()
 		offline := s.conn == 0
 		suspects := s.dueSuspects(now)
-		at, wait := s.nextDirty(now)
-		node := ""
-		if at == "" || wait > 0 { // no lock is due yet
-			if node = s.nextNode(now); node != "" {
-				at, wait = "", 0
-			}
-		}
+		at, node, wait := s.nextRead(now)
 		s.mu.Unlock()
 		if len(suspects) > 0 && !offline {
 			s.resolveSuspects(ctx, suspects)
@@ -43,7 +37,7 @@ func (s *Watcher) work(ctx context.Context) time.Duration {
 		if wait = max(wait, s.budget.wait(now)); wait > 0 {
 			return wait
 		}
-		if at != "" {
+		if s.nodeNext = at != ""; s.nodeNext {
 			s.refresh(ctx, at)
 		} else {
 			s.checkNode(ctx, node)
@@ -62,23 +56,37 @@ func (s *Watcher) idleTime() time.Duration {
 	idle := time.Hour // an event ends the wait
 	for _, path := range s.delayed {
 		if t := s.tracks[path]; t != nil {
-			idle = min(idle, time.Until(t.dirty))
+			idle = min(idle, max(time.Until(t.dirty), time.Until(s.slowNext)))
 		}
 	}
 	return idle
 }
 
-// nextDirty returns the lock to read next, and how long to collect further changes before.
-// The caller holds the mutex.
-func (s *Watcher) nextDirty(now time.Time) (path string, wait time.Duration) {
-	s.delayed = slices.DeleteFunc(s.delayed, func(path string) bool {
-		t := s.tracks[path]
-		due := t == nil || !t.dirty.After(now)
-		if due && t != nil && !t.dirty.IsZero() {
-			s.dirty = append(s.dirty, path)
+// nextRead returns the lock to read next, or the new znode to check, and how long to collect
+// further changes of the lock before. Delayed locks come last. While locks are due, every other
+// read is of a new znode that has waited for the Interval. The caller holds the mutex.
+func (s *Watcher) nextRead(now time.Time) (at, node string, wait time.Duration) {
+	at, wait = s.nextDirty(now)
+	due := at != "" && wait <= 0
+	if !due {
+		node = s.nextNode(now)
+	} else if s.nodeNext {
+		node = s.nextNode(now.Add(-s.opts.Interval))
+	}
+	if node != "" {
+		return "", node, 0
+	}
+	if !due {
+		if slow := s.nextDelayed(now); slow != "" {
+			return slow, "", 0
 		}
-		return due
-	})
+	}
+	return at, "", wait
+}
+
+// nextDirty returns the next lock in dirty, and how long to collect further changes before. The
+// caller holds the mutex.
+func (s *Watcher) nextDirty(now time.Time) (path string, wait time.Duration) {
 	for len(s.dirty) > 0 {
 		path = s.dirty[0]
 		if t := s.tracks[path]; t != nil && !t.dirty.IsZero() {
@@ -89,15 +97,38 @@ func (s *Watcher) nextDirty(now time.Time) (path string, wait time.Duration) {
 	return "", 0
 }
 
+// nextDelayed returns the lock in delayed that is due first, or an empty path if none is due. The
+// caller holds the mutex.
+func (s *Watcher) nextDelayed(now time.Time) (path string) {
+	if now.Before(s.slowNext) {
+		return ""
+	}
+	first := now
+	s.delayed = slices.DeleteFunc(s.delayed, func(at string) bool {
+		t := s.tracks[at]
+		if t == nil || t.dirty.IsZero() {
+			return true
+		}
+		if !t.dirty.After(first) {
+			path, first = at, t.dirty
+		}
+		return false
+	})
+	return path
+}
+
 // maxSkipped limits the new znodes that nextNode skips.
 const maxSkipped = 100
 
-// nextNode returns a new znode to check. It skips those in outdated locks: the read of the lock
-// tells what they are. The caller holds the mutex.
-func (s *Watcher) nextNode(now time.Time) string {
+// nextNode returns a new znode to check that was created by a time. It skips those in outdated
+// locks: the read of the lock tells what they are, unless it is delayed. The caller holds the
+// mutex.
+func (s *Watcher) nextNode(by time.Time) string {
 	skipped := 0
-	for node := range s.newNodes {
-		if t := s.tracks[path.Dir(node)]; t == nil || t.dirty.IsZero() || t.dirty.After(now) {
+	for node, created := range s.newNodes {
+		t := s.tracks[path.Dir(node)]
+		read := t != nil && !t.dirty.IsZero() && t.delay == 0
+		if !read && !created.After(by) {
 			return node
 		}
 		if skipped++; skipped == maxSkipped {
@@ -112,7 +143,12 @@ func (s *Watcher) refresh(ctx context.Context, at string) {
 	s.mu.Lock()
 	t := s.tracks[at]
 	t.dirty = time.Time{}
-	s.dirty = s.dirty[1:]
+	if len(s.dirty) > 0 && s.dirty[0] == at {
+		s.dirty = s.dirty[1:]
+	} else {
+		s.delayed = slices.DeleteFunc(s.delayed, func(path string) bool { return path == at })
+	}
+	delayed := t.delay > 0
 	since := s.event
 	before := t.knownEntries()
 	t.data = nil
@@ -123,11 +159,16 @@ func (s *Watcher) refresh(ctx context.Context, at string) {
 		s.update(at, &Lock{Path: at}, since)
 		return
 	}
+	began := time.Now()
 	l, reads, err := s.readChanged(ctx, at, before, unread)
 	s.budget.spend(reads)
 	s.mu.Lock()
 	s.status.Reads += int64(reads)
 	slow := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && s.conn != 0
+	if slow || delayed { // leave other reads half of the time
+		now := time.Now()
+		s.slowNext = now.Add(now.Sub(began))
+	}
 	s.mu.Unlock()
 	switch {
 	case err == nil:

@@ -290,3 +290,116 @@ func TestSlowLockDelaysNoOtherLock(t *testing.T) {
 		}
 	})
 }
+
+// TestSlowLocksDelayNoOtherLock checks that the watcher shows the changes of other locks within
+// seconds while many locks take longer than Timeout to read, and still reads these again.
+func TestSlowLocksDelayNoOtherLock(t *testing.T) {
+	const slow, timeout, most = 60, time.Second, 5 * time.Second
+	testWatcher(t, inspect.WatchOptions{Prefix: "/none"}, func(t *testing.T, sc *watcherTest) {
+		owner := sc.srv.Dial(t)
+		createZnodes(t, owner, "/zklock/small")
+		createSlow(t, owner, slow)
+		lists := make([]atomic.Int64, slow)
+		sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
+			var k int
+			_, err := fmt.Sscanf(f.Path, "/zklock/big%d", &k)
+			if f.Direction == zktest.ToServer && f.Op == "getChildren2" && err == nil {
+				lists[k].Add(1)
+			}
+			return 80 * time.Millisecond
+		})
+		defer sc.start(inspect.WatchOptions{List: inspect.ListOptions{Timeout: timeout}})()
+		sc.await("a listing", func() bool { return sc.s.Status().Listed })
+		for i := range 50 {
+			node := fmt.Sprintf("/zklock/small/%s%010d", mutexName, 1+i)
+			createZnodes(t, owner, "!"+node)
+			began := time.Now()
+			for sc.s.Snapshot().Lock("/zklock/small") == nil {
+				if time.Sleep(100 * time.Millisecond); time.Since(began) > most {
+					t.Fatalf("round %d: the change is not shown after %v", i, most)
+				}
+			}
+			if err := owner.Delete(t.Context(), node, -1); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+		}
+		for k := range lists {
+			if n := lists[k].Load(); n < 4 {
+				t.Errorf("lock %d was read %d times", k, n)
+			}
+		}
+	})
+}
+
+// TestWatcherListsManySlowLocks checks that the watcher goes on if more locks take longer than
+// Timeout to read than a listing waits for. It then lists again at its usual interval until it
+// knows all of them.
+func TestWatcherListsManySlowLocks(t *testing.T) {
+	const slow, interval = 100, 2 * time.Minute
+	testWatcher(t, inspect.WatchOptions{Prefix: "/none"}, func(t *testing.T, sc *watcherTest) {
+		owner := sc.srv.Dial(t)
+		createZnodes(t, owner, "!/zklock/small/"+mutexName+"0000000001")
+		createSlow(t, owner, slow)
+		var lists atomic.Int64
+		sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
+			if f.Direction == zktest.ToServer && f.Op == "getChildren2" && f.Path == "/zklock" {
+				lists.Add(1)
+			}
+			return 80 * time.Millisecond
+		})
+		defer sc.start(inspect.WatchOptions{
+			List: inspect.ListOptions{Timeout: time.Second}, RelistInterval: interval,
+		})()
+		sc.await("a partial listing", func() bool {
+			status := sc.s.Status()
+			return status.Listed && strings.Contains(status.Reason, "paths that took more than 1s")
+		})
+		known := func() (n int) { // slow locks that the snapshot names
+			for k := range slow {
+				at := fmt.Sprintf("/zklock/big%d", k)
+				if err := sc.s.Snapshot().Unknown(at); err == nil {
+					t.Fatalf("%s is known to be free", at)
+				} else if strings.HasSuffix(err.Error(), ": "+at) {
+					n++
+				}
+			}
+			return n
+		}
+		if n := known(); n < 60 || n == slow {
+			t.Errorf("after the first listing, %d slow locks are known", n)
+		}
+		time.Sleep(interval / 2)
+		if n := lists.Load(); n > 4 {
+			t.Errorf("%d listings in half of the interval", n)
+		}
+		time.Sleep(2 * interval)
+		if n := known(); n != slow || sc.s.Snapshot().Lock("/zklock/small") == nil {
+			t.Errorf("%d of %d slow locks are known, %+v", n, slow, sc.s.Status())
+		}
+		n := lists.Load()
+		time.Sleep(2 * interval)
+		if more := lists.Load() - n; more > 0 {
+			t.Errorf("%d more listings", more)
+		}
+		if why := sc.s.Status().Reason; strings.Contains(why, "connection") {
+			t.Error(why)
+		}
+	})
+}
+
+// createSlow creates n locks that take eight round trips to read.
+func createSlow(t *testing.T, owner *zk.Client, n int) {
+	t.Helper()
+	for k := range n {
+		at := fmt.Sprintf("/zklock/big%d", k)
+		createZnodes(t, owner, at)
+		entries := make([]zk.Op, 600)
+		for i := range entries {
+			entries[i] = zk.CreateOp(at+"/"+mutexName, nil, nil, zk.ModeEphemeralSequential)
+		}
+		if _, err := owner.Multi(t.Context(), entries...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -44,6 +44,9 @@ type Watcher struct {
 	// dirty are the paths of locks to read again, in the order of their changes, and delayed those
 	// of locks that took too long, to read again when their track says. No path is in both.
 	dirty, delayed []string
+	slowNext       time.Time // before then, no lock in delayed is read
+	// nodeNext reports whether the last read was of a lock, so that the next may be of newNodes.
+	nodeNext bool
 	// newNodes are znodes that were created and may be node locks.
 	newNodes     map[string]time.Time
 	missed       int64           // counts the events for which newNodes or tracks had no room
@@ -368,6 +371,10 @@ func (s *Watcher) addWatch(ctx context.Context) {
 func (s *Watcher) listAll(ctx context.Context) bool {
 	s.mu.Lock()
 	since, conn, missed := s.event, s.conn, s.missed
+	var slow func(path string) bool
+	if conn == s.listConn { // on another connection, the servers may be faster
+		slow = s.isDelayed
+	}
 	s.status.Listing, s.unpublished = true, true
 	s.mu.Unlock()
 	limits := s.opts.List
@@ -377,14 +384,15 @@ func (s *Watcher) listAll(ctx context.Context) bool {
 	over := make(chan struct{})
 	var showing sync.WaitGroup
 	showing.Go(func() { s.show(over) })
-	found, err := s.list(ctx, s.opts.Prefix, listOptions{limits, s.knownEntries, s.noteSemaphore})
+	opts := listOptions{limits, s.knownEntries, s.noteSemaphore, slow}
+	found, err := s.list(ctx, s.opts.Prefix, opts)
 	close(over)
 	showing.Wait()
 	s.mu.Lock()
 	s.status.Listing, s.status.Listed, s.unpublished = false, true, true
 	s.status.Reads += found.Reads
 	s.status.Complete, s.status.Reason = err == nil, ""
-	s.unlisted, s.partial = found.omitted, err != nil && found.omitted == nil
+	s.unlisted, s.partial = found.omitted, found.partial
 	maps.DeleteFunc(s.relisted, func(path string, _ bool) bool { return s.unlisted[path] == nil })
 	if err != nil {
 		s.status.Reason = err.Error()
@@ -406,12 +414,21 @@ func (s *Watcher) listAll(ctx context.Context) bool {
 	}
 	s.listComplete = err == nil || errors.Is(err, ErrTooMany) || errors.Is(err, ErrUnreadable) || errors.Is(err, ErrInvalidNames)
 	done := s.listComplete
+	s.listComplete = done && !found.stopped
 	if done {
 		s.listConn, s.missedBefore = conn, missed
 	}
 	s.mu.Unlock()
 	s.publish()
 	return done
+}
+
+// isDelayed reports whether the last read of a lock took too long, so that a later one is due.
+func (s *Watcher) isDelayed(path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tracks[path]
+	return t != nil && t.delay > 0 && !t.dirty.IsZero()
 }
 
 // readLater makes the watcher read a lock that took too long in a listing. The caller holds the

@@ -612,6 +612,39 @@ func TestBusyLockDelaysNoNodeLock(t *testing.T) {
 	})
 }
 
+// TestBusyLocksDelayNoNodeLock checks that the watcher finds a new node lock while the changes of
+// other locks need more reads than MaxReadRate.
+func TestBusyLocksDelayNoNodeLock(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
+		owner := sc.srv.Dial(t)
+		const locks, created, limit = 80, 100, 200
+		for k := range locks {
+			createZnodes(t, owner, fmt.Sprintf("/zklock/busy%d", k))
+		}
+		for i := 0; sc.s.Snapshot().Lock("/zklock/node") == nil; i++ {
+			var ops []zk.Op
+			for k := range locks {
+				name := fmt.Sprintf("/zklock/busy%d/%s", k, mutexName)
+				if i > 0 {
+					ops = append(ops, zk.DeleteOp(fmt.Sprintf("%s%010d", name, i-1), -1))
+				}
+				ops = append(ops, zk.CreateOp(fmt.Sprintf("%s%010d", name, i), nil, zk.OpenACL(),
+					zk.ModeEphemeral))
+			}
+			if _, err := owner.Multi(t.Context(), ops...); err != nil {
+				t.Fatal(err)
+			}
+			switch i {
+			case created:
+				createZnodes(t, owner, "!/zklock/node")
+			case limit:
+				t.Fatal("it is not shown after five seconds")
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+}
+
 // TestWatcherIsCurrentAfterReconnect checks that the watcher finds the changes during an outage,
 // and does not count earlier holders as new grants.
 func TestWatcherIsCurrentAfterReconnect(t *testing.T) {

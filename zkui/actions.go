@@ -165,12 +165,11 @@ func (h *Handler) confirmHolder(ctx context.Context, d actionRequest, token int6
 	if err := l.CheckLayout(token); err != nil {
 		return nil, err
 	}
-	for _, e := range l.Holders() {
-		if e.Node == d.Node && e.Token == token {
-			return l, nil
-		}
+	same := func(e inspect.Entry) bool { return e.Node == d.Node }
+	if !slices.ContainsFunc(l.HoldersWith(token), same) {
+		return nil, errNotHolder
 	}
-	return nil, errNotHolder
+	return l, nil
 }
 
 // breakHold breaks the hold.

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -123,6 +124,28 @@ func marks() [7]Entry {
 
 // ParseName is [Names.Parse] of the zero Names.
 func ParseName(name string) (Entry, NameClass) { return Names{}.Parse(name) }
+
+// Misnames reports whether a client with these custom names may have made a name that is also the
+// name of a contender in a known layout. Then that client may not wait for the entries before it.
+// With Only, the name of the lock may follow Prefix.
+func (n Names) Misnames(name string) bool {
+	if n.Only = !n.Only; !n.Only {
+		n.Prefix = ""
+	}
+	_, custom := n.Parse(name)
+	_, known := ParseName(name)
+	return custom == Contender && known == Contender
+}
+
+// OfHold returns those of the entries with one token that belong to its hold. Entries whose znode
+// has the token as its czxid take precedence over those whose data claim it, as those of a
+// downgraded writer do, because anyone can write data.
+func OfHold[E any](entries []E, claims func(E) bool) []E {
+	if own := slices.DeleteFunc(slices.Clone(entries), claims); len(own) > 0 {
+		return own
+	}
+	return entries
+}
 
 // Parse parses a child's name. A contender has a known marker and ten digits after the
 // last one. Other names are foreign and have no position in the queue. A recipe's name

@@ -148,13 +148,7 @@ func readLock(s *cli.Settings, ctx context.Context, l *oneLock) (*inspect.Lock, 
 // entriesWithToken returns the entries that hold the lock with the token. If there are
 // none, its error names the holder.
 func entriesWithToken(s *inspect.Lock, name string, token int64) ([]inspect.Entry, error) {
-	var held []inspect.Entry
-	for _, e := range s.Holders() {
-		if e.Token == token {
-			held = append(held, e)
-		}
-	}
-	if len(held) > 0 {
+	if held := s.HoldersWith(token); len(held) > 0 {
 		return held, nil
 	}
 	for _, e := range s.Contenders() {

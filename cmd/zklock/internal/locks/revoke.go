@@ -180,9 +180,13 @@ func notAsked(s *inspect.Lock, token int64, asked []inspect.Entry) []inspect.Ent
 	for _, e := range asked {
 		told[e.Node] = true
 	}
+	holders := s.Holders()
+	if token != 0 {
+		holders = s.HoldersWith(token)
+	}
 	var all []inspect.Entry
-	for _, e := range s.Holders() {
-		if !told[e.Node] && (token == 0 || e.Token == token) && e.IgnoresRequests() {
+	for _, e := range holders {
+		if !told[e.Node] && e.IgnoresRequests() {
 			all = append(all, e)
 		}
 	}

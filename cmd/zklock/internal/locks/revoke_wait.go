@@ -66,7 +66,7 @@ func breakAsked(a *cli.App, ctx context.Context, l *oneLock, s *inspect.Lock, re
 	for len(result.held) > 0 {
 		token := result.held[0].Token
 		same := func(e inspect.Entry) bool { return e.Token == token }
-		holds := slices.ContainsFunc(s.Holders(), same)
+		holds := len(s.HoldersWith(token)) > 0
 		_, err := deleteEntries(ctx, l.z, s, token)
 		switch {
 		case errors.Is(err, inspect.ErrNotHeld) && !holds:

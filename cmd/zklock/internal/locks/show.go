@@ -232,7 +232,7 @@ func printEntries(out io.Writer, entries []inspect.Entry, now time.Time) error {
 		// The token of a downgraded writer is older than its entry, which would look
 		// wrong without an explanation.
 		recipe := e.Recipe.String()
-		if e.Mode == zklock.Shared && e.Owner.Token > 0 {
+		if e.Mode == zklock.Shared && e.Owner.Token > 0 && e.Owner.Token == e.Token {
 			recipe += ", was writer"
 		}
 		add([]string{position, inspect.OwnerName(e.Entry), cli.OwnerUser(e.Entry), cli.OwnerCommand(e.Entry), string(e.Mode), token, cli.ShortDuration(now.Sub(e.Since)), recipe},
