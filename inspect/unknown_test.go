@@ -187,14 +187,7 @@ func TestWatcherReadsSlowLockRarely(t *testing.T) {
 	testWatcher(t, inspect.WatchOptions{Prefix: "/none"}, func(t *testing.T, sc *watcherTest) {
 		owner := sc.srv.Dial(t)
 		createZnodes(t, owner, "/zklock/big", "/zklock/small")
-		entries := make([]zk.Op, 3000)
-		for i := range entries {
-			entries[i] = zk.CreateOp("/zklock/big/"+mutexName, nil, nil, zk.ModeEphemeralSequential)
-		}
-		made, err := owner.Multi(t.Context(), entries...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := createEntries(t, owner, "/zklock/big", 3000)
 		var reads atomic.Int64
 		sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
 			read := f.Op == "exists" && f.Path != "/" || strings.HasPrefix(f.Op, "get")
@@ -247,13 +240,7 @@ func TestSlowLockDelaysNoOtherLock(t *testing.T) {
 	testWatcher(t, inspect.WatchOptions{Prefix: "/none"}, func(t *testing.T, sc *watcherTest) {
 		owner := sc.srv.Dial(t)
 		createZnodes(t, owner, "/zklock/big", "/zklock/small")
-		entries := make([]zk.Op, 3000)
-		for i := range entries {
-			entries[i] = zk.CreateOp("/zklock/big/"+mutexName, nil, nil, zk.ModeEphemeralSequential)
-		}
-		if _, err := owner.Multi(t.Context(), entries...); err != nil {
-			t.Fatal(err)
-		}
+		createEntries(t, owner, "/zklock/big", 3000)
 		sc.way.Delay(50 * time.Millisecond)
 		defer sc.start(inspect.WatchOptions{List: inspect.ListOptions{Timeout: time.Second}})()
 		sc.await("a listing without the lock", func() bool { return sc.s.Status().Listed })
@@ -332,9 +319,8 @@ func TestSlowLocksDelayNoOtherLock(t *testing.T) {
 	})
 }
 
-// TestWatcherListsManySlowLocks checks that the watcher goes on if more locks take longer than
-// Timeout to read than a listing waits for. It then lists again at its usual interval until it
-// knows all of them.
+// TestWatcherListsManySlowLocks checks that the watcher goes on if a listing stops because of too
+// many slow locks. It lists again at its usual interval until it knows all of them.
 func TestWatcherListsManySlowLocks(t *testing.T) {
 	const slow, interval = 100, 2 * time.Minute
 	testWatcher(t, inspect.WatchOptions{Prefix: "/none"}, func(t *testing.T, sc *watcherTest) {
@@ -394,12 +380,20 @@ func createSlow(t *testing.T, owner *zk.Client, n int) {
 	for k := range n {
 		at := fmt.Sprintf("/zklock/big%d", k)
 		createZnodes(t, owner, at)
-		entries := make([]zk.Op, 600)
-		for i := range entries {
-			entries[i] = zk.CreateOp(at+"/"+mutexName, nil, nil, zk.ModeEphemeralSequential)
-		}
-		if _, err := owner.Multi(t.Context(), entries...); err != nil {
-			t.Fatal(err)
-		}
+		createEntries(t, owner, at, 600)
 	}
+}
+
+// createEntries creates n entries of mutexes at a path, and returns the results.
+func createEntries(t *testing.T, z *zk.Client, at string, n int) []zk.Result {
+	t.Helper()
+	entries := make([]zk.Op, n)
+	for i := range entries {
+		entries[i] = zk.CreateOp(at+"/"+mutexName, nil, nil, zk.ModeEphemeralSequential)
+	}
+	made, err := z.Multi(t.Context(), entries...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
 }

@@ -95,8 +95,8 @@ func (l *Lock) Notes() []string {
 	return notes
 }
 
-// ExclusionNotes returns the notes about what the servers do not store, but decides whether the
-// entries exclude each other.
+// ExclusionNotes returns the notes about what the servers do not store although it decides whether
+// the entries exclude each other.
 func (l *Lock) ExclusionNotes() []string {
 	note := func(format string, args ...any) []string { return []string{fmt.Sprintf(format, args...)} }
 	switch all := takeCensus(l.Entries); {

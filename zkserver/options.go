@@ -104,8 +104,8 @@ type Options struct {
 	// million children, is replaced by the error QuotaExceeded. A reply to a write is never
 	// replaced.
 	//
-	// A multi is refused with that error if it would cause more than twice as many bytes of
-	// events, or take as long as 50,000 short ones. Each client counts once for each change,
+	// A multi of several changes is refused with that error if its events would have more than
+	// twice as many bytes, or take longer than 50,000 short ones. Each client counts once for each change,
 	// and usually as less than half an event if it may not see the change. Each 160 bytes of a
 	// path count as one more event. If the events of any other change take too long, because
 	// clients have many identities or ACLs are long, or because they have more than 8 MB of

@@ -129,8 +129,10 @@ func ParseName(name string) (Entry, NameClass) { return Names{}.Parse(name) }
 // name of a contender in a known layout. Then that client may not wait for the entries before it.
 // With Only, the name of the lock may follow Prefix.
 func (n Names) Misnames(name string) bool {
-	if n.Only = !n.Only; !n.Only {
-		n.Prefix = ""
+	if n.Only {
+		n.Only, n.Prefix = false, ""
+	} else {
+		n.Only = true
 	}
 	_, custom := n.Parse(name)
 	_, known := ParseName(name)

@@ -107,9 +107,9 @@ type Config struct {
 	MaxSessions int
 	// MaxReply is the maximum size in bytes of the answer to a read; below 1 means 32
 	// MiB. Each name in a list of children counts 96 bytes more than its length. A
-	// longer answer is replaced by ErrQuotaExceeded. A multi is refused too if
-	// persistent watches would get events of more than twice this size for its
-	// changes.
+	// longer answer is replaced by ErrQuotaExceeded. A multi of several changes is
+	// refused too if persistent watches would get events of more than twice this size
+	// for them.
 	MaxReply int
 	// LongReply is the size in bytes from which the answer to a read needs a buffer of the
 	// caller, see Tree.LendBuffer; below 1 means none does.

@@ -97,16 +97,9 @@ func TestWatchdogWithoutTimerKillsInTime(t *testing.T) {
 		v := newVictim(t, nil)
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "WATCH_WITHOUT_TIMER=1")
-		pipe, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		g := &Watchdog{pipe: pipe.(*os.File)}
+		g := startPlain(t, cmd)
 		until := BootTime() + most
-		err = errors.Join(g.Watch(v.group(), nil), g.Until(until))
+		err := errors.Join(g.Watch(v.group(), nil), g.Until(until))
 		if err == nil {
 			awaitEnd(t, "the victim", v.ended)
 			late = append(late, BootTime()-until)
@@ -155,14 +148,7 @@ func TestWatchdogKillsIfWrapperEndsWithoutBye(t *testing.T) {
 func TestWatchdogIgnoresTerminationSignals(t *testing.T) {
 	v := newVictim(t, nil)
 	cmd := exec.Command(os.Args[0], WatchdogArgument)
-	pipe, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	g := &Watchdog{pipe: pipe.(*os.File)}
+	g := startPlain(t, cmd)
 	// The watchdog ignores these signals some time after its start. If it survives them, it kills
 	// the group.
 	if err := g.Watch(v.group(), nil); err != nil {
@@ -176,7 +162,7 @@ func TestWatchdogIgnoresTerminationSignals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := pipe.Close(); err != nil {
+	if err := g.pipe.Close(); err != nil {
 		t.Fatal(err)
 	}
 	awaitEnd(t, "the victim", v.ended)
@@ -229,4 +215,17 @@ func TestStartWatchdogFails(t *testing.T) {
 	if _, err := StartWatchdog("/no/such/program"); err == nil {
 		t.Error("a program that does not exist was started")
 	}
+}
+
+// startPlain starts a command that is a watchdog, which the caller waits for.
+func startPlain(t *testing.T, cmd *exec.Cmd) *Watchdog {
+	t.Helper()
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return &Watchdog{pipe: pipe.(*os.File)}
 }
