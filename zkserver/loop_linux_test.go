@@ -159,3 +159,30 @@ func TestLateRequestWaitsForItsSync(t *testing.T) {
 		}
 	}
 }
+
+// TestLargeRequestDoesNotFollowSmallOneFirst: a client sends a small and a large request at once.
+// In a round that takes small requests first, its turn ends before the large one.
+func TestLargeRequestDoesNotFollowSmallOneFirst(t *testing.T) {
+	for _, cheapFirst := range []bool{false, true} {
+		p := newPausedRound(t, wire.OpCreate, createRequest("/a"))
+		p.second.send(wire.OpExists, &wire.ExistsRequest{Path: "/there"})
+		large := &wire.SetDataRequest{Path: "/there", Data: make([]byte, smallRequest), Version: -1}
+		p.second.send(wire.OpSetData, large)
+		left := 0
+		p.do(func() {
+			p.checkForWork()
+			p.loop.cheapFirst = cheapFirst
+			p.takeTurns(&p.round, p.applyRequests)
+			if c := p.round.conns[len(p.round.conns)-1]; c.exchange != nil {
+				left = len(c.work.frames) - c.next
+			}
+		})
+		if cheapFirst != (left == 1) {
+			t.Errorf("small requests first: %v, %d requests are left", cheapFirst, left)
+		}
+		p.finish()
+		for _, c := range []*rawClient{p.first, p.second, p.second} {
+			wantAnswer(t, c)
+		}
+	}
+}
