@@ -613,6 +613,37 @@ func TestLossOfOneZnodeEndsAll(t *testing.T) {
 	})
 }
 
+// TestWaiterNoticesDeletionOfEarlierEntry checks that an acquire that waits for its second lock is
+// not granted after another client deleted its entry of the first one: a third client may hold that.
+func TestWaiterNoticesDeletionOfEarlierEntry(t *testing.T) {
+	for kind, second := range map[string]func(*zklock.Client) *zklock.Lock{
+		"mutex":     func(c *zklock.Client) *zklock.Lock { return c.Mutex("b") },
+		"semaphore": func(c *zklock.Client) *zklock.Lock { return c.Semaphore("b", 1) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				c, other, op := dial(t, srv), dial(t, srv), srv.Dial(t)
+				holder := acquire(t, second(other))
+				waiter := waiting(t, t.Context(), second(dial(t, srv))) // so that c waits at the semaphore's gate, too
+				both := zklock.All(c.Mutex("a"), second(c)).InOrder()
+				all := waiting(t, t.Context(), both)
+				entries, _, err := op.Children(t.Context(), "/zklock/a")
+				if err != nil || len(entries) != 1 {
+					t.Fatal(entries, err)
+				}
+				remove(t, op, "/zklock/a/"+entries[0])
+				first := acquire(t, other.Mutex("a"))
+				release(t, holder)
+				release(t, <-waiter)
+				time.Sleep(300 * time.Millisecond)
+				pending(t, "while another client holds the first lock", all)
+				release(t, first)
+				release(t, <-all)
+			})
+		})
+	}
+}
+
 // TestAllRepliesLost checks that the outcome of an All is exact, whichever reply is
 // lost.
 func TestAllRepliesLost(t *testing.T) {

@@ -3,7 +3,6 @@ package zklock
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"reflect"
@@ -229,9 +228,6 @@ func (c *Client) enqueue(core *queue.Core, now time.Duration, a *acquisition) {
 // returns its last known position in the queue, and why the servers answer no writes.
 func (c *Client) cancel(a *acquisition, why error) (place string) {
 	offline := c.zk.ConnectError()
-	if c.zk.State() == zk.ConnectedReadOnly {
-		offline = errors.New("the server is read-only")
-	}
 	c.step(func(core *queue.Core, now time.Duration) {
 		if a.wait.node == "" && a.id != 0 {
 			a.wait.ahead = core.EntriesAhead(a.id)

@@ -210,7 +210,7 @@ func (c *Client) onState(s zk.StateChange) {
 		if err := c.opts.checkTimeout(s.Timeout); err != nil {
 			c.log.Warn("heartbeats of this session are quorum writes", "error", err)
 		}
-	case zk.Disconnected, zk.ConnectedReadOnly:
+	case zk.Disconnected:
 		change.State = queue.Disconnected
 	case zk.Expired:
 		change.State = queue.Expired

@@ -346,6 +346,9 @@ func (c *Client) SessionTimeout() time.Duration {
 	return c.lastState.Timeout
 }
 
+// ReadOnly reports whether the session accepts read-only servers, see [Options].ReadOnly.
+func (c *Client) ReadOnly() bool { return c.opts.ReadOnly }
+
 // Server returns the server that answers, as the connection string names it, or "" while
 // there is no connection.
 func (c *Client) Server() string {

@@ -78,6 +78,7 @@ func (c *Core) counts(now time.Duration, p *position, children []string, of int,
 		c.watchOwnNodes(p.acquire)
 		c.count(p, true)
 	default:
+		c.watchOwnNodes(p.acquire) // the first count may have had no answer
 		p.acquire.retry(now + c.recheckDelay())
 		c.readSizeAgain(now, p)
 		if len(p.ahead) > 0 {

@@ -126,9 +126,14 @@ func (c *Core) watchTogether(now time.Duration, p *position) {
 	ask := Request{Kind: SetWatches, Zxid: p.nodes[0].czxid}
 	var own []*node
 	for _, n := range p.acquire.nodes() {
-		// The entries of another transaction have another zxid.
-		if n.state == alive && !n.watch.requested() && n.named == byGUID && n.czxid == ask.Zxid {
+		switch {
+		case n.state != alive || n.watch.requested():
+		case n.named == byGUID && n.czxid == ask.Zxid:
 			own, ask.Paths = append(own, n), append(ask.Paths, n.path())
+		default:
+			// Entries of another transaction have another zxid. Their watches are set before the
+			// one on the blocker, so that its event does not come before their answers.
+			c.watchOwn(n)
 		}
 	}
 	ask.Paths = append(ask.Paths, p.parent+"/"+b.name)
