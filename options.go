@@ -98,7 +98,7 @@ type Options struct {
 	// PersistentParents makes the parents of locks persistent znodes. False means
 	// containers, which the servers remove some time after the last use. kazoo's locks
 	// fail when that happens, so set this where kazoo uses the same paths. The kazoo and
-	// mixed layouts imply it. Servers before ZooKeeper 3.5 have no containers, so the
+	// mixed layouts imply it. Servers before ZooKeeper 3.5.1 have no containers, so the
 	// parents are always persistent there.
 	PersistentParents bool
 	// ClockDrift is the largest difference between the rates of this machine's clock
