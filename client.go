@@ -351,8 +351,10 @@ func (c *Client) Health() Health {
 	return h
 }
 
-// A tickLearner finds out the tick of the servers behind each connection: a client
-// that knows it proves later deadlines.
+// A tickLearner finds out the tick of the servers behind each connection: a client that
+// knows it proves later deadlines. A new client asks when it has existed for an eighth to a
+// quarter of the session timeout, because some servers can be asked only by a session of its
+// own: short commands do not ask.
 type tickLearner struct {
 	client *Client
 	began  time.Time
@@ -364,9 +366,7 @@ type tickLearner struct {
 	closed bool
 }
 
-// connected plans an attempt for a new connection. Some servers can be asked only by
-// a session of its own, so it begins when the client has lived for a session timeout:
-// clients that last ask, and short commands do not.
+// connected plans an attempt for a new connection.
 func (t *tickLearner) connected(s zk.StateChange) {
 	if t.client.opts.ServerTick > 0 {
 		return // the core knows it
@@ -377,8 +377,9 @@ func (t *tickLearner) connected(s zk.StateChange) {
 	if t.closed {
 		return
 	}
-	// The clients of a server that restarts do not all ask it at the same moment.
-	wait := max(s.Timeout-time.Since(t.began), time.Duration(mathrand.Int64N(int64(s.Timeout/16)+1)))
+	// Clients that start together do not all ask at the same moment, nor do the clients of a server
+	// that restarts.
+	wait := max(s.Timeout/8+upTo(s.Timeout/8)-time.Since(t.began), upTo(s.Timeout/16))
 	ctx, cancel := context.WithCancel(context.Background())
 	t.cancel = cancel
 	t.active.Add(1)
@@ -393,6 +394,11 @@ func (t *tickLearner) connected(s zk.StateChange) {
 		}
 		t.client.step(func(core *queue.Core, now time.Duration) { core.HalfTick(now, s.Conn, tick/2) })
 	})
+}
+
+// upTo returns a random duration of at most limit.
+func upTo(limit time.Duration) time.Duration {
+	return time.Duration(mathrand.Int64N(int64(limit) + 1))
 }
 
 // stop ends the attempt that is planned or active. The mutex is held.

@@ -607,9 +607,10 @@ func (e *ends) options(client int) zklock.Options {
 	}
 }
 
-// TestTickIsLearned checks that a client asks for the servers' tick when it has existed for a
-// session timeout, and again on each later connection. Until it knows the tick, and if the server
-// refuses the connection, it takes a quarter of the timeout for half a tick.
+// TestTickIsLearned checks that a client asks for the servers' tick when it has existed for an
+// eighth to a quarter of the session timeout, and again on each later connection. Until it knows
+// the tick, and if the server refuses the connection, it takes a quarter of the timeout for half a
+// tick.
 func TestTickIsLearned(t *testing.T) {
 	const timeout = 20 * time.Second
 	for name, row := range map[string]struct {
@@ -655,17 +656,17 @@ func TestTickIsLearned(t *testing.T) {
 						t.Errorf("%s: %d connections are left", what, n)
 					}
 				}
-				time.Sleep(timeout - time.Second)
+				time.Sleep(timeout/8 - time.Millisecond)
 				if n := srv.Server().Stats().Zxid - zxid; n != 0 || dials.Load() != 1 {
-					t.Errorf("a client that has not lived for a session timeout made %d transactions and %d connections", n, dials.Load())
+					t.Errorf("a client that has not lived for an eighth of the timeout made %d transactions and %d connections", n, dials.Load())
 				}
-				time.Sleep(timeout)
+				time.Sleep(timeout/8 + time.Second)
 				if n := srv.Server().Stats().Zxid - zxid; n != 2*row.sessions {
 					t.Errorf("a client that asked for the tick once made %d transactions, want %d", n, 2*row.sessions)
 				}
 				h := acquire(t, c.Mutex("tick"))
-				time.Sleep(timeout / 2)
-				check("after a session timeout", h, true, 1+row.attempts)
+				time.Sleep(timeout / 8) // the next proof uses the tick
+				check("after a quarter of the timeout", h, true, 1+row.attempts)
 
 				refuse.Store(true)
 				srv.CutConnections()

@@ -1,16 +1,16 @@
 // Package zklock provides distributed locks on Apache ZooKeeper.
 //
-// A [Lock] names a lock; a [Hold] is an acquired lock. Dial a client, name a lock,
-// acquire it, and check the hold before you act:
+// A [Lock] names a lock; a [Hold] is an acquired lock. Dial a client, name a lock, and use [Do],
+// which acquires the lock, calls a function, and releases the lock:
 //
 //	c, err := zklock.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181", nil)
 //	...
-//	hold, err := c.Mutex("reports/nightly").Acquire(ctx)
-//	...
-//	defer hold.Release(ctx)
-//	work(hold.Token())
+//	lock := c.Mutex("reports/nightly")
+//	err = zklock.Do(ctx, lock, func(ctx context.Context, h *zklock.Hold) error {
+//		return work(ctx, h) // checks h.Err before each step, and sends h.Token with each write
+//	})
 //
-// [Do] does all of this in one call.
+// Without Do, use [Lock.Acquire] and [Hold.Release], whose error reports a loss of the hold.
 //
 // # Kinds of locks
 //

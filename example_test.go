@@ -42,10 +42,11 @@ func Example() {
 		fmt.Println("held:", h.Err() == nil, "with a token:", h.Token() > 0)
 		return nil // ctx is done if the hold is lost
 	})
-	fmt.Println("error:", err)
+	if err != nil {
+		log.Fatal(err)
+	}
 	// Output:
 	// held: true with a token: true
-	// error: <nil>
 }
 
 // Only clients with the same credentials can use the lock. Over a network, set Options.TLS

@@ -98,7 +98,7 @@ type Options struct {
 	// PersistentParents makes the parents of locks persistent znodes. False means
 	// containers, which the servers remove some time after the last use. kazoo's locks
 	// fail when that happens, so set this where kazoo uses the same paths. The kazoo and
-	// mixed layouts imply it. Servers before ZooKeeper 3.5 have no containers, so the
+	// mixed layouts imply it. Servers before ZooKeeper 3.5.1 have no containers, so the
 	// parents are always persistent there.
 	PersistentParents bool
 	// ClockDrift is the largest difference between the rates of this machine's clock
@@ -126,11 +126,12 @@ type Options struct {
 	// learn of the deletion.
 	SyncHeartbeat bool
 	// ServerTick is the servers' tickTime. If the client knows it, holds survive longer
-	// silences of the servers. Zero means that the client asks each server when it has
-	// been connected for a session timeout: by the four-letter word conf, or else by a
-	// short session, which costs two transactions. Set it if the servers'
-	// minSessionTimeout is below two ticks. SyncHeartbeat needs it. Dial refuses a tick
-	// that is longer than the session timeout.
+	// silences of the servers. Zero means that the client asks each server that it connects
+	// to, but first when it has existed for an eighth to a quarter of the session timeout: by
+	// the four-letter word conf, or else by a short session, which costs two transactions.
+	// Set it if holds must survive long silences from their first seconds on, or if the
+	// servers' minSessionTimeout is below two ticks. SyncHeartbeat needs it. Dial refuses a
+	// tick that is longer than the session timeout.
 	ServerTick time.Duration
 	// Logger receives messages about sessions and about holds in danger. Nil means no
 	// messages. Its handler must not block, because heartbeats would wait for it.

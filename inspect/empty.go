@@ -68,7 +68,7 @@ type EmptyParent struct {
 // A Collector finds and removes what locks leave behind: empty parents that no client has
 // used for some time. Servers remove containers themselves. Persistent parents stay
 // forever: those of kazoo's locks, of semaphores that people created, and on servers before
-// ZooKeeper 3.5.
+// ZooKeeper 3.5.1.
 //
 // A parent stays if its ACL permits less than the ACL of the znode above it, or if either is
 // unreadable or has more than 1,000 entries or 1 MiB: it can protect the locks below it. If it were

@@ -23,8 +23,8 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Options configure a [Handler]. The zero value shows the locks below /zklock to requests
-// from this machine, and allows no changes.
+// Options configure a [Handler]. The zero value shows the locks below /zklock to every client
+// that reaches the handler by an IP address or as localhost, and allows no changes.
 type Options struct {
 	// Title is shown next to the name, for example to tell ensembles apart. It may be
 	// empty.

@@ -72,7 +72,7 @@ func (s *Settings) localPlace() (place local.Place, own bool, err error) {
 // Local reports whether the server is this user's local server.
 func (t *target) Local() bool { return t.dialer != nil }
 
-// idleTime returns how long an idle local server runs, 0 for the default. Tests set it.
+// idleTime returns how long an idle local server runs, by ZKLOCK_IDLE; 0 means the default.
 func idleTime() time.Duration {
 	d, err := ParseDuration(os.Getenv("ZKLOCK_IDLE"))
 	if err != nil {
@@ -131,15 +131,29 @@ func (s *Settings) ConnectLimit() time.Duration {
 	return s.Connect.D
 }
 
+// waitLimit returns the time limit for connecting to t before an acquire. If --timeout is given and
+// --connect-timeout is not, the wait for the lock includes an outage at its start. The local server
+// needs no such wait, because the command starts it.
+func (s *Settings) waitLimit(t *target) time.Duration {
+	if s.Wait.D > 0 && !s.connectGiven && !t.Local() {
+		return s.Wait.D
+	}
+	return s.ConnectLimit()
+}
+
 // Locks connects a client that acquires locks. The caller sets only the owner and the hooks
 // in opts.
 func (s *Settings) Locks(ctx context.Context, opts zklock.Options) (*zklock.Client, *target, error) {
-	ctx, cancel := s.ConnectContext(ctx)
-	defer cancel()
-	t, err := s.Target(ctx)
+	began := time.Now()
+	starting, cancel := s.ConnectContext(ctx)
+	t, err := s.Target(starting)
+	cancel()
 	if err != nil {
 		return nil, nil, err
 	}
+	limit := s.waitLimit(t)
+	ctx, cancel = context.WithDeadline(ctx, began.Add(limit))
+	defer cancel()
 	if t.dialer != nil && t.dialer.First() && term.IsTerminal(2) {
 		Warn("no servers are set, so a local server was started; its data is in %s", t.dialer.Place.DataDir())
 	}
@@ -157,7 +171,7 @@ func (s *Settings) Locks(ctx context.Context, opts zklock.Options) (*zklock.Clie
 		return err
 	})
 	if err != nil {
-		return nil, nil, s.explainDial(t, err)
+		return nil, nil, s.explainDial(t, err, limit)
 	}
 	if granted := c.Health().Timeout; s.sessionGiven && granted < s.Session.D.Truncate(time.Millisecond) { // servers count milliseconds
 		Warn("the servers granted a session timeout of %v instead of %v, because of their maxSessionTimeout", granted, s.Session.D)
@@ -199,7 +213,7 @@ func (s *Settings) ReadClient(ctx context.Context) (*zk.Client, error) {
 		return err
 	})
 	if err != nil {
-		return nil, s.explainDial(t, err)
+		return nil, s.explainDial(t, err, s.ConnectLimit())
 	}
 	// Without this check, a mistyped chroot looks like servers without locks.
 	if s.Chroot() != "" {
@@ -257,12 +271,13 @@ func (s *Settings) Reader(ctx context.Context, layout LayoutValue) (*zk.Client, 
 	return z, inspect.NewReader(z, layout.Layout), nil
 }
 
-// explainDial is Explain that knows whether the servers are the local server.
-func (s *Settings) explainDial(t *target, err error) error {
-	err = s.Explain(err)
+// explainDial is Explain for a dial with this time limit. It knows whether the servers are the
+// local server.
+func (s *Settings) explainDial(t *target, err error, limit time.Duration) error {
+	err = s.explainAfter(err, limit)
 	if t.Local() && s.Servers == "" && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("this user's local server did not answer within %s: %w; see the log in %s; if its process %d is stopped or hangs, kill it: the next command starts it again",
-			ExactDuration(s.ConnectLimit()), err, t.dialer.Place.Dir, t.dialer.Place.PID())
+			ExactDuration(limit), err, t.dialer.Place.Dir, t.dialer.Place.PID())
 	}
 	return err
 }
@@ -276,8 +291,11 @@ func invalidServers(err error) error {
 	return nil
 }
 
-// Explain adds to a dial error what the user can do.
-func (s *Settings) Explain(err error) error {
+// Explain adds to the error of a dial with the time limit ConnectLimit what the user can do.
+func (s *Settings) Explain(err error) error { return s.explainAfter(err, s.ConnectLimit()) }
+
+// explainAfter is Explain for a dial with another time limit.
+func (s *Settings) explainAfter(err error, limit time.Duration) error {
 	if dial, ok := errors.AsType[*zklock.Error](err); ok && dial.Op == "dial" {
 		err = dial.Err // its text already names the dial
 	}
@@ -289,7 +307,7 @@ func (s *Settings) Explain(err error) error {
 		if s.From.Context != "" {
 			see = "these are the servers of the context " + s.From.Context + "; see zklock context and --connect-timeout"
 		}
-		return fmt.Errorf("no server answered within %s: %w; %s", ExactDuration(s.ConnectLimit()), err, see)
+		return fmt.Errorf("no server answered within %s: %w; %s", ExactDuration(limit), err, see)
 	}
 	return err
 }

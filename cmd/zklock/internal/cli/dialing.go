@@ -115,8 +115,9 @@ func (d *dialing) describe(left time.Duration) string {
 }
 
 // connect calls dial with a function that makes connections and is followed: on a terminal,
-// a line tells what the command waits for. With --try, it fails when all servers have
-// refused the connection refusedRounds times.
+// a line tells what the command waits for. Elsewhere, one line after --connect-timeout does, unless
+// -E 0 is given: cron would mail that line. With --try, connect fails when all servers have refused
+// the connection refusedRounds times.
 func (s *Settings) connect(ctx context.Context, t *target, dial func(context.Context, dialFunc) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -128,10 +129,16 @@ func (s *Settings) connect(ctx context.Context, t *target, dial func(context.Con
 	if s.Try {
 		d.refused = func() { cancel(errRefused) }
 	}
-	if term.IsTerminal(2) {
-		deadline, _ := ctx.Deadline()
-		line := startProgress(Stderr, s.Link.Foreground, func() string { return d.describe(time.Until(deadline)) })
-		defer line.Stop()
+	deadline, _ := ctx.Deadline()
+	describe := func() string { return d.describe(time.Until(deadline)) }
+	switch {
+	case term.IsTerminal(2):
+		defer startProgress(Stderr, s.Link.Foreground, describe).Stop()
+	case s.Conflict != 0 && time.Until(deadline) > s.Connect.D:
+		// Its function runs on a goroutine of its own, which ends with it.
+		defer time.AfterFunc(s.Connect.D, func() {
+			Warn("no server answered within %s: %s", ExactDuration(s.Connect.D), describe())
+		}).Stop()
 	}
 	err := dial(ctx, d.DialContext)
 	if err != nil && context.Cause(ctx) == errRefused {

@@ -1,12 +1,17 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/zk"
@@ -69,5 +74,49 @@ func TestExplainNamesDialOnce(t *testing.T) {
 	}
 	if got := s.Explain(zk.ErrClosed); !errors.Is(got, zk.ErrClosed) {
 		t.Errorf("%v", got)
+	}
+}
+
+// TestWaitIncludesAnOutageAtItsStart checks how long a command that acquires a lock tries to reach
+// the first server, and that it says after --connect-timeout that no server answers: a mistake in
+// --servers must not stay hidden for hours.
+func TestWaitIncludesAnOutageAtItsStart(t *testing.T) {
+	old := Stderr
+	defer func() { Stderr = old }()
+	for _, tt := range []struct {
+		args  string
+		took  time.Duration
+		lines int
+	}{
+		{"-w 1h", time.Hour, 1},
+		{"-w 1h -E 0", time.Hour, 0}, // cron would mail the line
+		{"-w 1h --connect-timeout 20s", 20 * time.Second, 0},
+		{"-w 3s", 3 * time.Second, 0},
+		{"", defaultConnect, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var s Settings
+			f := pflag.NewFlagSet("x", pflag.ContinueOnError)
+			s.ConnectionFlags(f)
+			s.WaitFlags(f)
+			if err := f.Parse(append(strings.Fields(tt.args), "--servers", "127.0.0.1:1")); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Check(f); err != nil {
+				t.Fatal(err)
+			}
+			text := new(bytes.Buffer)
+			Stderr = text
+			began := time.Now()
+			_, _, err := s.Locks(t.Context(), zklock.Options{})
+			want := "no server answered within " + ExactDuration(tt.took)
+			if took := time.Since(began); took != tt.took || err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: after %v: %v", tt.args, took, err)
+			}
+			line := "no server answered within 10s: connecting to 127.0.0.1:1 (refused, retrying for "
+			if got := strings.Count(text.String(), line); got != tt.lines {
+				t.Errorf("%q: printed %q", tt.args, text)
+			}
+		})
 	}
 }

@@ -19,11 +19,12 @@ import (
 const rootHelp = `Zklock manages distributed locks on Apache ZooKeeper. It runs commands under a
 lock, shows holders and waiters, and breaks holds.
 
-Each setting comes from the first of these sources that has it: a flag, an
-environment variable, and the current context. The variable for --some-flag is
-ZKLOCK_SOME_FLAG; zklock help COMMAND --long lists the variables of a command.
-A context is a set of servers with a name: see zklock help context --long. run,
-lock, and bench use a context only if --context names it.
+Each setting comes from the first of these sources that has it: a flag, the
+context that --context names, an environment variable, and the current context.
+Some flags have a variable, such as ZKLOCK_SERVERS for --servers: zklock help
+COMMAND --long lists those of a command. A context is a set of servers with a
+name: see zklock help context --long. run, lock, and bench use a context only if
+--context names it.
 
 If no setting names servers, the commands use this user's own local server and
 start it when needed.

@@ -42,6 +42,7 @@ type Settings struct {
 	Conflict int
 
 	sessionGiven bool // a flag, a variable, or a context sets --session-timeout
+	connectGiven bool // the same for --connect-timeout
 }
 
 // Environment returns the variables that set flags that were not given. The variables for a
@@ -78,8 +79,9 @@ func Environment() map[string]string {
 // connectionHelp is the part of the long help about the flags for connecting.
 const connectionHelp = `Connection: --servers takes a list with an optional path,
 host:port,host:port/path, or a socket, unix:/path. --connect-timeout limits the
-time until the first server answers. --session-timeout is the time after which
-the servers end the session of a crashed client and free its locks.
+time until the first server answers. If it is not set, and --timeout is, run and
+lock try until --timeout. --session-timeout is the time after which the servers
+end the session of a crashed client and free its locks.
 --config-file is the file with the contexts; the default is zklock/config.yaml
 in XDG_CONFIG_HOME or ~/.config.
 
@@ -267,7 +269,7 @@ func (s *Settings) Check(f *pflag.FlagSet) error {
 		return err
 	}
 	s.Try = s.Try || s.Wait.D == 0 && f.Changed("timeout")
-	s.sessionGiven = f.Changed("session-timeout")
+	s.sessionGiven, s.connectGiven = f.Changed("session-timeout"), f.Changed("connect-timeout")
 	return nil
 }
 

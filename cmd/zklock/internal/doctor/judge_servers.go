@@ -234,19 +234,9 @@ func (f *Facts) judgeVersions() []Finding {
 		return []Finding{finding(Note, checkVersions, "add srvr to the servers' 4lw.commands.whitelist", "the servers do not report their versions")}
 	}
 	var found []Finding
-	oldest, level, lacks := versions[0], Warning, ""
-	switch before := func(version string) bool { return compareVersions(oldest, version) < 0 }; {
-	case before(oldestVersion):
-		level, lacks = Critical, "zklock needs "+oldestVersion+" or later, because older servers do not answer requests that they do not know"
-	case before("3.5"):
-		lacks = "this version has no container znodes, so the znodes of unused locks remain (see zklock gc), no recursive watches, so top and ui poll, and does not report its time"
-	case before("3.5.3"):
-		lacks = "this version has no container znodes, so the znodes of unused locks remain; see zklock gc"
-	case before("3.6"):
-		level, lacks = Note, "this version has no recursive watches, so top and ui poll"
-	}
-	if lacks != "" {
-		found = append(found, finding(level, checkVersions, "update the servers: "+lacks, "version %s on %s", oldest, names(of[oldest])).at(of[oldest]...))
+	oldest := versions[0]
+	if level, do := judgeVersion(oldest); do != "" {
+		found = append(found, finding(level, checkVersions, do, "version %s on %s", oldest, names(of[oldest])).at(of[oldest]...))
 	}
 	if len(versions) > 1 {
 		var parts []string
@@ -255,7 +245,34 @@ func (f *Facts) judgeVersions() []Finding {
 		}
 		return append(found, finding(Warning, checkVersions, "finish the update", "the versions differ: %s", strings.Join(parts, "; ")).at(f.reached()...))
 	}
-	return append(found, finding(OK, checkVersions, "", "%s", versions[0]))
+	if len(found) == 0 {
+		found = append(found, finding(OK, checkVersions, "", "%s", oldest))
+	}
+	return found
+}
+
+// judgeVersion returns what to do about servers of a version, or "" if they lack nothing.
+func judgeVersion(version string) (level Level, do string) {
+	before := func(other string) bool { return compareVersions(version, other) < 0 }
+	if before(oldestVersion) {
+		return Critical, "update the servers: zklock needs " + oldestVersion + " or later, because older servers do not answer requests that they do not know"
+	}
+	level = Note
+	var lacks []string
+	if before("3.5.1") {
+		level = Warning
+		lacks = append(lacks, "can end sessions early if its clock is set forward", "has no container znodes, so the znodes of unused locks remain (see zklock gc)")
+	}
+	if before("3.6") {
+		lacks = append(lacks, "has no recursive watches, so top and ui poll")
+	}
+	if before("3.9.4") {
+		lacks = append(lacks, "can lose confirmed writes if servers are killed around an election")
+	}
+	if lacks == nil {
+		return OK, ""
+	}
+	return level, "update the servers to 3.9.4 or later: this version " + strings.Join(lacks, "; it ")
 }
 
 // compareVersions compares versions by their numbers.

@@ -21,7 +21,7 @@ import (
 // member returns a server of a healthy ensemble.
 func member(n int, role string) Server {
 	s := Server{
-		Address: fmt.Sprintf("zk%d:2181", n), Answers: true, Role: role, Version: "3.8.0", Synced: -1,
+		Address: fmt.Sprintf("zk%d:2181", n), Answers: true, Role: role, Version: "3.9.4", Synced: -1,
 		Timeout: Span(20 * time.Second), MinTimeout: Span(4 * time.Second), MaxTimeout: Span(40 * time.Second),
 		Tick: Span(2 * time.Second), SyncLimit: 5, identity: 7,
 		Read: Latency{Span(time.Millisecond), Span(time.Millisecond)}, Write: Latency{Span(2 * time.Millisecond), Span(3 * time.Millisecond)},
@@ -111,8 +111,10 @@ func TestJudgements(t *testing.T) {
 		{"other znodes", func(f *Facts) { f.Servers[2].identity = 8 }, []string{"critical quorum: the servers do not have the same znodes"}},
 		{"other configurations", func(f *Facts) { f.Servers[1].config, f.Servers[2].config = "version=1", "version=2" }, []string{"warning quorum: the servers have different configurations"}},
 		{"a standalone server that became the leader", func(f *Facts) { f.Servers[0].config, f.Servers[2].config = "version=0", "version=0" }, nil},
-		{"an update under way", func(f *Facts) { f.Servers[2].Version = "3.9.2" },
-			[]string{"warning versions: the versions differ: 3.8.0 on zk1:2181, zk2:2181; 3.9.2 on zk3:2181"}},
+		{"an update under way", func(f *Facts) { f.Servers[2].Version = "3.9.5" },
+			[]string{"warning versions: the versions differ: 3.9.4 on zk1:2181, zk2:2181; 3.9.5 on zk3:2181"}},
+		{"a version that can lose writes", func(f *Facts) { f.Servers[1].Version = "3.9.3" },
+			[]string{"note versions: version 3.9.3 on zk2:2181", "warning versions: the versions differ: 3.9.3 on zk2:2181; 3.9.4 on zk1:2181, zk3:2181"}},
 		{"an old version", func(f *Facts) {
 			f.Servers[0].Version, f.Servers[1].Version, f.Servers[2].Version = "3.4.14", "3.4.14", "3.4.14"
 		},

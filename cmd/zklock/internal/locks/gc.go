@@ -23,7 +23,7 @@ has used for some time (--unused; 0 means any empty one). Without --delete it
 only lists them; with --delete it asks for confirmation and then removes them.
 The servers themselves remove ZooKeeper's containers, which zklock and Curator
 create, some minutes after their last use. The parents of kazoo, and those on
-servers before ZooKeeper 3.5, stay until gc removes them.
+servers before ZooKeeper 3.5.1, stay until gc removes them.
 
 Gc removes a persistent znode without data that once had children and now has
 none, or only such children, and a semaphore without permits. It keeps a znode

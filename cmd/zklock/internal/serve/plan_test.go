@@ -65,6 +65,34 @@ func TestLogOfServerGoesThroughStderr(t *testing.T) {
 	}
 }
 
+// TestAuditLogIsWrittenAtEachLevel checks that --log-level does not turn off the audit log.
+func TestAuditLogIsWrittenAtEachLevel(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		for _, level := range []string{"debug", "info", "warn", "error"} {
+			var b bytes.Buffer
+			log, err := (&logFlags{format: format, level: level}).logger(&b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			srv, err := zkserver.New(&zkserver.Options{Audit: true, Logger: log.With("server", 1)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			log.Info("a message")
+			if err := srv.Close(); err != nil {
+				t.Fatal(err)
+			}
+			text := b.String()
+			if !strings.Contains(text, "serverStart") || !strings.Contains(text, "serverStop") {
+				t.Errorf("%s, %s: no audit log in %q", format, level, text)
+			}
+			if got, want := strings.Contains(text, "a message"), level == "debug" || level == "info"; got != want {
+				t.Errorf("%s, %s: logged another message: %v, want %v", format, level, got, want)
+			}
+		}
+	}
+}
+
 // TestUnreadOutputDoesNotDelayServer checks that the server continues after it has printed its
 // address, although standard output blocks.
 func TestUnreadOutputDoesNotDelayServer(t *testing.T) {

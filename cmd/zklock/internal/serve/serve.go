@@ -38,6 +38,9 @@ socket, each user except root and the server's own counts as one address.
 SASL: --jaas names a JAAS file with the users in its section Server. The key
 java.security.auth.login.config does the same.
 
+Log: the server logs to standard error. --log-level sets which messages it logs.
+With --audit, it also logs each change and each denial, at each --log-level.
+
 ` + serveTLSHelp + `
 
 Metrics: --metrics serves Prometheus metrics at /metrics, without
