@@ -318,12 +318,11 @@ func ignoreNoNode(err error) error {
 	return err
 }
 
-// readAtOnce is how many znodes are read at a time. Data that other libraries store in
-// them are not kept, but have to pass through memory.
+// readAtOnce is how many znodes are read at a time.
 const readAtOnce = 256
 
 // readFirst is how many entries are read first. The number doubles as long as they are
-// small.
+// small, because the servers send all of their data.
 const readFirst = 8
 
 // readEntries adds what the znodes of the entries contain, and sets watches on their data if
@@ -339,7 +338,8 @@ func (c *Client) readEntries(ctx context.Context, entries []Entry, k entryCache,
 		reads := make([]zk.Op, 0, len(some))
 		for _, e := range some {
 			if _, ok := k[e.Node]; !ok && !isImpossibleName(e.Name) {
-				reads = append(reads, zk.GetOp(e.Node, watch))
+				// More than maxDataSize tells that this package did not write the data.
+				reads = append(reads, zk.LimitedGetOp(e.Node, watch, maxDataSize+1))
 			}
 		}
 		results, err := c.doAll(ctx, reads...)
