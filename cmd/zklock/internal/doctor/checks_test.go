@@ -13,6 +13,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/zkserver"
 	"github.com/zklock/zklock/zktest"
 )
@@ -23,6 +24,16 @@ func testConfig() Config {
 }
 
 // runDoctor runs the checks on a server in this process.
+// TestRepliesAreLimited checks that doctor limits the size of a reply as the other commands that
+// read locks do.
+func TestRepliesAreLimited(t *testing.T) {
+	s := cli.Settings{Servers: "zk1:2181"}
+	c, err := newConfig(&s, "/zklock", new(doctorFlags))
+	if err != nil || c.Zk.MaxReply != cli.ReadReply {
+		t.Errorf("replies of %d bytes, %v", c.Zk.MaxReply, err)
+	}
+}
+
 func runDoctor(t *testing.T, srv *zktest.Server, edit ...func(*Config)) Report {
 	t.Helper()
 	c := testConfig()
