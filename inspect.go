@@ -498,7 +498,7 @@ func markPermitHolders(found []znodeEntry, at string, n int, resizable bool) []z
 		return attempt{session: f.Session, token: f.Token}
 	}
 	leased := func(f znodeEntry) bool { return f.Mode == Permit && path.Dir(f.Node) == queue.LeasesPath(at) }
-	head := int64(0)
+	head, gated := int64(0), false // the session at the head of the gate, if there is an entry
 	beyond := map[attempt]bool{}
 	taken := 0
 	var last *znodeEntry // the last permit
@@ -510,8 +510,8 @@ func markPermitHolders(found []znodeEntry, at string, n int, resizable bool) []z
 			if n > 0 && taken > n && !resizable {
 				beyond[of(f)] = true
 			}
-		case f.Mode == Permit && head == 0:
-			head = f.Session
+		case f.Mode == Permit && !gated: // its session is 0 if the client may not read it
+			head, gated = f.Session, true
 		}
 	}
 	if taken > 0 && head != 0 && last.Session == head {
