@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"reflect"
 	"strconv"
 	"strings"
@@ -286,6 +287,23 @@ func TestUnwatchAsksWhetherServersRemoveWatches(t *testing.T) {
 		if op := c.toRequest(&r).Op; reflect.DeepEqual(op, removal) != proves {
 			t.Errorf("after %v, the next request is %v", err, op)
 		}
+	}
+}
+
+// TestPermitBehindUnreadableGateIsHeld: a client holds a permit and waits for another one, behind
+// an entry that may not be read. Its permit counts as held, although the size is smaller now.
+func TestPermitBehindUnreadableGateIsHeld(t *testing.T) {
+	entry := func(node string, session int64, err error) znodeEntry {
+		e := Entry{Path: "/s", Node: "/s/" + node, Name: path.Base(node), Mode: Permit, Session: session,
+			Token: session}
+		return znodeEntry{Entry: e, readErr: err}
+	}
+	found := markPermitHolders([]znodeEntry{
+		entry("leases/x-lease-0000000001", 5, nil), entry("leases/y-lease-0000000002", 6, nil),
+		entry("locks/z-lock-0000000003", 0, zk.ErrNoAuth), entry("locks/y-lock-0000000004", 6, nil),
+	}, "/s", 1, true)
+	if len(found) != 4 || !found[0].Holder || !found[1].Holder {
+		t.Errorf("%+v", found)
 	}
 }
 

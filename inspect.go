@@ -318,12 +318,11 @@ func ignoreNoNode(err error) error {
 	return err
 }
 
-// readAtOnce is how many znodes are read at a time. Data that other libraries store in
-// them are not kept, but have to pass through memory.
+// readAtOnce is how many znodes are read at a time.
 const readAtOnce = 256
 
 // readFirst is how many entries are read first. The number doubles as long as they are
-// small.
+// small, because the servers send all of their data.
 const readFirst = 8
 
 // readEntries adds what the znodes of the entries contain, and sets watches on their data if
@@ -339,7 +338,8 @@ func (c *Client) readEntries(ctx context.Context, entries []Entry, k entryCache,
 		reads := make([]zk.Op, 0, len(some))
 		for _, e := range some {
 			if _, ok := k[e.Node]; !ok && !isImpossibleName(e.Name) {
-				reads = append(reads, zk.GetOp(e.Node, watch))
+				// More than maxDataSize tells that this package did not write the data.
+				reads = append(reads, zk.LimitedGetOp(e.Node, watch, maxDataSize+1))
 			}
 		}
 		results, err := c.doAll(ctx, reads...)
@@ -498,7 +498,7 @@ func markPermitHolders(found []znodeEntry, at string, n int, resizable bool) []z
 		return attempt{session: f.Session, token: f.Token}
 	}
 	leased := func(f znodeEntry) bool { return f.Mode == Permit && path.Dir(f.Node) == queue.LeasesPath(at) }
-	head := int64(0)
+	head, gated := int64(0), false // the session at the head of the gate, if there is an entry
 	beyond := map[attempt]bool{}
 	taken := 0
 	var last *znodeEntry // the last permit
@@ -510,8 +510,8 @@ func markPermitHolders(found []znodeEntry, at string, n int, resizable bool) []z
 			if n > 0 && taken > n && !resizable {
 				beyond[of(f)] = true
 			}
-		case f.Mode == Permit && head == 0:
-			head = f.Session
+		case f.Mode == Permit && !gated: // its session is 0 if the client may not read it
+			head, gated = f.Session, true
 		}
 	}
 	if taken > 0 && head != 0 && last.Session == head {

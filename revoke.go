@@ -124,7 +124,8 @@ func (l *Lock) Revoke(ctx context.Context) ([]Entry, error) {
 
 // RevokeToken is [Lock.Revoke] for the one holder with this fencing token. If no holder
 // has the token any more, RevokeToken asks no holder, and returns no entries and no
-// error. One hold of several permits has several entries. If the name of a znode is not
+// error. If it may not read an entry that can have the token, its error wraps
+// [zk.ErrNoAuth]. One hold of several permits has several entries. If the name of a znode is not
 // unique, as for a node lock, the next holder may be asked if it arrives between the read
 // and the write of the znode.
 func (l *Lock) RevokeToken(ctx context.Context, token int64) ([]Entry, error) {
@@ -150,6 +151,9 @@ func (l *Lock) RequestRelease(ctx context.Context, token int64, r ReleaseRequest
 		r.By = l.client.identity
 	}
 	if token != 0 {
+		if err := unreadToken(found, token); err != nil {
+			return nil, &Error{Op: "revoke", Path: l.Path(), Err: err}
+		}
 		other := func(f znodeEntry) bool { return !f.Holder || f.Token != token }
 		found = slices.DeleteFunc(found, other)
 		found = queue.OfHold(found, func(f znodeEntry) bool { return f.Token != f.czxid })
@@ -190,6 +194,20 @@ func (l *Lock) RequestRelease(ctx context.Context, token int64, r ReleaseRequest
 		return asked, &Error{Op: "revoke", Path: l.path, Err: refused}
 	}
 	return asked, nil
+}
+
+// unreadToken returns why an entry that can have the token could not be read. It returns nil if
+// there is none, or if another entry has the token.
+func unreadToken(found []znodeEntry, token int64) (unread error) {
+	for _, f := range found {
+		switch {
+		case f.readErr != nil && f.Mode != Stray:
+			unread = cmp.Or(unread, f.readErr)
+		case f.Token == token && (f.Holder || f.czxid == token):
+			return nil
+		}
+	}
+	return unread
 }
 
 // curatorMutex matches the names of Curator's mutexes. go-zookeeper writes a GUID without

@@ -55,6 +55,33 @@ func TestRevokeToken(t *testing.T) {
 	})
 }
 
+// TestRevokeTokenOfUnreadableEntry checks that RevokeToken does not report that no holder has a
+// token if it may not read the holder's entry.
+func TestRevokeTokenOfUnreadableEntry(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		ann := zklock.Options{ACL: zk.CreatorACL(),
+			Auth: []zk.Auth{{Scheme: "digest", Data: []byte("ann:secret")}}}
+		for _, kind := range []func(c *zklock.Client) *zklock.Lock{
+			func(c *zklock.Client) *zklock.Lock { return c.Mutex("a") },
+			func(c *zklock.Client) *zklock.Lock { return c.RWMutex("a").Reader() },
+			func(c *zklock.Client) *zklock.Lock { return c.Semaphore("s", 2) },
+		} {
+			asker := kind(dial(t, srv))
+			free(t, asker) // creates the lock's znode, which all may read
+			hidden := acquire(t, kind(dialWith(t, srv, ann)))
+			told, err := asker.RevokeToken(t.Context(), hidden.Token())
+			wants(t, asker.String(), err, zk.ErrNoAuth)
+			if len(told) > 0 || asked(hidden) {
+				t.Errorf("%s: asked %+v", asker, told)
+			}
+			release(t, hidden)
+			if _, err := asker.RevokeToken(t.Context(), hidden.Token()); err != nil {
+				t.Errorf("%s: after the release: %v", asker, err)
+			}
+		}
+	})
+}
+
 // TestRevoke checks that each holder of every kind of lock receives the release request, keeps
 // its hold, and keeps readable owner data.
 func TestRevoke(t *testing.T) {

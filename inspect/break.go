@@ -31,7 +31,8 @@ const (
 // Break deletes the znodes of the hold with this fencing token, all or none, and returns
 // its entries. A hold of several permits, or in the mixed layout, has several entries. Pass
 // the entries of the lock as [zklock.Client.Inspect] returns them. If no hold has the
-// token, the error wraps [ErrNotHeld].
+// token, the error wraps [ErrNotHeld]. If an entry that could not be read may have it, the error
+// wraps [zk.ErrNoAuth].
 //
 // ZooKeeper compares the version of the data when it deletes a znode, but not the czxid,
 // which is the token. So Break distinguishes two cases. A name with an ID of 32 digits is
@@ -92,10 +93,19 @@ func holdEntries(entries []zklock.Entry, token int64) []zklock.Entry {
 // notHeld returns the error for a token that is not that of a hold with a session. Only a
 // person can know whether the client of an entry without a session still exists.
 func notHeld(entries []zklock.Entry, token int64) error {
+	hidden := ""
 	for _, e := range entries {
-		if e.Holder && e.Token == token && e.Session == 0 {
+		switch {
+		case e.Holder && e.Token == token && e.Session == 0:
 			return fmt.Errorf("%w: %s belongs to no session; delete it if its client no longer needs it", ErrNotHeld, legible.Path(e.Node))
+		case e.Token == token && (e.Holder || !tokenFromData(e)):
+			return ErrNotHeld // the entry with the token waits, or is not the one that the caller means
+		case hidden == "" && hidesToken(e):
+			hidden = e.Node
 		}
+	}
+	if hidden != "" {
+		return errHidden(token, hidden)
 	}
 	return ErrNotHeld
 }

@@ -24,7 +24,8 @@ import (
 )
 
 // hostileServer starts a server that reports a few children for every znode, and lists the names
-// that children returns. It returns a client of the server.
+// that children returns. The znodes whose paths contain largeName have a MiB of data. It returns a
+// client of the server.
 func hostileServer(t *testing.T, children func(path string) []string) *zk.Client {
 	var network memnet.Network
 	ln, err := network.Listen("tcp", "127.0.0.1:2181")
@@ -48,6 +49,8 @@ func hostileServer(t *testing.T, children func(path string) []string) *zk.Client
 	t.Cleanup(func() { z.Close() })
 	return z
 }
+
+const largeName = "/x-2-"
 
 // serveHostile answers the requests of one connection.
 func serveHostile(nc net.Conn, children func(path string) []string) {
@@ -84,7 +87,13 @@ func serveHostile(nc net.Conn, children func(path string) []string) {
 			answer = &wire.GetACLResponse{ACL: hostileACL(q.Path)}
 		case wire.OpPing:
 		case wire.OpGetData:
-			answer = &wire.GetDataResponse{Stat: wire.Stat{Czxid: 7, Ctime: 1, EphemeralOwner: 5}}
+			var q wire.GetDataRequest
+			q.Decode(r)
+			data := &wire.GetDataResponse{Stat: wire.Stat{Czxid: 7, Ctime: 1, EphemeralOwner: 5}}
+			if strings.Contains(q.Path, largeName) {
+				data.Data = make([]byte, 1<<20)
+			}
+			answer = data
 		case wire.OpMulti:
 			code = wire.ErrBadVersion
 		default:
@@ -209,6 +218,29 @@ func TestLongListsOfEntriesAreBounded(t *testing.T) {
 		if t.Logf("%s took %d MiB", name, n>>20); n > 200<<20 {
 			t.Errorf("%s took %d MiB", name, n>>20)
 		}
+	}
+}
+
+// TestLargeEntriesAreBounded: clients create many entries with little data, and then many with
+// large data. A read of the lock uses little memory, although it sends many requests together.
+func TestLargeEntriesAreBounded(t *testing.T) {
+	const small, large, limit = 248, 256, 64 << 20
+	var names []string
+	for i := range small {
+		names = append(names, fmt.Sprintf("x-1-%010d", i))
+	}
+	for i := range large {
+		names = append(names, fmt.Sprintf("%s%010d", largeName[1:], small+i))
+	}
+	r := reader(t, hostileServer(t, func(string) []string { return names }), zklock.Layout{})
+	var l *inspect.Lock
+	var err error
+	n := mostHeap(func() { l, err = r.Read(t.Context(), "/wide") })
+	if err != nil || len(l.Entries) != small+large {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	if t.Logf("the read took %d MiB", n>>20); n > limit {
+		t.Errorf("the read took %d MiB", n>>20)
 	}
 }
 

@@ -52,7 +52,7 @@ func TestReaderLearnsLayoutFromOwners(t *testing.T) {
 		}
 		configured := reader(t, z, layout)
 		l, err = configured.Read(t.Context(), "/legacy/catalog")
-		if err != nil || l.CheckLayout(0) != nil {
+		if err != nil || l.CheckToken(0) != nil {
 			t.Fatalf("%+v, %v", l, err)
 		}
 		if asked, err := configured.Revoke(t.Context(), l, 0); err != nil || len(asked) != 1 {
@@ -259,7 +259,7 @@ func TestFalseLayoutsAreIgnored(t *testing.T) {
 	}
 	r := reader(t, z, zklock.Layout{})
 	l, err := r.Read(t.Context(), "/false")
-	if err != nil || len(l.Contenders()) > 0 || l.CheckLayout(0) != nil {
+	if err != nil || len(l.Contenders()) > 0 || l.CheckToken(0) != nil {
 		t.Errorf("%+v, %v", l, err)
 	}
 }
@@ -426,10 +426,10 @@ func TestForgedLayoutOfOneEntryStopsNoAction(t *testing.T) {
 			t.Fatal(err)
 		}
 		i = slices.IndexFunc(l.Entries, func(e inspect.Entry) bool { return e.Node == node })
-		if i < 0 || l.CheckLayout(l.Entries[i].Token) == nil {
+		if i < 0 || l.CheckToken(l.Entries[i].Token) == nil {
 			t.Errorf("%s: the reader acts on the forged entry: %+v", path, l.Entries)
 		}
-		if err := l.CheckLayout(hold.Token()); (err != nil) != tt.holds {
+		if err := l.CheckToken(hold.Token()); (err != nil) != tt.holds {
 			t.Errorf("%s: while only the forged entry claims the token: %v", path, err)
 		}
 		held, released := l.StillHeld([]inspect.Entry{{Entry: zklock.Entry{Token: hold.Token()}}})

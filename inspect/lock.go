@@ -1,11 +1,13 @@
 package inspect
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/internal/queue"
+	"github.com/zklock/zklock/zk"
 )
 
 // A Kind tells how a lock is stored on the servers.
@@ -61,15 +63,21 @@ type Entry struct {
 	misnamed bool // see isMisnamed; false with a custom layout
 }
 
-// CheckLayout returns [ErrLayoutUnknown] if only their data declare the layout of the entries with
-// the fencing token, or of a holder if token is 0. Anyone can write such data, so do not break,
-// revoke, or verify holds based on it. Other entries do not matter: any client that may create
-// entries can create one whose data declare a layout.
-func (l *Lock) CheckLayout(token int64) error {
+// CheckToken returns an error if l does not tell which entries belong to the hold with the fencing
+// token, or to any hold if token is 0. Call it before you break, revoke, or verify a hold.
+//
+// The error is [ErrLayoutUnknown] if only their data declare the layout of these entries, because
+// anyone can write such data. Other entries do not matter: any client that may create entries can
+// create one whose data declare a layout.
+//
+// The error wraps [zk.ErrNoAuth] if no entry that can be read has the token, and the reader may
+// not read another one: that entry can have the token.
+func (l *Lock) CheckToken(token int64) error {
 	if l.Layout != (zklock.Layout{}) {
 		return ErrLayoutUnknown
 	}
 	own, claimed := false, false // whether an entry has the token, and a misnamed one claims it
+	hidden := ""                 // the first znode that may have the token, but cannot be read
 	for _, e := range l.Entries {
 		switch {
 		case e.misnamed && (token == 0 && e.Holder || token != 0 && e.Token == token):
@@ -78,12 +86,31 @@ func (l *Lock) CheckLayout(token int64) error {
 			claimed = claimed || token != 0 && e.Owner.Token == token
 		case e.Token == token:
 			own = own || e.Holder || !tokenFromData(e.Entry)
+		case hidden == "" && hidesToken(e.Entry):
+			hidden = e.Node
 		}
 	}
-	if claimed && !own {
+	switch {
+	case own || token == 0:
+		return nil
+	case claimed:
 		return ErrLayoutUnknown
+	case hidden != "":
+		return errHidden(token, hidden)
 	}
 	return nil
+}
+
+// hidesToken reports whether an entry could not be read, and may be of a hold. A stray can be an
+// entry in a custom layout, or a permit of kazoo's Semaphore.
+func hidesToken(e zklock.Entry) bool {
+	return e.Token == 0 && (e.Mode != zklock.Stray || isSequential(e.Name) || kazooPermitName(e.Name))
+}
+
+// errHidden returns the error for a token that may be that of an unreadable znode.
+func errHidden(token int64, node string) error {
+	return fmt.Errorf("cannot tell whether a hold has token %d: %w", token,
+		&zk.Error{Op: "get", Path: node, Err: zk.ErrNoAuth})
 }
 
 // Contenders returns the entries without strays.

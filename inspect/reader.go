@@ -404,7 +404,7 @@ func (r *Reader) Revoke(ctx context.Context, l *Lock, token int64) ([]Entry, err
 
 // RequestRelease is Revoke with a request that says which client asks and why.
 func (r *Reader) RequestRelease(ctx context.Context, l *Lock, token int64, request zklock.ReleaseRequest) ([]Entry, error) {
-	if err := l.CheckLayout(token); err != nil {
+	if err := l.CheckToken(token); err != nil {
 		return nil, err
 	}
 	// A semaphore's path may also have a queue, whose holders hold.

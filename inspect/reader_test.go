@@ -24,6 +24,67 @@ func startReader(t *testing.T, layout zklock.Layout) (c *zklock.Client, session,
 	return c, session, z, reader(t, z, layout)
 }
 
+// TestTokenOfUnreadableEntryIsUnknown checks that the reader does not say that no hold has a token
+// if it may not read the holder's entry.
+func TestTokenOfUnreadableEntryIsUnknown(t *testing.T) {
+	c, session, z, r := startReader(t, zklock.Layout{})
+	w := inspect.NewWatcher(z, nil)
+	defer w.Close()
+	ann := zklock.New(session, &zklock.Options{ACL: zk.CreatorACL()})
+	defer ann.Close()
+	custom := zklock.New(session, &zklock.Options{ACL: zk.CreatorACL(),
+		Layout: zklock.Layout{Prefix: "host", Exclusive: "-W-"}})
+	defer custom.Close()
+	locks := []*zklock.Lock{ann.Mutex("m"), ann.RWMutex("rw").Reader(), ann.Semaphore("sem", 2),
+		custom.Mutex("custom")}
+	for _, open := range []*zklock.Lock{c.Mutex("m"), c.Mutex("rw"), c.Semaphore("sem", 2),
+		c.Mutex("custom")} {
+		h, err := open.Acquire(t.Context()) // creates the lock's znode, which all may read
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := session.AddAuth(t.Context(), "digest", []byte("ann:secret")); err != nil {
+		t.Fatal(err)
+	}
+	for _, lock := range locks {
+		path := lock.Path()
+		hidden, err := lock.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := r.Read(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		token := hidden.Token()
+		var entries []zklock.Entry
+		for _, e := range l.Entries {
+			entries = append(entries, e.Entry)
+		}
+		_, revoked := r.Revoke(t.Context(), l, token)
+		_, watched := w.Break(t.Context(), path, hidden.Node(), token)
+		_, broken := inspect.Break(t.Context(), z, entries, token)
+		for what, err := range map[string]error{
+			"check": l.CheckToken(token), "revoke": revoked, "break": broken,
+			"break of the watcher": watched,
+		} {
+			if !errors.Is(err, zk.ErrNoAuth) || errors.Is(err, inspect.ErrNotHeld) {
+				t.Errorf("%s: %s: %v", path, what, err)
+			}
+		}
+		if err := hidden.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if l, err = r.Read(t.Context(), path); err != nil || l.CheckToken(token) != nil {
+			t.Errorf("%s: after the release: %+v, %v", path, l, err)
+		}
+	}
+}
+
 func TestReadAndRevokeEveryKind(t *testing.T) {
 	c, session, _, r := startReader(t, zklock.Layout{})
 	tests := []struct {

@@ -241,11 +241,12 @@ func (s *Watcher) History(path string) History {
 // Break deletes the znodes of the hold with this fencing token, as the function [Break]
 // does, and returns its entries. The hold must include node, because the data of any entry
 // can claim the token of another hold. The error wraps [ErrNotHeld] if no hold has the
-// token and the node. The watcher counts the hold as broken.
+// token and the node, and [zk.ErrNoAuth] as that of the function. The watcher counts the hold
+// as broken.
 func (s *Watcher) Break(ctx context.Context, name, node string, token int64) ([]Entry, error) {
 	l, err := s.Read(ctx, name)
 	if err == nil {
-		err = l.CheckLayout(token)
+		err = l.CheckToken(token)
 	}
 	if err != nil {
 		return nil, err

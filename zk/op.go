@@ -77,6 +77,16 @@ func GetOp(path string, watch bool) Op {
 	return Op{op: session.Op{Code: wire.OpGetData, Path: path, Watch: watch}}
 }
 
+// LimitedGetOp is GetOp, except that the result has at most the first most bytes of the data, or
+// all if most is 0. The Stat has the length of all data. The server sends all of them, but the
+// client keeps only that many bytes. So the results of many operations that are sent together
+// take little memory, whatever the znodes contain.
+func LimitedGetOp(path string, watch bool, most int) Op {
+	op := GetOp(path, watch)
+	op.op.MaxData = most
+	return op
+}
+
 // ExistsOp reads a znode's Stat. With watch, one event reports its next change, or
 // its creation if it is missing. If the znode is missing, the operation fails with
 // [ErrNoNode].

@@ -143,6 +143,27 @@ func TestConfigInMultiIgnoresChroot(t *testing.T) {
 	}
 }
 
+// TestLimitedGetOp checks that a limited read has the beginning of the data, and the Stat of the
+// whole znode, also in a multi.
+func TestLimitedGetOp(t *testing.T) {
+	c := zktest.Start(t).Dial(t)
+	if _, _, err := c.Create(t.Context(), "/a", []byte("12345"), nil, zk.ModePersistent); err != nil {
+		t.Fatal(err)
+	}
+	for most, want := range map[int]string{0: "12345", 1: "1", 4: "1234", 5: "12345", 6: "12345"} {
+		op := zk.LimitedGetOp("/a", false, most)
+		alone, multi := do(c, op), do(c, zk.MultiOp(op))
+		if multi.Err != nil {
+			t.Fatal(multi.Err)
+		}
+		for what, r := range map[string]zk.Result{"alone": alone, "in a multi": multi.Results[0]} {
+			if r.Err != nil || string(r.Data) != want || r.Stat.DataLength != 5 {
+				t.Errorf("limit %d, %s: %q of %d bytes, %v", most, what, r.Data, r.Stat.DataLength, r.Err)
+			}
+		}
+	}
+}
+
 // TestErrorNamesMissingChroot checks that an error names the chroot if the request failed because
 // the chroot does not exist.
 func TestErrorNamesMissingChroot(t *testing.T) {

@@ -162,7 +162,7 @@ func (h *Handler) confirmHolder(ctx context.Context, d actionRequest, token int6
 	if err != nil {
 		return nil, err
 	}
-	if err := l.CheckLayout(token); err != nil {
+	if err := l.CheckToken(token); err != nil {
 		return nil, err
 	}
 	same := func(e inspect.Entry) bool { return e.Node == d.Node }

@@ -75,7 +75,7 @@ func decodeSub(r *jute.Reader, o *Op, want, op wire.OpCode, code wire.ErrCode, s
 	case wire.OpSetData:
 		sub.Stat.Decode(r)
 	case wire.OpGetData:
-		sub.Data = cloneBytes(r.Buffer())
+		sub.Data = o.cloneData(r.Buffer())
 		sub.Stat.Decode(r)
 	case wire.OpGetChildren:
 		sub.Children = r.Names()

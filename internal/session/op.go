@@ -27,6 +27,8 @@ type Op struct {
 	Members *wire.ReconfigRequest
 	// Scheme and Data are the credentials of OpAuth.
 	Scheme string
+	// MaxData limits the bytes of data that the result of OpGetData keeps; 0 means no limit.
+	MaxData int
 	// Batchable permits the core to send a create2, a delete, or a getChildren2
 	// without a watch in a batch with other calls. Other operations ignore it.
 	Batchable bool

@@ -110,7 +110,7 @@ func decodeResult(r *jute.Reader, o *Op, res *Result) {
 	case wire.OpExists, wire.OpSetData, wire.OpSetACL:
 		res.Stat.Decode(r)
 	case wire.OpGetData, wire.OpReconfig:
-		res.Data = cloneBytes(r.Buffer())
+		res.Data = o.cloneData(r.Buffer())
 		res.Stat.Decode(r)
 	case wire.OpGetACL:
 		var a wire.GetACLResponse
@@ -148,6 +148,14 @@ func decodePath(r *jute.Reader, want string) string {
 		return want
 	}
 	return string(b)
+}
+
+// cloneData copies data that alias a frame, up to the limit of the operation.
+func (o *Op) cloneData(data []byte) []byte {
+	if o.MaxData > 0 && len(data) > o.MaxData {
+		data = data[:o.MaxData]
+	}
+	return cloneBytes(data)
 }
 
 // cloneBytes copies bytes that alias a frame. Nil stays nil and empty stays empty.

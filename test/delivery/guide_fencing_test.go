@@ -431,6 +431,34 @@ func TestFencingGuideRejectsConcurrentLateWrites(t *testing.T) {
 	}
 }
 
+// TestFencingGuideReportsLostConnection ends the connection of the guide's script for MariaDB
+// before COMMIT. The script fails, because the server rolls the transaction back.
+func TestFencingGuideReportsLostConnection(t *testing.T) {
+	const end = `query() { mariadb -N -e "$1" information_schema; }
+transaction=$(query 'SELECT trx_mysql_thread_id FROM innodb_trx')
+query "KILL $transaction"
+until [ "$(query "SELECT count(*) FROM processlist WHERE id = $transaction")" = 0 ]; do sleep 0.1; done
+`
+	f := newFence(t, onMariaDB, func(file, text string) string {
+		if file != "write.sql" {
+			return text
+		}
+		if strings.Count(text, "COMMIT;") != 1 {
+			t.Fatalf("%s has not one COMMIT", file)
+		}
+		return strings.Replace(text, "COMMIT;", "system sh end.sh\nCOMMIT;", 1)
+	})
+	if err := os.WriteFile(filepath.Join(f.dir, "end.sh"), []byte(end), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f.accepts(1, 7, 250) {
+		t.Error("a write was accepted that the server rolled back")
+	}
+	if got := f.balance(); got != 100 {
+		t.Errorf("balance %d, want 100", got)
+	}
+}
+
 // pausedUpdate returns the command of a late holder's update. Between its read and its write,
 // the next holder updates the object. The command prints whether the late update is accepted.
 func pausedUpdate(late, next int64) string {

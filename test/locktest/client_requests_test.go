@@ -458,6 +458,14 @@ func digestACL(f *fixture) {
 	f.ok(f.c.AddAuth(f.ctx, "digest", []byte("user:secret")))
 	_, _, err = f.c.Get(f.ctx, path)
 	f.ok(err)
+	// A stranger may delete the closed znode, unless it has a child.
+	stranger := f.dial("", nil)
+	keep, _, err := f.c.Create(f.ctx, path+"/keep", nil, zk.CreatorACL(), zk.ModePersistent)
+	f.ok(err)
+	f.fails(stranger.Delete(f.ctx, keep, -1), zk.ErrNoAuth, zk.AppliedNo)
+	f.fails(stranger.Delete(f.ctx, path, -1), zk.ErrNotEmpty, zk.AppliedNo)
+	f.ok(f.c.Delete(f.ctx, keep, -1))
+	f.ok(stranger.Delete(f.ctx, path, -1))
 }
 
 func tooLarge(f *fixture) {

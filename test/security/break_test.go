@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zktest"
@@ -106,13 +107,70 @@ func TestDeletePermissionBreaksLock(t *testing.T) {
 	}
 }
 
+// TestStrangerCannotReplaceClosedZnode checks that a stranger can replace a closed znode without
+// children by one with another ACL, and then break the locks below it, and that a permanent child
+// prevents that. Options.ACL keeps the entries closed, but the stranger can break the lock if it
+// also creates the lock's znode.
+func TestStrangerCannotReplaceClosedZnode(t *testing.T) {
+	type attack struct {
+		keep bool     // /team has a permanent child
+		acl  []zk.ACL // of the client
+		lock bool     // the stranger creates the lock's znode, too
+	}
+	for name, row := range map[string]struct {
+		attack
+		replaces, reads, breaks bool
+	}{
+		"permanent child":                {attack{keep: true}, false, false, false},
+		"permanent child, with an ACL":   {attack{true, zk.CreatorACL(), true}, false, false, false},
+		"no child":                       {attack{}, true, true, true},
+		"no child, with an ACL":          {attack{acl: zk.CreatorACL()}, true, false, false},
+		"no child, with an ACL, created": {attack{acl: zk.CreatorACL(), lock: true}, true, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t)
+				team, eve := dialPlain(t, srv, "team"), dialPlain(t, srv, "eve")
+				create(t, team, "/team", zk.CreatorACL())
+				if row.keep {
+					create(t, team, "/team/keep", zk.CreatorACL())
+				}
+				err := eve.Delete(t.Context(), "/team", -1)
+				if row.replaces && err != nil || !row.replaces && !errors.Is(err, zk.ErrNotEmpty) {
+					t.Fatalf("the stranger deletes the closed znode: %v", err)
+				}
+				if row.replaces {
+					create(t, eve, "/team", zk.OpenACL())
+				}
+				if row.replaces && row.lock {
+					create(t, eve, "/team/a", zk.OpenACL())
+				}
+				h := acquire(t, dialAs(t, srv, "team", row.acl).Mutex("/team/a"))
+				_, _, err = eve.Get(t.Context(), h.Node())
+				if row.reads && err != nil || !row.reads && !errors.Is(err, zk.ErrNoAuth) {
+					t.Errorf("the stranger reads the entry: %v", err)
+				}
+				err = eve.Delete(t.Context(), h.Node(), -1)
+				if row.breaks && err != nil || !row.breaks && !errors.Is(err, zk.ErrNoAuth) {
+					t.Errorf("the stranger deletes the entry: %v", err)
+				}
+				if row.breaks {
+					lostSoon(t, h)
+				}
+			})
+		})
+	}
+}
+
 // TestRecommendedACL checks the setup that SECURITY.md recommends: a znode that only the team
-// may use. Below it, locks work after crashes, and other users cannot see, acquire, break, or
-// revoke them.
+// may use, with a permanent child. Below it, locks work after crashes, and other users cannot see,
+// acquire, break, or revoke them. Tools do not take the child for a lock.
 func TestRecommendedACL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		create(t, dialPlain(t, srv, "team"), "/team", zk.CreatorACL())
+		op := dialPlain(t, srv, "team")
+		create(t, op, "/team", zk.CreatorACL())
+		create(t, op, "/team/keep", zk.CreatorACL())
 		first, second := dialAs(t, srv, "team", zk.CreatorACL()), dialAs(t, srv, "team", zk.CreatorACL())
 		h := acquire(t, first.Mutex("/team/a/b"))
 		if _, err := second.Mutex("/team/a/b").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrLocked) {
@@ -137,6 +195,21 @@ func TestRecommendedACL(t *testing.T) {
 			t.Errorf("a release request of the team: %v", err)
 		}
 		closed(t, next.Revoked())
+		inParent := zklock.Layout{Prefix: "p-", Exclusive: "-W-", InParent: true}
+		other := zklock.Options{ACL: zk.CreatorACL(), Layout: inParent}
+		acquire(t, dialWith(t, srv, "team", other).Mutex("/team/c"))
+		for want, layout := range map[string]zklock.Layout{"/team/a/b": {}, "/team/c": inParent} {
+			r := inspect.NewReader(op, layout)
+			listed, err := r.List(t.Context(), "/team", inspect.ListOptions{})
+			if err != nil || len(listed.Locks) != 1 || listed.Locks[0].Path != want {
+				t.Errorf("listed %+v, %v, want %s", listed.Locks, err, want)
+			}
+			_ = r.Close()
+		}
+		unused, err := inspect.Collector{Client: op, Prefix: "/"}.Find(t.Context())
+		if err != nil || len(unused) > 0 {
+			t.Errorf("gc found %+v, %v", unused, err)
+		}
 	})
 }
 
@@ -149,6 +222,7 @@ func outsiderFails(t *testing.T, srv *zktest.Server, user string, h *zklock.Hold
 		"set":     func() error { _, err := op.Set(t.Context(), h.Node(), nil, -1); return err },
 		"get":     func() error { _, _, err := op.Get(t.Context(), h.Node()); return err },
 		"set ACL": func() error { _, err := op.SetACL(t.Context(), "/team", zk.OpenACL(), -1); return err },
+		"keep":    func() error { return op.Delete(t.Context(), "/team/keep", -1) },
 		"list":    func() error { _, _, err := op.Children(t.Context(), "/team/a/b"); return err },
 		"create": func() error {
 			_, _, err := op.Create(t.Context(), "/team/a/b/_c_x-lock-", nil, nil, zk.ModeEphemeralSequential)

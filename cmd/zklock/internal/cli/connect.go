@@ -187,9 +187,9 @@ func (s *Settings) holdOptions(o *zklock.Options) {
 // readOptions sets the options of ReadFlags.
 func (s *Settings) readOptions(o *zk.Options) { o.ReadOnly, o.KeepOrder = s.readOnly, s.keepOrder }
 
-// readReply limits the size of one reply to a command that reads locks. Such a command has
+// ReadReply limits the size of one reply to a command that reads locks. Such a command has
 // many requests in flight. The lists of children that it reads are shorter.
-const readReply = 8 << 20
+const ReadReply = 8 << 20
 
 // ReadClient connects a client that only reads.
 func (s *Settings) ReadClient(ctx context.Context) (*zk.Client, error) {
@@ -204,7 +204,7 @@ func (s *Settings) ReadClient(ctx context.Context) (*zk.Client, error) {
 		return nil, err
 	}
 	opts := zk.Options{SessionTimeout: s.Session.D, Logger: s.Logger(),
-		TLS: proof.TLS, Auth: proof.Auth, SASL: proof.SASL, MaxReply: readReply}
+		TLS: proof.TLS, Auth: proof.Auth, SASL: proof.SASL, MaxReply: ReadReply}
 	s.readOptions(&opts)
 	var z *zk.Client
 	err = s.connect(ctx, t, func(ctx context.Context, dial dialFunc) (err error) {

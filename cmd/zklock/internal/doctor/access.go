@@ -52,6 +52,11 @@ func (f *Facts) probe(ctx context.Context, z *zk.Client) error {
 // answered reports whether a server answered, even with a refusal.
 func answered(err error) bool { return err == nil || errors.Is(err, zk.ErrNoAuth) }
 
+// isTooLarge reports whether an answer exceeds a limit of the client or of the server.
+func isTooLarge(err error) bool {
+	return errors.Is(err, zk.ErrReplyTooLarge) || errors.Is(err, zk.ErrQuotaExceeded)
+}
+
 // isLock reports whether a lock is at a path.
 func (f *Facts) isLock(path string) bool {
 	return slices.ContainsFunc(f.Locks, func(l *inspect.Lock) bool { return l.Path == path })
@@ -69,7 +74,7 @@ func (f *Facts) parents(ctx context.Context, z *zk.Client) error {
 		return err
 	}
 	f.Parents = map[string]Parent{}
-	if err := f.readParents(ctx, z, paths); err != nil {
+	if err := readParents(ctx, z, f.Parents, paths); err != nil {
 		return err
 	}
 	var inside []string
@@ -84,12 +89,13 @@ func (f *Facts) parents(ctx context.Context, z *zk.Client) error {
 			}
 		}
 	}
-	return f.readParents(ctx, z, inside[:min(len(inside), maxParents-len(paths))])
+	return readParents(ctx, z, f.Parents, inside[:min(len(inside), maxParents-len(paths))])
 }
 
-// readParents reads these parents, unless they are missing or ephemeral.
-func (f *Facts) readParents(ctx context.Context, z *zk.Client, paths []string) (err error) {
-	var mu sync.Mutex // guards f.Parents and err
+// readParents adds these parents to found, unless they are missing or ephemeral.
+func readParents(ctx context.Context, z *zk.Client, found map[string]Parent,
+	paths []string) (err error) {
+	var mu sync.Mutex // guards found and err
 	var all sync.WaitGroup
 	free := make(chan struct{}, readers)
 	for _, path := range paths {
@@ -101,7 +107,7 @@ func (f *Facts) readParents(ctx context.Context, z *zk.Client, paths []string) (
 			mu.Lock()
 			defer mu.Unlock()
 			if there {
-				f.Parents[path] = p
+				found[path] = p
 			}
 			if err == nil {
 				err = failed
@@ -135,8 +141,7 @@ func (f *Facts) above(ctx context.Context, z *zk.Client) (paths []string, ofEntr
 	}
 	children, _, err := z.Children(ctx, f.Prefix)
 	// If the list is too large, the walk reports that.
-	tooLarge := errors.Is(err, zk.ErrReplyTooLarge) || errors.Is(err, zk.ErrQuotaExceeded)
-	if !answered(err) && !errors.Is(err, zk.ErrNoNode) && !tooLarge {
+	if !answered(err) && !errors.Is(err, zk.ErrNoNode) && !isTooLarge(err) {
 		return nil, 0, err
 	}
 	for _, child := range children {
@@ -162,4 +167,87 @@ func readParent(ctx context.Context, z *zk.Client, path string) (p Parent, there
 		return p, false, p.Unread
 	}
 	return p, p.Stat.EphemeralOwner == 0, nil
+}
+
+// replaceable finds the closed znodes at and above the locks that other clients can delete while
+// they are empty, and create again with another ACL: those without a permanent child, in a znode
+// that permits DELETE or ADMIN to every client. It reads at most maxParents ACLs, and as many
+// children.
+func (f *Facts) replaceable(ctx context.Context, z *zk.Client) error {
+	levels := map[string]Parent{}
+	var paths []string
+	add := func(at string) {
+		for len(paths) < maxParents {
+			if _, known := levels[at]; known {
+				return
+			}
+			if levels[at] = f.Parents[at]; levels[at].Path == "" {
+				paths = append(paths, at)
+			}
+			if at == "/" {
+				return
+			}
+			at = path.Dir(at)
+		}
+	}
+	add(f.Prefix)
+	for _, l := range f.Locks {
+		add(l.Path)
+	}
+	if err := readParents(ctx, z, levels, paths); err != nil {
+		return err
+	}
+	reads := 0
+	for at, p := range levels {
+		above := levels[path.Dir(at)]
+		closed := p.ACL != nil && worldPerms(p.ACL)&(zk.PermCreate|replaces) == 0
+		if at == "/" || !closed || worldPerms(above.ACL)&replaces == 0 {
+			continue
+		}
+		kept, err := hasPermanentChild(ctx, z, p, &reads)
+		if err != nil {
+			return err
+		}
+		if !kept {
+			f.Replaceable = append(f.Replaceable, at)
+		}
+	}
+	slices.Sort(f.Replaceable)
+	return nil
+}
+
+// replaces are the permissions with which a client can delete the children of a znode: one with
+// ADMIN can give itself DELETE.
+const replaces = zk.PermDelete | zk.PermAdmin
+
+// hasPermanentChild reports whether a znode has a child that servers never delete, or may have
+// one, because the list cannot be read or has too many children. Such a child has data: servers do
+// not tell persistent znodes from containers, which they delete, but the containers of locks are
+// empty. reads counts the children that were read.
+func hasPermanentChild(ctx context.Context, z *zk.Client, p Parent, reads *int) (bool, error) {
+	if p.Stat.NumChildren == 0 {
+		return false, nil
+	}
+	children, _, err := z.Children(ctx, p.Path)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return false, nil
+	case errors.Is(err, zk.ErrNoAuth), isTooLarge(err):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	if *reads += len(children); *reads > maxParents {
+		return true, nil
+	}
+	ops := make([]zk.Op, len(children))
+	for i, child := range children {
+		ops[i] = zk.ExistsOp(path.Join(p.Path, child), false)
+	}
+	results, err := z.DoAll(ctx, ops...)
+	permanent := func(r zk.Result) bool {
+		unread := errors.Is(r.Err, zk.ErrNoAuth)
+		return unread || r.Err == nil && r.Stat.EphemeralOwner == 0 && r.Stat.DataLength > 0
+	}
+	return slices.ContainsFunc(results, permanent), err
 }

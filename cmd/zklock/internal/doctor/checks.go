@@ -54,7 +54,10 @@ func (f *Facts) ensemble(ctx context.Context) error {
 		return err
 	}
 	f.silences(asking, z)
-	return f.parents(asking, z)
+	if err := f.parents(asking, z); err != nil {
+		return err
+	}
+	return f.replaceable(asking, z)
 }
 
 // lastZxid returns the last transaction id of the ensemble. Every answer has the id of its

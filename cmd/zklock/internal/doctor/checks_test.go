@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zkserver"
 	"github.com/zklock/zklock/zktest"
@@ -20,6 +22,16 @@ import (
 // testConfig returns the default configuration of the command.
 func testConfig() Config {
 	return Config{Prefix: "/zklock", Zk: zk.Options{SessionTimeout: 20 * time.Second}, Limit: 10 * time.Second, Apart: time.Millisecond}
+}
+
+// TestRepliesAreLimited checks that doctor limits the size of a reply as the other commands that
+// read locks do.
+func TestRepliesAreLimited(t *testing.T) {
+	s := cli.Settings{Servers: "zk1:2181"}
+	c, err := newConfig(&s, "/zklock", new(doctorFlags))
+	if err != nil || c.Zk.MaxReply != cli.ReadReply {
+		t.Errorf("replies of %d bytes, %v", c.Zk.MaxReply, err)
+	}
 }
 
 // runDoctor runs the checks on a server in this process.
@@ -339,13 +351,37 @@ func TestLongHoldIsReported(t *testing.T) {
 func TestAccess(t *testing.T) {
 	srv := zktest.Start(t)
 	z := srv.Dial(t, func(o *zk.Options) { o.Auth = []zk.Auth{{Scheme: "digest", Data: []byte("boss:secret")}} })
-	make := func(path string, acl []zk.ACL) {
+	create := func(path string, data []byte, acl []zk.ACL, mode zk.CreateMode) {
 		t.Helper()
-		if _, _, err := z.Create(t.Context(), path, nil, acl, zk.ModePersistent); err != nil {
+		if _, _, err := z.Create(t.Context(), path, data, acl, mode); err != nil {
 			t.Fatal(err)
 		}
 	}
+	make := func(path string, acl []zk.ACL) {
+		t.Helper()
+		create(path, nil, acl, zk.ModePersistent)
+	}
 	make("/apps", append(zk.CreatorACL(), zk.ReadACL()...))
+	// Only a permanent child prevents that other clients replace the znode.
+	create("/apps/session", []byte("x"), nil, zk.ModeEphemeral)
+	create("/apps/reaped", nil, nil, zk.ModeContainer)
+	for _, prefix := range []string{"/apps", "/apps/reaped"} {
+		r := runDoctor(t, srv, func(c *Config) { c.Prefix = prefix })
+		found := r.of("access")
+		is := func(f Finding) bool {
+			return f.Level == Note && slices.Equal(f.Locks, []string{"/apps"}) &&
+				strings.Contains(f.What, "delete a closed znode while it is empty")
+		}
+		if !slices.ContainsFunc(found, is) {
+			t.Errorf("%s: %+v", prefix, found)
+		}
+	}
+	for _, path := range []string{"/apps/session", "/apps/reaped"} {
+		if err := z.Delete(t.Context(), path, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create("/apps/keep", []byte("permanent"), zk.ReadACL(), zk.ModePersistent)
 	r := runDoctor(t, srv, func(c *Config) { c.Prefix = "/apps" })
 	wantOne(t, r, "access", Warning, "may not create locks below /apps")
 	wantOne(t, r, "clock", Note, "unknown: you may not create a znode below /apps")

@@ -242,7 +242,7 @@ func newConfig(s *cli.Settings, prefix string, f *doctorFlags) (Config, error) {
 		Servers: t.Servers, Prefix: prefix, ZxidFile: zxids, ZxidErr: zxidErr, Private: t.Local(), Layout: f.layout.Layout, Held: f.held.D, Limit: s.ConnectLimit(), Apart: time.Second,
 		Zk: zk.Options{
 			SessionTimeout: s.Session.D, DialContext: t.Dial(), Logger: s.Logger(),
-			TLS: proof.TLS, Auth: proof.Auth, SASL: proof.SASL,
+			TLS: proof.TLS, Auth: proof.Auth, SASL: proof.SASL, MaxReply: cli.ReadReply,
 		},
 	}, nil
 }

@@ -112,14 +112,16 @@ type Facts struct {
 
 	Zxid int64 // of the last transaction, after a sync; 0 if unknown
 
-	Locks     []*inspect.Lock
-	Walk      error              // why Locks is incomplete
-	Parents   map[string]Parent  // by path
-	Who       []zk.Identity      // the client's identities on the servers; nil if unknown
-	Deadlocks []inspect.Deadlock // that were in both reads
-	Silent    []Silence          // of holders' sessions that are in jeopardy
-	Unheard   error              // why Silent is unknown
-	Main      error              // why the ensemble as a whole could not be queried
+	Locks   []*inspect.Lock
+	Walk    error             // why Locks is incomplete
+	Parents map[string]Parent // by path
+	// Replaceable are the closed znodes that other clients can replace while they are empty.
+	Replaceable []string
+	Who         []zk.Identity      // the client's identities on the servers; nil if unknown
+	Deadlocks   []inspect.Deadlock // that were in both reads
+	Silent      []Silence          // of holders' sessions that are in jeopardy
+	Unheard     error              // why Silent is unknown
+	Main        error              // why the ensemble as a whole could not be queried
 }
 
 // serverNow returns the leader's time.

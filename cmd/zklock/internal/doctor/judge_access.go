@@ -74,7 +74,7 @@ func (f *Facts) judgeParents() []Finding {
 			cannotSee = append(cannotSee, p.Path)
 			continue
 		}
-		if worldPerms(p.ACL)&zk.PermDelete != 0 {
+		if worldPerms(p.ACL)&replaces != 0 {
 			open = append(open, p.Path)
 		}
 		if f.Who == nil {
@@ -98,11 +98,16 @@ func (f *Facts) judgeParents() []Finding {
 		"you may create entries but not delete them in %s")
 	add(Warning, cannotSee, "give credentials (see --auth-file), or permit READ: a client can wait for a lock only if it may read the lock's znode",
 		"you may not read %s")
+	replaceable := f.Replaceable
 	if f.Private {
-		open = nil
+		open, replaceable = nil, nil
 	}
 	add(Note, open, "to prevent that, set ACLs: a client that has DELETE on a lock's znode can delete the holder's entry",
 		"every client of the servers may break locks in %s")
+	add(Note, replaceable, "close the znode above the locks, and create a permanent child with data "+
+		"in it: see Access control in docs/guides/production.md",
+		"every client of the servers may delete a closed znode while it is empty, and create it "+
+			"with another ACL: %s")
 	return found
 }
 

@@ -167,6 +167,10 @@ func TestJudgements(t *testing.T) {
 		{"a password with TLS", func(f *Facts) {
 			f.Zk.Auth, f.Zk.TLS = []zk.Auth{{Scheme: "digest", Data: []byte("ann:secret")}}, &tls.Config{}
 		}, nil},
+		{"every client may change the ACL of a lock", func(f *Facts) {
+			acl := []zk.ACL{{Perms: zk.PermAll &^ zk.PermDelete, Scheme: "world", ID: "anyone"}}
+			f.Parents["/zklock/a"] = Parent{Path: "/zklock/a", ACL: acl}
+		}, []string{"note access: every client of the servers may break locks in /zklock/a"}},
 		{"nothing can be made", func(f *Facts) { f.Probe = zk.ErrQuotaExceeded }, []string{"unknown access: doctor could not create a znode below /zklock"}},
 		{"a walk that was too long", func(f *Facts) { f.Walk = inspect.ErrTooMany }, []string{"unknown locks: doctor did not read all locks"}},
 		{"they stopped answering", func(f *Facts) { f.Main = errors.New("gone") }, []string{"unknown servers: the servers stopped answering: gone"}},

@@ -92,7 +92,7 @@ func breakLock(a *cli.App, ctx context.Context, l *oneLock, token int64, ask cli
 	if err != nil {
 		return err
 	}
-	if err := s.CheckLayout(token); err != nil {
+	if err := s.CheckToken(token); err != nil {
 		return fmt.Errorf("%s: %w", l.name, err)
 	}
 	held, err := entriesWithToken(s, l.name, token)
@@ -166,6 +166,9 @@ func describeHolders(s *inspect.Lock) string {
 		return "it is free"
 	}
 	text := fmt.Sprintf("%s holds it with token %d", cli.DescribeOwner(first[0].Entry), first[0].Token)
+	if first[0].Token == 0 { // it could not be read
+		text = "a client whose entry may not be read holds it"
+	}
 	if n := len(first) - 1; n > 0 {
 		text += ", and so do " + cli.Count(n, "other client")
 	}

@@ -121,7 +121,7 @@ func revoke(a *cli.App, ctx context.Context, l *oneLock, f *revokeFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := s.CheckLayout(f.token); err != nil {
+	if err := s.CheckToken(f.token); err != nil {
 		return fmt.Errorf("%s: %w", l.name, err)
 	}
 	if f.thenBreak && len(s.Holders()) > 0 {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"time"
 
@@ -46,6 +47,9 @@ A client that can create entries can give one a name that sorts before the
 holder's. The holder does not notice that, so the hold may still exist: verify
 then exits with 125, and with --watch it waits until the holder's entry is gone.
 
+Verify exits with 125 if no entry that it may read has the token, but it may not
+read all entries: give it the credentials of a client of the lock.
+
 With -o name it prints the lock's path if a hold has the token, otherwise
 nothing.
 
@@ -57,7 +61,7 @@ Exit codes:
 const verifyExample = `  zklock verify deploy 4294967321
   zklock verify deploy $ZKLOCK_TOKEN && ./publish    # in zklock run
   zklock verify -o json deploy 4294967321 | jq .held
-  zklock verify --watch deploy 4294967321 || ./take-over`
+  zklock verify --watch deploy 4294967321; [ $? = 1 ] && ./take-over`
 
 // Verify returns zklock verify.
 func Verify(a *cli.App) *cobra.Command {
@@ -77,7 +81,7 @@ func Verify(a *cli.App) *cobra.Command {
 				if f.watch {
 					return watchToken(a, l, token)
 				}
-				_, err := verify(a, ctx, l, token)
+				_, err := verify(a, ctx, l, token, nil)
 				return err
 			})
 		},
@@ -104,8 +108,10 @@ type verifyView struct {
 }
 
 // verify checks the token, prints the result, and returns the entries that hold with it. With
-// errOvertaken, it prints nothing, and returns the entries that can belong to the hold.
-func verify(a *cli.App, ctx context.Context, l *oneLock, token int64) ([]inspect.Entry, error) {
+// errOvertaken, it prints nothing, and returns the entries that can belong to the hold. gone are
+// entries of the hold that no longer exist.
+func verify(a *cli.App, ctx context.Context, l *oneLock, token int64,
+	gone []inspect.Entry) ([]inspect.Entry, error) {
 	limited, cancel := a.Settings.ConnectContext(ctx)
 	defer cancel()
 	line := a.Settings.Progress("reading %s", l.name)
@@ -118,7 +124,8 @@ func verify(a *cli.App, ctx context.Context, l *oneLock, token int64) ([]inspect
 	if err != nil {
 		return nil, fmt.Errorf("verify %s: %w", l.name, err)
 	}
-	if err := s.CheckLayout(token); err != nil {
+	err = s.CheckToken(token)
+	if err != nil && !(errors.Is(err, zk.ErrNoAuth) && hasEnded(s, token, gone)) {
 		return nil, fmt.Errorf("verify %s: %w", l.name, err)
 	}
 	held, no := entriesWithToken(s, l.name, token)
@@ -149,6 +156,18 @@ func verify(a *cli.App, ctx context.Context, l *oneLock, token int64) ([]inspect
 	return held, no
 }
 
+// hasEnded reports whether a hold has ended because its entries are gone, although some entries
+// may not be read. A writer can have a shared entry instead, after a downgrade. An entry whose data
+// claim the token may be of another client.
+func hasEnded(s *inspect.Lock, token int64, gone []inspect.Entry) bool {
+	claims := func(e inspect.Entry) bool { return e.Owner.Token == token }
+	if len(gone) == 0 || slices.ContainsFunc(gone, claims) {
+		return false
+	}
+	unread := func(e inspect.Entry) bool { return e.Mode == zklock.Shared && e.Token == 0 }
+	return gone[0].Mode != zklock.Exclusive || !slices.ContainsFunc(s.Entries, unread)
+}
+
 // errOvertaken means that a hold with the token can exist, although another entry counts as
 // the holder: see [inspect.Lock.Overtaken].
 var errOvertaken = errors.New("cannot tell whether the hold still exists")
@@ -171,8 +190,10 @@ func watchToken(a *cli.App, l *oneLock, token int64) error {
 func checkUntilFree(a *cli.App, ctx context.Context, l *oneLock, token int64) error {
 	tick := time.NewTicker(verifyInterval)
 	defer tick.Stop()
+	var held []inspect.Entry
 	for {
-		held, err := verify(a, ctx, l, token)
+		var err error
+		held, err = verify(a, ctx, l, token, held)
 		if errors.Is(err, errOvertaken) {
 			cli.Warn("%v", err)
 			err = nil // the hold has certainly ended only when its entries are gone
