@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"slices"
@@ -101,8 +100,9 @@ func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 // this client. New ignores the options that concern the session; a nil opts means the
 // zero Options. If opts are invalid, so that Dial would reject them, uses of the locks
 // fail with ErrInvalidOptions. The exception is a session that is too short for
-// SyncHeartbeat: its heartbeats are writes. Uses of the locks also fail if c accepts read-only
-// servers (zk.Options.ReadOnly): such a server can report changes that the ensemble undoes.
+// SyncHeartbeat: its heartbeats are writes. If c accepts read-only servers
+// (zk.Options.ReadOnly), an acquire fails with ErrInvalidOptions, and locks can only be read: such
+// a server can report changes that the ensemble undoes.
 //
 // If the program adds the first credentials of the session by [zk.Client.AddAuth], do so before
 // the first acquire. [Options].ACL describes the ACL of the znodes that the client creates from
@@ -126,10 +126,6 @@ func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 	}
 	c.cond = sync.NewCond(&c.mu)
 	c.opts.ACL = slices.Clone(opts.ACL)
-	if c.invalid == nil && conn.ReadOnly() {
-		c.invalid = fmt.Errorf("%w: the session has zk.Options.ReadOnly; "+
-			"a read-only server can report changes that the ensemble undoes", ErrInvalidOptions)
-	}
 	if timeout := conn.SessionTimeout(); c.invalid == nil && timeout > 0 {
 		c.invalid = opts.checkTick(timeout)
 	}

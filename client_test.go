@@ -728,14 +728,18 @@ func TestWatchLimitFailsAcquires(t *testing.T) {
 	})
 }
 
-// TestNewRefusesReadOnlySession checks that a client does not use a session that accepts
-// read-only servers. Such a server can report a deletion that was never committed, and a waiter
+// TestNoAcquireInReadOnlySession checks that no acquire begins in a session that accepts read-only
+// servers, and that locks can be read there. Such a server can report a deletion that was never committed, and a waiter
 // would be granted next to the holder.
-func TestNewRefusesReadOnlySession(t *testing.T) {
+func TestNoAcquireInReadOnlySession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		c := zklock.New(srv.Dial(t, func(o *zk.Options) { o.ReadOnly = true }), nil)
 		defer c.Close()
+		h := acquire(t, dial(t, srv).Mutex("a"))
+		if entries, err := c.Mutex("a").Inspect(t.Context()); err != nil || len(entries) != 1 || entries[0].Node != h.Node() {
+			t.Errorf("inspect: %+v, %v", entries, err)
+		}
 		if _, err := c.Mutex("a").Acquire(t.Context()); !errors.Is(err, zklock.ErrInvalidOptions) || !strings.Contains(err.Error(), "ReadOnly") {
 			t.Error(err)
 		}

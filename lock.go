@@ -145,10 +145,18 @@ type acquisition struct {
 	timeline  *timeline     // of its calls of hooks; nil if there are no hooks
 }
 
+// errReadOnlySession is the error of an acquire in a session that can connect to a read-only
+// server. Such a server can report the deletion of an entry that was never committed.
+var errReadOnlySession = fmt.Errorf("%w: the session has zk.Options.ReadOnly; "+
+	"a read-only server can report changes that the ensemble undoes", ErrInvalidOptions)
+
 func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
 	fail := func(err error) error { return &Error{Op: "acquire", Path: l.Path(), Err: err} }
 	if err := l.validate(); err != nil {
 		return nil, fail(err)
+	}
+	if l.client.zk.ReadOnly() {
+		return nil, fail(errReadOnlySession)
 	}
 	if ctx.Err() != nil {
 		return nil, fail(contextError(ctx))
