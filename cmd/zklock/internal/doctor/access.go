@@ -222,8 +222,8 @@ const replaces = zk.PermDelete | zk.PermAdmin
 
 // hasPermanentChild reports whether a znode has a child that servers never delete, or may have
 // one, because the list cannot be read or has too many children. Such a child has data: servers do
-// not tell persistent znodes from containers, which they delete, but the containers of locks are
-// empty. reads counts the children that were read.
+// not tell persistent znodes from containers, which they delete. The containers of locks are empty,
+// except for a semaphore's leases. reads counts the children that were read.
 func hasPermanentChild(ctx context.Context, z *zk.Client, p Parent, reads *int) (bool, error) {
 	if p.Stat.NumChildren == 0 {
 		return false, nil
@@ -245,9 +245,12 @@ func hasPermanentChild(ctx context.Context, z *zk.Client, p Parent, reads *int) 
 		ops[i] = zk.ExistsOp(path.Join(p.Path, child), false)
 	}
 	results, err := z.DoAll(ctx, ops...)
-	permanent := func(r zk.Result) bool {
-		unread := errors.Is(r.Err, zk.ErrNoAuth)
-		return unread || r.Err == nil && r.Stat.EphemeralOwner == 0 && r.Stat.DataLength > 0
+	for i, r := range results {
+		hidden := errors.Is(r.Err, zk.ErrNoAuth)
+		data := r.Err == nil && r.Stat.EphemeralOwner == 0 && r.Stat.DataLength > 0
+		if hidden || data && children[i] != "leases" {
+			return true, nil
+		}
 	}
-	return slices.ContainsFunc(results, permanent), err
+	return false, err
 }

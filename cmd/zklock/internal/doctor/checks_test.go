@@ -365,6 +365,7 @@ func TestAccess(t *testing.T) {
 	// Only a permanent child prevents that other clients replace the znode.
 	create("/apps/session", []byte("x"), nil, zk.ModeEphemeral)
 	create("/apps/reaped", nil, nil, zk.ModeContainer)
+	create("/apps/leases", []byte("3"), nil, zk.ModeContainer) // of a semaphore
 	for _, prefix := range []string{"/apps", "/apps/reaped"} {
 		r := runDoctor(t, srv, func(c *Config) { c.Prefix = prefix })
 		found := r.of("access")
@@ -376,7 +377,7 @@ func TestAccess(t *testing.T) {
 			t.Errorf("%s: %+v", prefix, found)
 		}
 	}
-	for _, path := range []string{"/apps/session", "/apps/reaped"} {
+	for _, path := range []string{"/apps/session", "/apps/reaped", "/apps/leases"} {
 		if err := z.Delete(t.Context(), path, -1); err != nil {
 			t.Fatal(err)
 		}
