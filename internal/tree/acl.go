@@ -230,13 +230,13 @@ func (p *preparer) convertACL(list []wire.ACL) ([]wire.ACL, wire.ErrCode) {
 		seen = make(map[wire.ACL]bool, min(len(list), maxACL))
 	}
 	for i, a := range list {
+		t.steps += entrySteps // also for a duplicate
 		if seen[a] || seen == nil && slices.Contains(list[:i], a) {
 			continue
 		}
 		if seen != nil {
 			seen[a] = true
 		}
-		t.steps += entrySteps
 		if a.Scheme == schemeIP {
 			t.steps += entrySteps // it is parsed, and its range is computed
 		}
@@ -263,6 +263,9 @@ func (p *preparer) convertACL(list []wire.ACL) ([]wire.ACL, wire.ErrCode) {
 		if len(fixed) > maxACL {
 			return nil, wire.ErrInvalidACL
 		}
+	}
+	if len(fixed) < cap(fixed) {
+		fixed = slices.Clone(fixed) // nodes keep the list, and aclCost counts no free room
 	}
 	return fixed, wire.ErrOK
 }
