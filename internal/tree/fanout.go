@@ -25,7 +25,8 @@ const (
 const (
 	eventWork = 8 // an event for one client, without the permission check
 	// maxWork is the limit for all events of a multi, and for those of any other change. In a multi,
-	// the change with the most one-shot watches may use as much for these.
+	// the change with the most one-shot watches may use as much for these. Before another change,
+	// checkEvents may do half as much.
 	maxWork = maxEvents * (eventWork + 2)
 	// fewWork is how much work an event may take without being limited, unless it is in a multi of
 	// several changes.

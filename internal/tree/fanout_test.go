@@ -463,9 +463,9 @@ func TestCostliestWatchersAreClosed(t *testing.T) {
 	w.check()
 }
 
-// TestCheapWatchersAreNotClosed: clients have recursive watches above a change below many different,
-// long lists. Either the first list refuses them, or everyone may read. Other clients may read, and
-// only the checks for these take long.
+// TestCheapWatchersAreNotClosed: clients have recursive watches above a change below many long
+// lists. Either the first list refuses them, or everyone may read. Other clients may read, and only
+// the checks for these take long.
 func TestCheapWatchersAreNotClosed(t *testing.T) {
 	const names, entries, watchers, readers = 500, 255, 80, 20
 	for _, hidden := range []bool{true, false} {
@@ -475,8 +475,8 @@ func TestCheapWatchersAreNotClosed(t *testing.T) {
 		writer.mk(path, 0)
 		for i := range names {
 			path += "/d"
-			list := append(manyACLs(entries), wire.ACL{Perms: wire.PermAll, Scheme: "digest", ID: fmt.Sprint(i%2, ":x")})
-			list = append(list, wire.ACL{Perms: wire.PermAll, Scheme: "auth"})
+			other := acl(wire.PermAll, "digest", fmt.Sprint(i%2, ":x"))
+			list := append(manyACLs(entries), other, acl(wire.PermAll, "auth", ""))
 			if !hidden {
 				list = append(list, openACL()...)
 			}
@@ -500,7 +500,8 @@ func TestCheapWatchersAreNotClosed(t *testing.T) {
 		writer.send(7, wire.OpSetData, &wire.SetDataRequest{Path: path, Version: -1})
 		for i, p := range cheap {
 			if p.closed || (len(p.events) == 0) != hidden {
-				t.Fatalf("hidden: %v; client %d is closed: %v; it got %d events", hidden, i, p.closed, len(p.events))
+				t.Fatalf("hidden: %v; client %d is closed: %v; it got %d events",
+					hidden, i, p.closed, len(p.events))
 			}
 		}
 		closed := 0
@@ -538,7 +539,8 @@ func TestDeliveryTakesCountedWork(t *testing.T) {
 		list := manyACLs(1 + rnd.IntN(300))
 		for u := range 3 {
 			if rnd.IntN(8) > 0 {
-				list = append(list, acl(wire.Perm(1+rnd.IntN(31))|wire.PermRead, "digest", digestID(fmt.Appendf(nil, "u%d:x", u))))
+				id := digestID(fmt.Appendf(nil, "u%d:x", u))
+				list = append(list, acl(wire.Perm(rnd.IntN(32))|wire.PermRead, "digest", id))
 			}
 		}
 		if rnd.IntN(4) == 0 {
@@ -547,6 +549,7 @@ func TestDeliveryTakesCountedWork(t *testing.T) {
 		owner.want(owner.mkACL(path, list...), wire.ErrOK, "create")
 		paths = append(paths, path)
 	}
+	modes := []wire.AddWatchMode{wire.AddWatchPersistent, wire.AddWatchPersistentRecursive}
 	for i := range clients {
 		p := w.dial()
 		p.auth("digest", fmt.Sprint("u", i%4, ":x"))
@@ -554,8 +557,8 @@ func TestDeliveryTakesCountedWork(t *testing.T) {
 			p.auth("digest", fmt.Sprint("v", n, ":x"))
 		}
 		for range 2 {
-			mode := []wire.AddWatchMode{wire.AddWatchPersistent, wire.AddWatchPersistentRecursive}[rnd.IntN(2)]
-			p.want(p.addWatch(paths[1+rnd.IntN(len(paths)-1)], mode), wire.ErrOK, "addWatch")
+			path := paths[1+rnd.IntN(len(paths)-1)]
+			p.want(p.addWatch(path, modes[rnd.IntN(2)]), wire.ErrOK, "addWatch")
 		}
 	}
 	known, refused, estimated := 0, 0, 0
@@ -589,7 +592,8 @@ func TestDeliveryTakesCountedWork(t *testing.T) {
 		w.flush()
 	}
 	if min(known, refused, estimated) < changes {
-		t.Errorf("only %d events are seen, %d are refused, and %d are not known", known, refused, estimated)
+		t.Errorf("only %d events are seen, %d are refused, and %d are not known",
+			known, refused, estimated)
 	}
 }
 

@@ -89,7 +89,8 @@ func (w *watchedPaths) use() (watches, bytes int64) {
 // watch may be on a node that does not exist.
 //
 // It combines both of ZooKeeper's tables: a connection that watches a node's data and
-// its children has one entry, and a path has one list.
+// its children has one entry, and a path has one list. The map does not shrink, but
+// Config.MaxWatches limits its size, unlike the sum of the sizes that sets of connections had.
 type watchTable struct {
 	byPath     map[string][]watch
 	total      int    // as ZooKeeper counts

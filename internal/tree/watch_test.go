@@ -314,7 +314,7 @@ func TestPathSetAgreesWithMap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var s pathSet
 	model := make(map[string]bool)
-	for _, size := range []int{40, 5, 3 * fewPaths, 10, fewPaths + 1, fewPaths / 4, 20 * fewPaths, 0, 8, 0} {
+	for _, size := range []int{40, 5, 3 * fewPaths, 10, fewPaths + 1, 200, 20 * fewPaths, 0, 8, 0} {
 		for len(model) != size {
 			path := fmt.Sprint("/", rng.IntN(40*fewPaths))
 			switch {
@@ -341,7 +341,11 @@ func TestPathSetAgreesWithMap(t *testing.T) {
 		if seen != size || s.count != size || s.has("/none") {
 			t.Fatalf("%d paths, %d are counted, want %d", seen, s.count, size)
 		}
-		if most := 4*size + manyMaps*keptPaths; room > most || size < fewPaths/4 && room > 4*size+keptPaths {
+		most := 4*size + keptPaths
+		if size > fewPaths/4 {
+			most += (manyMaps - 1) * keptPaths
+		}
+		if room > most {
 			t.Errorf("%d paths have room for %d, want at most %d", size, room, most)
 		}
 	}
