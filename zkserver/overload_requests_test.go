@@ -655,24 +655,22 @@ func expensiveMultis() []expensiveRequest {
 			}
 		}},
 		{"multi that checks long ACLs", nil, func(g *overload, c *rawClient, n int) func() {
-			m := new(wire.MultiRequest)
+			m, own := new(wire.MultiRequest), c.manyIdentities()
 			for i := range 100 {
 				path := fmt.Sprint("/p", i)
-				c.do(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: append(foreignACL(9999, i), openACL()...)})
+				c.do(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: append(foreignACL(9999, i), own...)})
 				m.Ops = append(m.Ops, wire.MultiOp{Op: wire.OpCheck, Req: &wire.CheckVersionRequest{Path: path, Version: -1}})
 			}
 			return func() { c.do(wire.OpMulti, m) }
 		}},
 		{"multi that checks permissions", nil, func(g *overload, c *rawClient, n int) func() {
-			for i := range 63 {
-				c.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: fmt.Appendf(nil, "u%02d:x", i)})
-			}
+			own := c.manyIdentities()
 			for i := range 1000 {
 				var list []wire.ACL
 				for k := range 15 {
 					list = append(list, wire.ACL{Perms: wire.PermAll, Scheme: "digest", ID: fmt.Sprintf("v%02d:%024d%04d", k, k, i)})
 				}
-				c.do(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprint("/p", i), ACL: append(list, openACL()...)})
+				c.do(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprint("/p", i), ACL: append(list, own...)})
 			}
 			m := fillMulti(func(i int) wire.MultiOp {
 				return wire.MultiOp{Op: wire.OpCheck, Req: &wire.CheckVersionRequest{Path: fmt.Sprint("/p", i%1000), Version: -1}}

@@ -230,13 +230,13 @@ func (p *preparer) convertACL(list []wire.ACL) ([]wire.ACL, wire.ErrCode) {
 		seen = make(map[wire.ACL]bool, min(len(list), maxACL))
 	}
 	for i, a := range list {
+		t.steps += entrySteps // also for a duplicate
 		if seen[a] || seen == nil && slices.Contains(list[:i], a) {
 			continue
 		}
 		if seen != nil {
 			seen[a] = true
 		}
-		t.steps += entrySteps
 		if a.Scheme == schemeIP {
 			t.steps += entrySteps // it is parsed, and its range is computed
 		}
@@ -264,6 +264,9 @@ func (p *preparer) convertACL(list []wire.ACL) ([]wire.ACL, wire.ErrCode) {
 			return nil, wire.ErrInvalidACL
 		}
 	}
+	if len(fixed) < cap(fixed) {
+		fixed = slices.Clone(fixed) // nodes keep the list, and aclCost counts no free room
+	}
 	return fixed, wire.ErrOK
 }
 
@@ -272,7 +275,7 @@ func (t *Tree) may(c *conn, s *aclSet, perm wire.Perm) bool {
 	if t.cfg.SkipACL {
 		return true
 	}
-	lookups := s.lookups(c)
+	lookups := s.lookups(len(c.ids), perm)
 	if t.permissionCache == nil || lookups <= cachedLookup {
 		t.lookups += lookups
 		t.steps += lookups / lookupsPerStep
@@ -297,21 +300,23 @@ func (s *aclSet) weight() int { return listWeight(len(s.list)) }
 
 func listWeight(n int) int { return max(1, bits.Len(uint(n))-2) }
 
-// lookups returns how many lookups in a short list a permission check of c counts for.
-func (s *aclSet) lookups(c *conn) int { return s.lookupsOf(len(c.ids)) }
-
-// lookupsOf is lookups for a client with n identities. A check searches the longer one of the list
-// and the identities for each element of the other.
-func (s *aclSet) lookupsOf(n int) int {
+// lookups returns how many lookups in a short list a permission check of a client with n
+// identities counts for. A check searches the longer one of the list and the identities for each
+// element of the other, unless everyone has the permission: then it takes as long as in a list of
+// one entry.
+func (s *aclSet) lookups(n int, perm wire.Perm) int {
+	if s.index.anyone&perm != 0 {
+		return 1 + min(n, 1)
+	}
 	return 1 + min(n, len(s.list))*listWeight(max(n, len(s.list)))
 }
 
-// lookupsIn is lookupsOf for any list, which is nil for a missing node.
-func (t *Tree) lookupsIn(s *aclSet, n int) int {
+// readLookups returns how many lookups maySee counts for a client with n identities.
+func (t *Tree) readLookups(s *aclSet, n int) int {
 	if s == nil || t.cfg.SkipACL {
 		return 0
 	}
-	return s.lookupsOf(n)
+	return s.lookups(n, wire.PermRead)
 }
 
 // cachedLookup is how many lookups a result in the cache takes.

@@ -161,7 +161,7 @@ func (b *backlog) pending() bool { return len(b.closedConns)+b.ending > 0 }
 // removeWatchesOf removes watches of a closed connection, and reports whether it
 // removed all of them.
 func (t *Tree) removeWatchesOf(c *conn) bool {
-	for path := range c.watched.all() {
+	for path := range c.watched.set().all() {
 		if t.exhausted() {
 			return false
 		}

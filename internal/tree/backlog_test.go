@@ -441,7 +441,7 @@ func TestExpensiveMultisAreRefused(t *testing.T) {
 	for i := range 2 * partSteps / maxIdentities {
 		path := fmt.Sprint("/p", i)
 		list := append(manyACLs(100), wire.ACL{Perms: wire.PermAll, Scheme: "digest", ID: fmt.Sprint("v", i, ":x")})
-		p.want(p.mkACL(path, append(list, openACL()...)...), wire.ErrOK, "create")
+		p.want(p.mkACL(path, append(list, allPeers)...), wire.ErrOK, "create")
 		distinct = append(distinct, opCheck(path, -1))
 		same = append(same, opCheck("/p0", -1))
 	}

@@ -25,7 +25,8 @@ const (
 const (
 	eventWork = 8 // an event for one client, without the permission check
 	// maxWork is the limit for all events of a multi, and for those of any other change. In a multi,
-	// the change with the most one-shot watches may use as much for these.
+	// the change with the most one-shot watches may use as much for these. Before another change,
+	// checkEvents may do half as much.
 	maxWork = maxEvents * (eventWork + 2)
 	// fewWork is how much work an event may take without being limited, unless it is in a multi of
 	// several changes.
@@ -281,10 +282,13 @@ func (e *eventCount) viewersBelow(v *viewers, path string) *viewers {
 // parentPath returns the path of the parent.
 func parentPath(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 1)] }
 
-// costlyEvent is an event that takes more than fewWork.
+// costlyEvent is an event that may take more than fewWork.
 type costlyEvent struct {
-	conn *conn
-	work int
+	conn    *conn
+	work    int       // at most what its delivery takes, or exactly that if it is known
+	above   []*aclSet // the lists of ancestors that advance has not checked
+	checked int       // the work of the checks of advance
+	known   bool
 }
 
 // limitWork closes connections if the events of a change, other than one of several in a multi,
@@ -299,28 +303,39 @@ func (f *firing) limitWork(bits, recurse watchBits) {
 	if t.watches.watchers*f.mostWork(recurse) <= maxWork {
 		return
 	}
+	costly := f.costlyEvents(bits, recurse)
+	if totalWork(costly) <= maxWork {
+		return
+	}
+	if f.checkEvents(costly); totalWork(costly) > maxWork {
+		t.closeCostliest(costly)
+	}
+}
+
+// costlyEvents returns the events of a change that may take more than fewWork. It assumes that the
+// delivery checks all lists between the watch and the change.
+func (f *firing) costlyEvents(bits, recurse watchBits) (costly []costlyEvent) {
+	t := f.t
 	var work [mostIdentities + 1]int // by the number of identities
 	listed := 0
 	add := func(s *aclSet) {
 		for n := range work {
-			work[n] += t.lookupsIn(s, n)
+			work[n] += t.readLookups(s, n)
 		}
 	}
 	add(f.acl)
-	var costly []costlyEvent
-	total, copied := 0, copiedBytes(f.event.Path)/copiedPerWork
-	note := func(c *conn) {
+	copied := copiedBytes(f.event.Path) / copiedPerWork
+	note := func(c *conn, above []*aclSet) {
 		if !t.watches.markNotified(c) {
 			return
 		}
 		if n := work[min(len(c.ids), mostIdentities)] + copied; n > fewWork {
-			costly = append(costly, costlyEvent{c, n})
-			total += n
+			costly = append(costly, costlyEvent{conn: c, work: n, above: above})
 		}
 	}
 	for _, e := range t.watches.byPath[f.event.Path] {
 		if e.bits&bits != 0 {
-			note(e.conn)
+			note(e.conn, nil)
 		}
 	}
 	if recurse != 0 && t.watches.recursive > 0 {
@@ -328,12 +343,60 @@ func (f *firing) limitWork(bits, recurse watchBits) {
 			for ; listed < len(above); listed++ {
 				add(above[listed])
 			}
-			note(c)
+			note(c, above)
 		})
 	}
 	t.watches.changes++ // nobody was notified
-	if total > maxWork {
-		t.closeCostliest(costly)
+	return costly
+}
+
+func totalWork(events []costlyEvent) (total int) {
+	for i := range events {
+		total += events[i].work
+	}
+	return total
+}
+
+// checkEvents does the permission checks of events, to learn which clients a list refuses: the
+// lists below that one cost them nothing. The checks take at most half of maxWork. Each client
+// gets an equal part of it, which grows as long as there is enough for all clients whose work is
+// not known: so clients with long lists or many identities leave enough to the others.
+func (f *firing) checkEvents(events []costlyEvent) {
+	left, open := maxWork/2, len(events)
+	for part := fewWork; open > 0 && open*part <= left; part *= 2 {
+		for i := range events {
+			if e := &events[i]; !e.known {
+				before := e.checked
+				if f.advance(e, part); e.known {
+					open--
+				}
+				left -= e.checked - before
+			}
+		}
+	}
+}
+
+// advance continues the checks of an event in the order of the delivery, as long as they take at
+// most the work most in total.
+func (f *firing) advance(e *costlyEvent, most int) {
+	for {
+		list, last := f.acl, len(e.above)-1
+		if last >= 0 {
+			list = e.above[last]
+		}
+		lookups := f.t.readLookups(list, len(e.conn.ids))
+		if e.checked+lookups > most {
+			return
+		}
+		e.checked += lookups
+		if seen := f.t.maySee(e.conn, list); last < 0 || !seen {
+			e.work, e.known = e.checked, true
+			if seen {
+				e.work += copiedBytes(f.event.Path) / copiedPerWork
+			}
+			return
+		}
+		e.above = e.above[:last]
 	}
 }
 
@@ -341,13 +404,13 @@ func (f *firing) limitWork(bits, recurse watchBits) {
 // root.
 func (f *firing) mostWork(recurse watchBits) int {
 	t := f.t
-	work := t.lookupsIn(f.acl, mostIdentities) + copiedBytes(f.event.Path)/copiedPerWork
+	work := t.readLookups(f.acl, mostIdentities) + copiedBytes(f.event.Path)/copiedPerWork
 	if recurse == 0 || t.watches.recursive == 0 {
 		return work
 	}
 	for n, last := f.above, (*node)(nil); n != nil; n = n.parent {
 		if last == nil || n.acl != last.acl {
-			work += t.lookupsIn(t.acls.of(n), mostIdentities)
+			work += t.readLookups(t.acls.of(n), mostIdentities)
 		}
 		last = n
 	}

@@ -11,6 +11,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
+// allPeers permits everything to the peers of a harness, by a search for each of their identities.
+var allPeers = wire.ACL{Perms: wire.PermAll, Scheme: "ip", ID: "10.0.0.0/8"}
+
 // setOps returns a multi that changes a node n times.
 func setOps(path string, n int) *wire.MultiRequest {
 	m := new(wire.MultiRequest)
@@ -78,7 +81,7 @@ func TestPermissionChecksOfEventsAreBounded(t *testing.T) {
 		writer := w.dial()
 		for i := range tt.names {
 			list := append(manyACLs(tt.entries), wire.ACL{Perms: wire.PermAll, Scheme: "digest", ID: fmt.Sprint(i, ":x")})
-			writer.want(writer.mkACL(chain(i+1), append(list, openACL()...)...), wire.ErrOK, "create")
+			writer.want(writer.mkACL(chain(i+1), append(list, allPeers)...), wire.ErrOK, "create")
 		}
 		for range watchers {
 			p := w.dial()
@@ -352,7 +355,7 @@ func TestRecreatedListIsCheckedOnce(t *testing.T) {
 // multi.
 func TestOneShotWorkOfMultiIsBounded(t *testing.T) {
 	const most = maxWork + maxWork/20 // and the requester's checks
-	long, list := "/"+strings.Repeat("x", sharedPath-1), append(manyACLs(maxACL-1), openACL()...)
+	long, list := "/"+strings.Repeat("x", sharedPath-1), append(manyACLs(maxACL-1), allPeers)
 	for _, tt := range []struct {
 		name           string
 		op             wire.MultiOp
@@ -420,7 +423,7 @@ func TestCostliestWatchersAreClosed(t *testing.T) {
 	for i := range names {
 		path += "/d"
 		list := append(manyACLs(entries), wire.ACL{Perms: wire.PermAll, Scheme: "digest", ID: fmt.Sprint(i%2, ":x")})
-		writer.want(writer.mkACL(path, append(list, openACL()...)...), wire.ErrOK, "create")
+		writer.want(writer.mkACL(path, append(list, allPeers)...), wire.ErrOK, "create")
 	}
 	watch := func(share Share, identities int) *peer {
 		w.peer.Share = share
@@ -458,6 +461,140 @@ func TestCostliestWatchersAreClosed(t *testing.T) {
 	}
 	wantRefused(t, "replies", w.tree.Counters().RefusedReplies, int64(closed))
 	w.check()
+}
+
+// TestCheapWatchersAreNotClosed: clients have recursive watches above a change below many long
+// lists. Either the first list refuses them, or everyone may read. Other clients may read, and only
+// the checks for these take long.
+func TestCheapWatchersAreNotClosed(t *testing.T) {
+	const names, entries, watchers, readers = 500, 255, 80, 20
+	for _, hidden := range []bool{true, false} {
+		w := newHarness(t, Config{})
+		writer, path := w.dial(), "/top"
+		writer.manyIdentities(1)
+		writer.mk(path, 0)
+		for i := range names {
+			path += "/d"
+			other := acl(wire.PermAll, "digest", fmt.Sprint(i%2, ":x"))
+			list := append(manyACLs(entries), other, acl(wire.PermAll, "auth", ""))
+			if !hidden {
+				list = append(list, openACL()...)
+			}
+			writer.want(writer.mkACL(path, list...), wire.ErrOK, "create")
+		}
+		watch := func(share Share, user string, identities int) *peer {
+			w.peer.Share = share
+			p := w.dial()
+			p.auth("digest", user)
+			p.manyIdentities(identities)
+			p.want(p.addWatch("/top", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
+			return p
+		}
+		var cheap, costly []*peer
+		for i := range watchers {
+			cheap = append(cheap, watch(Share(i+1), "app:secret", 0))
+		}
+		for i := range readers {
+			costly = append(costly, watch(Share(watchers+1+i), "reader:x", maxIdentities-2))
+		}
+		writer.send(7, wire.OpSetData, &wire.SetDataRequest{Path: path, Version: -1})
+		for i, p := range cheap {
+			if p.closed || (len(p.events) == 0) != hidden {
+				t.Fatalf("hidden: %v; client %d is closed: %v; it got %d events",
+					hidden, i, p.closed, len(p.events))
+			}
+		}
+		closed := 0
+		for _, p := range costly {
+			if p.closed {
+				closed++
+			} else if len(p.events) != 1 {
+				t.Errorf("hidden: %v; a reader that stayed got %d events", hidden, len(p.events))
+			}
+		}
+		if (closed > 0) != hidden || closed == readers {
+			t.Errorf("hidden: %v; %d of %d readers are closed", hidden, closed, readers)
+		}
+		if most := maxWork * 3 / 2; w.tree.lookups > most {
+			t.Errorf("hidden: %v; %d lookups, want at most %d", hidden, w.tree.lookups, most)
+		}
+		w.check()
+	}
+}
+
+// TestDeliveryTakesCountedWork compares the work that is counted for random events with what their
+// delivery does.
+func TestDeliveryTakesCountedWork(t *testing.T) {
+	const clients, changes = 40, 500
+	rnd := rand.New(rand.NewPCG(5, 6))
+	w := newHarness(t, Config{SuperDigest: digestID([]byte("super:x"))})
+	owner := w.dial()
+	owner.auth("digest", "super:x")
+	paths, long := []string{""}, "/"+strings.Repeat("l", longPath)
+	for i := range 30 {
+		path := paths[i] + "/d"
+		if i == 25 {
+			path = paths[i] + long
+		}
+		list := manyACLs(1 + rnd.IntN(300))
+		for u := range 3 {
+			if rnd.IntN(8) > 0 {
+				id := digestID(fmt.Appendf(nil, "u%d:x", u))
+				list = append(list, acl(wire.Perm(rnd.IntN(32))|wire.PermRead, "digest", id))
+			}
+		}
+		if rnd.IntN(4) == 0 {
+			list = append(list, acl(wire.Perm(rnd.IntN(32)), "world", "anyone"))
+		}
+		owner.want(owner.mkACL(path, list...), wire.ErrOK, "create")
+		paths = append(paths, path)
+	}
+	modes := []wire.AddWatchMode{wire.AddWatchPersistent, wire.AddWatchPersistentRecursive}
+	for i := range clients {
+		p := w.dial()
+		p.auth("digest", fmt.Sprint("u", i%4, ":x"))
+		for n := range i {
+			p.auth("digest", fmt.Sprint("v", n, ":x"))
+		}
+		for range 2 {
+			path := paths[1+rnd.IntN(len(paths)-1)]
+			p.want(p.addWatch(path, modes[rnd.IntN(2)]), wire.ErrOK, "addWatch")
+		}
+	}
+	known, refused, estimated := 0, 0, 0
+	for range changes {
+		n := w.tree.nodes.get(paths[1+rnd.IntN(len(paths)-1)])
+		f := w.tree.newFiring(n.path(), wire.EventNodeDataChanged, n.parent, w.tree.acls.of(n), &w.out)
+		events := f.costlyEvents(dataMask, dataRecursive)
+		counted := slices.Clone(events)
+		most := 1 << rnd.IntN(14)
+		for i := range counted {
+			f.advance(&counted[i], most)
+		}
+		for i, e := range events {
+			w.tree.beginCall(w.now)
+			w.tree.watches.changes++
+			seen := f.deliver(e.conn, e.above)
+			did := w.tree.lookups + w.tree.longPaths/copiedPerWork
+			c := counted[i]
+			if did > e.work || did > c.work || c.known && did != c.work || c.checked > most {
+				t.Fatalf("the delivery did work %d, counted %d at most, then %+v", did, e.work, c)
+			}
+			switch {
+			case !c.known:
+				estimated++
+			case seen:
+				known++
+			default:
+				refused++
+			}
+		}
+		w.flush()
+	}
+	if min(known, refused, estimated) < changes {
+		t.Errorf("only %d events are seen, %d are refused, and %d are not known",
+			known, refused, estimated)
+	}
 }
 
 // TestLongPathsCloseOnlyTheirWatchers: clients of one address watch a node with a long path before

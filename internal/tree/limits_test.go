@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,6 +96,26 @@ func TestMaxData(t *testing.T) {
 	// Only the initial nodes, and /a with its list, are left.
 	if left := w.tree.used() - (newHarness(t, Config{}).tree.used() + int64(len("/a"))); left != 0 {
 		t.Errorf("%d bytes of removed nodes and watches are still counted", left)
+	}
+	w.check()
+}
+
+// TestDuplicateACLEntriesTakeNoMemory creates nodes with lists that have one entry many times.
+func TestDuplicateACLEntriesTakeNoMemory(t *testing.T) {
+	const nodes, entries = 50, 10_000
+	w := newHarness(t, Config{})
+	p := w.dial()
+	before, steps := heapSize(), 0
+	for i := range nodes {
+		list := slices.Repeat([]wire.ACL{acl(31, "digest", fmt.Sprintf("u%d:x", i))}, entries)
+		p.want(p.mkACL(fmt.Sprint("/", i), list...), wire.ErrOK, "create")
+		steps += w.tree.steps
+	}
+	if kept := heapSize() - before; kept > 4<<20 {
+		t.Errorf("%d bytes are in use, counted are %d", kept, w.tree.used())
+	}
+	if want := nodes * entries * entrySteps; steps < want {
+		t.Errorf("%d steps, want at least %d", steps, want)
 	}
 	w.check()
 }

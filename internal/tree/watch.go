@@ -62,18 +62,19 @@ type watch struct {
 // watchedPaths are the paths that one connection watches, so that its removal does not
 // search all watches. Nil has none.
 type watchedPaths struct {
-	paths   map[string]struct{}
+	paths   pathSet
 	watches int64 // as ZooKeeper counts
 	bytes   int64 // total length of the paths
 }
 
-func (w *watchedPaths) len() int { return len(w.all()) }
+func (w *watchedPaths) len() int { return w.set().count }
 
-func (w *watchedPaths) all() map[string]struct{} {
+// set returns the paths, which the caller must not modify.
+func (w *watchedPaths) set() *pathSet {
 	if w == nil {
-		return nil
+		return new(pathSet)
 	}
-	return w.paths
+	return &w.paths
 }
 
 // use returns what counts for the limits.
@@ -88,7 +89,8 @@ func (w *watchedPaths) use() (watches, bytes int64) {
 // watch may be on a node that does not exist.
 //
 // It combines both of ZooKeeper's tables: a connection that watches a node's data and
-// its children has one entry, and a path has one list.
+// its children has one entry, and a path has one list. The map does not shrink, but
+// Config.MaxWatches limits its size, unlike the sum of the sizes that sets of connections had.
 type watchTable struct {
 	byPath     map[string][]watch
 	total      int    // as ZooKeeper counts
@@ -107,7 +109,7 @@ func newWatchTable() watchTable {
 // find returns the index of c among the watches on path, or -1. It checks c's own set
 // first, so that a new watch does not search a long list.
 func (w *watchTable) find(path string, c *conn) int {
-	if _, ok := c.watched.all()[path]; !ok {
+	if !c.watched.set().has(path) {
 		return -1
 	}
 	return slices.IndexFunc(w.byPath[path], func(e watch) bool { return e.conn == c })
@@ -131,12 +133,12 @@ func (w *watchTable) set(path string, c *conn, bits watchBits) {
 			return
 		}
 		if c.watched == nil {
-			c.watched = &watchedPaths{paths: make(map[string]struct{})}
+			c.watched = new(watchedPaths)
 		}
 		if c.watched.len() == 0 {
 			w.watchers++
 		}
-		c.watched.paths[path] = struct{}{}
+		c.watched.paths.add(path)
 		w.byPath[path] = append(w.byPath[path], watch{c, bits})
 		w.account(path, c, 0, bits)
 		return
@@ -152,16 +154,20 @@ func (w *watchTable) set(path string, c *conn, bits watchBits) {
 
 // dropPath removes a path from c's own set.
 func (w *watchTable) dropPath(path string, c *conn) {
-	if delete(c.watched.paths, path); c.watched.len() == 0 {
+	if c.watched.paths.remove(path); c.watched.len() == 0 {
 		w.watchers--
 	}
 }
 
-// store sets the list of a path, or removes the path if the list is empty.
+// store sets the list of a path, or removes the path if the list is empty. A list that lost most
+// of its entries does not keep their memory.
 func (w *watchTable) store(path string, list []watch) {
 	if len(list) == 0 {
 		delete(w.byPath, path)
 		return
+	}
+	if cap(list) > 4*len(list) {
+		list = slices.Clone(list)
 	}
 	w.byPath[path] = list
 }

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -274,7 +275,7 @@ func TestWatchTableAgreesWithModel(t *testing.T) {
 		k := key{"/" + string(rune('a'+rng.IntN(5))), conns[rng.IntN(3)]}
 		switch rng.IntN(10) {
 		case 0:
-			for path := range k.c.watched.all() {
+			for path := range k.c.watched.set().all() {
 				table.set(path, k.c, 0)
 			}
 			for m := range model {
@@ -305,6 +306,112 @@ func TestWatchTableAgreesWithModel(t *testing.T) {
 			t.Fatalf("%d watches, %d recursive, %d paths; want %d, %d, %d",
 				table.total, table.recursive, len(table.byPath), total, recursiveEntries, len(paths))
 		}
+	}
+}
+
+// TestPathSetAgreesWithMap adds and removes random paths. The set grows and shrinks several times.
+func TestPathSetAgreesWithMap(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var s pathSet
+	model := make(map[string]bool)
+	for _, size := range []int{40, 5, 3 * fewPaths, 10, fewPaths + 1, 200, 20 * fewPaths, 0, 8, 0} {
+		for len(model) != size {
+			path := fmt.Sprint("/", rng.IntN(40*fewPaths))
+			switch {
+			case len(model) < size && !model[path]:
+				s.add(path)
+				model[path] = true
+			case len(model) > size:
+				for path = range model {
+					break
+				}
+				s.remove(path)
+				delete(model, path)
+			}
+		}
+		seen, room := 0, 0
+		for path := range s.all() {
+			if seen++; !model[path] || !s.has(path) {
+				t.Fatalf("the set has %s: %v, and yields it; it was added: %v", path, s.has(path), model[path])
+			}
+		}
+		for _, m := range s.maps {
+			room += m.most
+		}
+		if seen != size || s.count != size || s.has("/none") {
+			t.Fatalf("%d paths, %d are counted, want %d", seen, s.count, size)
+		}
+		most := 4*size + keptPaths
+		if size > fewPaths/4 {
+			most += (manyMaps - 1) * keptPaths
+		}
+		if room > most {
+			t.Errorf("%d paths have room for %d, want at most %d", size, room, most)
+		}
+	}
+}
+
+// TestRemovedWatchesTakeNoMemory: connections set many watches. Requests and events remove all or
+// nearly all of them.
+func TestRemovedWatchesTakeNoMemory(t *testing.T) {
+	const watches, most = 50_000, 1 << 20
+	w := newHarness(t, Config{})
+	writer, paths := w.dial(), make([]string, watches)
+	for i := range paths {
+		paths[i] = fmt.Sprint("/", i)
+	}
+	for i, left := range []int{0, 0, 100} {
+		before, p := heapSize(), w.dial()
+		p.send(1, wire.OpSetWatches, &wire.SetWatches{
+			DataWatches: []string{}, ExistWatches: paths, ChildWatches: []string{},
+		})
+		for w.tree.Continue(p.id, w.now, &w.out) {
+		}
+		w.flush()
+		for k, path := range paths[left:] {
+			if k%50 == 0 {
+				writer.mk(path, 0)
+				writer.want(writer.remove(path, -1), wire.ErrOK, "delete")
+				continue
+			}
+			p.send(2, wire.OpRemoveWatches, &wire.RemoveWatchesRequest{Path: path, Type: wire.WatcherAny})
+		}
+		p.replies, p.events, p.zxids = nil, nil, nil
+		if n := w.tree.watches.total; n != left {
+			t.Fatalf("%d watches, want %d", n, left)
+		}
+		// The first connection grows the table of all watches.
+		if kept := heapSize() - before; i > 0 && kept > most {
+			t.Errorf("%d watches are left and take %d bytes, want at most %d", left, kept, most)
+		}
+	}
+	w.check()
+}
+
+// TestRemovedWatchersTakeNoMemory: many connections watch a path. A request or an event removes the
+// watches of all but one.
+func TestRemovedWatchersTakeNoMemory(t *testing.T) {
+	for _, byEvent := range []bool{false, true} {
+		w := newHarness(t, Config{})
+		last := w.dial()
+		last.want(last.addWatch("/x", wire.AddWatchPersistent), wire.ErrOK, "addWatch")
+		var all []*peer
+		for range 60 {
+			p := w.dial()
+			p.exists("/x", true)
+			all = append(all, p)
+		}
+		if byEvent {
+			last.mk("/x", 0)
+		} else {
+			for _, p := range all {
+				p.send(1, wire.OpRemoveWatches, &wire.RemoveWatchesRequest{Path: "/x", Type: wire.WatcherAny})
+			}
+		}
+		if list := w.tree.watches.byPath["/x"]; len(list) != 1 || cap(list) > 4 {
+			t.Errorf("by an event: %v; %d watches are left with room for %d", byEvent, len(list), cap(list))
+		}
+		w.check()
 	}
 }
 
