@@ -107,7 +107,7 @@ func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	go c.run()   // ends when the core ends, see Close
 	go c.write() // ends when the core ends
 	if err := c.awaitReady(ctx); err != nil {
-		_ = c.Close() // err has the reason
+		c.abandon()
 		return nil, &Error{Op: "dial", Path: strings.Join(list, ","), Err: err, applied: AppliedNo}
 	}
 	return c, nil
@@ -242,6 +242,17 @@ func (c *Client) Close() error {
 		c.changed.Wait()
 	}
 	c.mu.Unlock()
+	c.awaitEnd()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lastState.State == Closed && c.lastState.Err != nil {
+		return &Error{Op: "close", Err: fmt.Errorf("%w: %w", ErrNotConfirmed, c.lastState.Err)}
+	}
+	return nil
+}
+
+// awaitEnd waits for the client's goroutines and for the delivery, after the core has ended.
+func (c *Client) awaitEnd() {
 	// The core has dropped its connection, so the reader and the writer end by
 	// themselves. A probe in progress ends with the context.
 	c.cancel()
@@ -251,10 +262,18 @@ func (c *Client) Close() error {
 	for c.running > 0 || c.delivering || c.core.HasNotices() {
 		c.changed.Wait()
 	}
-	if c.lastState.State == Closed && c.lastState.Err != nil {
-		return &Error{Op: "close", Err: fmt.Errorf("%w: %w", ErrNotConfirmed, c.lastState.Err)}
-	}
-	return nil
+}
+
+// abandon is Close without waiting for the server, which may never answer. It asks the server to
+// end the session only if it can write at once. Otherwise the session ends by its timeout.
+func (c *Client) abandon() {
+	now := boottime.Now()
+	c.mu.Lock()
+	c.core.Close(now)
+	c.writeDirectly()
+	c.core.Abandon()
+	c.unlock(now, true)
+	c.awaitEnd()
 }
 
 // Go queues op and returns immediately. done, if not nil, is called with the result.

@@ -237,6 +237,24 @@ func TestDialNamesSilentServer(t *testing.T) {
 	}
 }
 
+// TestDialReturnsWhenContextEnds checks that Dial does not wait for a server that opened a session
+// and does not answer the credentials.
+func TestDialReturnsWhenContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeServer(t)
+		f.serve(func(c *fakeConn) {
+			c.acceptSession(7)
+			for _, ok := c.read(); ok; _, ok = c.read() {
+			}
+		})
+		begin := time.Now()
+		_, err := f.dial(within(t, 200*time.Millisecond), &Options{Auth: []Auth{{"digest", []byte("a:b")}}})
+		if d := time.Since(begin); !errors.Is(err, context.DeadlineExceeded) || d != 200*time.Millisecond {
+			t.Errorf("with a context of 200 ms, Dial returned after %v: %v", d, err)
+		}
+	})
+}
+
 func TestDialTriesServersInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer(t)
