@@ -43,6 +43,7 @@ type Client struct {
 	wake         *sync.Cond            // the reader waits on it for a dial to make
 	changed      *sync.Cond            // Dial and Close wait on it
 	dialReturned bool                  // Dial has returned
+	unusable     map[string][]string   // until then: see atAddress
 	running      int                   // goroutines to wait for in Close
 	// dialGen and stopDial belong to the dial in progress, or to the last one.
 	dialGen  uint64
@@ -78,15 +79,17 @@ type Client struct {
 // server, without a chroot.
 //
 // If a host has several addresses, and the server at one of them does not accept the connection
-// in time, does not answer, or stops answering, the next attempt at this host uses another address.
+// in time, does not answer, stops answering, or cannot be used, for example because its certificate
+// has expired, the next attempt at this host uses another address.
 //
 // Dial tries the servers in turn until ctx ends. If ctx has no deadline, Dial tries for one
 // session timeout. It waits at least 1.5 s for a server that does not answer. Then it leaves
 // the server early enough to try more than half of the servers. If servers is a single host
 // name, Dial has time for two of its addresses after the lookup. Dial returns earlier if no
 // server can ever work: because it is not a ZooKeeper server, its certificate is not
-// trusted, its name ends in .invalid, or the files of a SASL mechanism are not usable. The
-// error has the failure of each server that was tried. ctx bounds only Dial, not the client.
+// trusted, its name ends in .invalid, or the files of a SASL mechanism are not usable. For a host
+// name, that must be the case at each address that accepts a connection. The error has the failure
+// of each server that was tried. ctx bounds only Dial, not the client.
 func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	o, err := opts.check()
 	if err != nil {
@@ -142,7 +145,7 @@ func (c *Client) awaitReady(ctx context.Context) error {
 	for {
 		switch {
 		case c.core.Ready() && c.lastState.Conn > 0:
-			c.dialReturned = true
+			c.dialReturned, c.unusable = true, nil
 			return nil
 		case c.core.Ended():
 			return stateError(c.core.Reason())
