@@ -143,15 +143,15 @@ const (
 	alertUserCanceled  = 90
 )
 
-// An addressError is the failure of the server at one address of a host name. The server at another
-// address may work.
+// An addressError is the failure of the server at one address of a host name. The server at
+// another address may work.
 type addressError struct{ error }
 
 // Unwrap returns the failure.
 func (e *addressError) Unwrap() error { return e.error }
 
-// atAddress returns the error of a connection to a server, or of the attempt if l is nil. If the error
-// is permanent and the server is a host name, other addresses of the name may work. The next
+// atAddress returns the error of a connection to a server, or of the attempt if l is nil. If the
+// error is permanent and the server is a host name, other addresses of the name may work. The next
 // attempts use them first: see [netutil.SilentSet]. So only a second permanent error at the same
 // address remains permanent, without another error of the server in between. c.mu is held.
 func (c *Client) atAddress(server string, l *link, err error) error {
