@@ -90,7 +90,15 @@ func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 		return nil, &Error{Op: "dial", Err: err}
 	}
 	if err := opts.checkTimeout(c.SessionTimeout()); err != nil {
-		_ = c.Close() // nothing is in the session
+		closed := make(chan struct{})
+		go func() { // ends with Close, which waits for the server for at most 5 s
+			_ = c.Close() // nothing is in the session
+			close(closed)
+		}()
+		select {
+		case <-closed:
+		case <-ctx.Done():
+		}
 		return nil, &Error{Op: "dial", Err: err}
 	}
 	return newClient(c, true, opts), nil

@@ -190,6 +190,28 @@ func TestDialRefusesInvalidOptions(t *testing.T) {
 	}
 }
 
+// TestDialReturnsWhenContextEnds checks that Dial, after the servers granted a session that is too
+// short, does not wait for the end of the session when its context has ended.
+func TestDialReturnsWhenContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, func(o *zkserver.Options) { o.MaxSessionTimeout = 20 * time.Second })
+		srv.DelayFunc(func(f zktest.Frame) time.Duration {
+			if f.Op == "closeSession" {
+				return time.Hour
+			}
+			return 0
+		})
+		o := zklock.Options{SessionTimeout: time.Minute, SyncHeartbeat: true, ServerTick: 6 * time.Second, DialContext: srv.DialContext}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := zklock.Dial(ctx, srv.Servers(), &o)
+		if d := time.Since(began); !errors.Is(err, zklock.ErrInvalidOptions) || d > time.Second {
+			t.Errorf("with a context of 1 s, Dial returned after %v: %v", d, err)
+		}
+	})
+}
+
 // TestHealth checks the health of a client from its first session to its second.
 func TestHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

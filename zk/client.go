@@ -43,6 +43,7 @@ type Client struct {
 	wake         *sync.Cond            // the reader waits on it for a dial to make
 	changed      *sync.Cond            // Dial and Close wait on it
 	dialReturned bool                  // Dial has returned
+	unusable     map[string][]string   // until then: see atAddress
 	running      int                   // goroutines to wait for in Close
 	// dialGen and stopDial belong to the dial in progress, or to the last one.
 	dialGen  uint64
@@ -78,15 +79,17 @@ type Client struct {
 // server, without a chroot.
 //
 // If a host has several addresses, and the server at one of them does not accept the connection
-// in time, does not answer, or stops answering, the next attempt at this host uses another address.
+// in time, does not answer, stops answering, or cannot be used, for example because its certificate
+// has expired, the next attempt at this host uses another address.
 //
 // Dial tries the servers in turn until ctx ends. If ctx has no deadline, Dial tries for one
 // session timeout. It waits at least 1.5 s for a server that does not answer. Then it leaves
 // the server early enough to try more than half of the servers. If servers is a single host
 // name, Dial has time for two of its addresses after the lookup. Dial returns earlier if no
 // server can ever work: because it is not a ZooKeeper server, its certificate is not
-// trusted, its name ends in .invalid, or the files of a SASL mechanism are not usable. The
-// error has the failure of each server that was tried. ctx bounds only Dial, not the client.
+// trusted, its name ends in .invalid, or the files of a SASL mechanism are not usable. For a host
+// name, that must be the case at each address that accepts a connection. The error has the failure
+// of each server that was tried. ctx bounds only Dial, not the client.
 func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	o, err := opts.check()
 	if err != nil {
@@ -107,7 +110,7 @@ func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	go c.run()   // ends when the core ends, see Close
 	go c.write() // ends when the core ends
 	if err := c.awaitReady(ctx); err != nil {
-		_ = c.Close() // err has the reason
+		c.abandon()
 		return nil, &Error{Op: "dial", Path: strings.Join(list, ","), Err: err, applied: AppliedNo}
 	}
 	return c, nil
@@ -142,7 +145,7 @@ func (c *Client) awaitReady(ctx context.Context) error {
 	for {
 		switch {
 		case c.core.Ready() && c.lastState.Conn > 0:
-			c.dialReturned = true
+			c.dialReturned, c.unusable = true, nil
 			return nil
 		case c.core.Ended():
 			return stateError(c.core.Reason())
@@ -242,6 +245,17 @@ func (c *Client) Close() error {
 		c.changed.Wait()
 	}
 	c.mu.Unlock()
+	c.awaitEnd()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lastState.State == Closed && c.lastState.Err != nil {
+		return &Error{Op: "close", Err: fmt.Errorf("%w: %w", ErrNotConfirmed, c.lastState.Err)}
+	}
+	return nil
+}
+
+// awaitEnd waits for the client's goroutines and for the delivery, after the core has ended.
+func (c *Client) awaitEnd() {
 	// The core has dropped its connection, so the reader and the writer end by
 	// themselves. A probe in progress ends with the context.
 	c.cancel()
@@ -251,10 +265,18 @@ func (c *Client) Close() error {
 	for c.running > 0 || c.delivering || c.core.HasNotices() {
 		c.changed.Wait()
 	}
-	if c.lastState.State == Closed && c.lastState.Err != nil {
-		return &Error{Op: "close", Err: fmt.Errorf("%w: %w", ErrNotConfirmed, c.lastState.Err)}
-	}
-	return nil
+}
+
+// abandon is Close without waiting for the server, which may never answer. It asks the server to
+// end the session only if it can write at once. Otherwise the session ends by its timeout.
+func (c *Client) abandon() {
+	now := boottime.Now()
+	c.mu.Lock()
+	c.core.Close(now)
+	c.writeDirectly()
+	c.core.Abandon()
+	c.unlock(now, true)
+	c.awaitEnd()
 }
 
 // Go queues op and returns immediately. done, if not nil, is called with the result.

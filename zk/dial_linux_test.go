@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zklock/zklock/internal/wire"
 )
 
 // TestDialLeavesAddressThatDoesNotAccept checks that a client tries the other addresses of a host
@@ -54,4 +56,26 @@ func acceptNothingAt(t *testing.T, ip, port string) {
 		t.Cleanup(func() { conn.Close() })
 	}
 	t.Skip("this system has a longer backlog than requested")
+}
+
+// TestFailedDialEndsSession checks that Dial, after it waited for the answer to the credentials in
+// vain, asks the server to end the session.
+func TestFailedDialEndsSession(t *testing.T) {
+	last := make(chan wire.OpCode, 1)
+	_, port := listenAt(t, "127.0.0.1", "0", func(conn net.Conn) {
+		c := newConn(t, conn)
+		c.acceptSession(7)
+		op := wire.OpCode(0)
+		for r, ok := c.read(); ok; r, ok = c.read() {
+			op = r.Op
+		}
+		last <- op
+	})
+	opts := &Options{Auth: []Auth{{"digest", []byte("a:b")}}}
+	if _, err := Dial(within(t, 200*time.Millisecond), "127.0.0.1:"+port, opts); err == nil {
+		t.Error("Dial has a client")
+	}
+	if op := <-last; op != wire.OpCloseSession {
+		t.Errorf("the last request was %v", op)
+	}
 }

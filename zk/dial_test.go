@@ -3,10 +3,13 @@ package zk
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"runtime"
@@ -17,7 +20,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/memnet"
+	"github.com/zklock/zklock/internal/testcert"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -235,6 +240,24 @@ func TestDialNamesSilentServer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDialReturnsWhenContextEnds checks that Dial does not wait for a server that opened a session
+// and does not answer the credentials.
+func TestDialReturnsWhenContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeServer(t)
+		f.serve(func(c *fakeConn) {
+			c.acceptSession(7)
+			for _, ok := c.read(); ok; _, ok = c.read() {
+			}
+		})
+		begin := time.Now()
+		_, err := f.dial(within(t, 200*time.Millisecond), &Options{Auth: []Auth{{"digest", []byte("a:b")}}})
+		if d := time.Since(begin); !errors.Is(err, context.DeadlineExceeded) || d != 200*time.Millisecond {
+			t.Errorf("with a context of 200 ms, Dial returned after %v: %v", d, err)
+		}
+	})
 }
 
 func TestDialTriesServersInTurn(t *testing.T) {
@@ -498,6 +521,159 @@ func TestReconnectLeavesAddressThatBecameSilent(t *testing.T) {
 	}
 	if first, second := accepted[0].Load(), accepted[1].Load(); first != 1 || second == 0 {
 		t.Errorf("%d connections to the silent address, %d to the other one, want 1 and at least 1", first, second)
+	}
+}
+
+// TestDialTriesOtherAddressesOfHost checks that Dial tries the other address of a host if the
+// server at the first one cannot be used, and does not try the first one again.
+func TestDialTriesOtherAddressesOfHost(t *testing.T) {
+	ca := testcert.New(t, "ca")
+	good, expired := presenting(ca.Server("zk.example")), presenting(ca.Issue(testcert.Request{Hosts: []string{"zk.example"}, Expired: true}))
+	answer := func(b []byte) func(net.Conn) {
+		return func(conn net.Conn) {
+			if c := newConn(t, conn); c.send(b) {
+				c.br.WriteTo(io.Discard)
+			}
+		}
+	}
+	serve := func(conn net.Conn) {
+		if c := newConn(t, conn); c.acceptSession(7) {
+			c.serveRequests()
+		}
+	}
+	secret := errors.New("no key for this address")
+	for name, row := range map[string]struct {
+		opts          Options
+		first, second func(net.Conn)
+	}{
+		"expired certificate": {Options{TLS: &tls.Config{RootCAs: ca.Pool()}},
+			func(conn net.Conn) { tls.Server(conn, expired).Handshake() }, func(conn net.Conn) { serve(tls.Server(conn, good)) }},
+		"another protocol":        {Options{}, answer([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")), serve},
+		"no session":              {Options{}, answer(wire.AppendRecord(nil, &wire.ConnectResponse{Password: make([]byte, 16)})), serve},
+		"no password":             {Options{}, answer(wire.AppendRecord(nil, &wire.ConnectResponse{Timeout: 20000, SessionID: 7})), serve},
+		"SASL failure":            {Options{SASL: addressMechanism{start: secret}}, serve, serve},
+		"SASL options":            {Options{SASL: addressMechanism{start: fmt.Errorf("%w: %w", ErrInvalidOptions, secret)}}, serve, serve},
+		"failure of a SASL step":  {Options{SASL: addressMechanism{step: secret}}, serve, serve},
+		"options of a SASL step":  {Options{SASL: addressMechanism{step: fmt.Errorf("%w: %w", ErrInvalidOptions, secret)}}, serve, serve},
+		"closes the connection":   {Options{}, func(net.Conn) {}, serve},
+		"alert of a TLS 1.3 peer": {Options{TLS: &tls.Config{RootCAs: ca.Pool()}}, func(conn net.Conn) { requireCertificate(conn, good) }, func(conn net.Conn) { serve(tls.Server(conn, good)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resolve(t, [4]byte{127, 0, 0, 1}, [4]byte{127, 0, 0, 2})
+			var firsts atomic.Int64
+			_, port := listenAt(t, "127.0.0.1", "0", func(conn net.Conn) {
+				firsts.Add(1)
+				row.first(conn)
+				conn.Close()
+			})
+			listenAt(t, "127.0.0.2", port, row.second)
+			c, err := Dial(within(t, time.Minute), "zk.example:"+port, &row.opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+			if n := firsts.Load(); n != 1 {
+				t.Errorf("%d connections to the first address, want 1", n)
+			}
+		})
+	}
+}
+
+// addressMechanism needs no token of SASL, and fails at the address 127.0.0.1.
+type addressMechanism struct{ start, step error }
+
+func (m addressMechanism) Start(_ context.Context, _ string, addr net.Addr) (SASLExchange, error) {
+	if addr.(*net.TCPAddr).IP.Equal(net.IPv4(127, 0, 0, 1)) {
+		return m, m.start
+	}
+	return addressMechanism{}, nil
+}
+
+func (m addressMechanism) Step([]byte) ([]byte, bool, error) { return nil, true, m.step }
+
+// requireCertificate refuses a client without a certificate.
+func requireCertificate(conn net.Conn, cfg *tls.Config) {
+	cfg = cfg.Clone()
+	cfg.ClientAuth = tls.RequireAnyClientCert
+	tls.Server(conn, cfg).Handshake()
+}
+
+// TestDialGivesUpHostAfterAllAddresses checks that Dial returns before its context ends if no server
+// of a host can ever work, and not if one of them may work later.
+func TestDialGivesUpHostAfterAllAddresses(t *testing.T) {
+	for name, failures := range map[string]int64{"never": math.MaxInt64, "later": 2} {
+		t.Run(name, func(t *testing.T) {
+			resolve(t, [4]byte{127, 0, 0, 1}, [4]byte{127, 0, 0, 2})
+			otherProtocol := func(conn net.Conn) {
+				conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+				conn.Close()
+			}
+			_, port := listenAt(t, "127.0.0.1", "0", otherProtocol)
+			var seconds atomic.Int64
+			listenAt(t, "127.0.0.2", port, func(conn net.Conn) {
+				switch n := seconds.Add(1); {
+				case failures == math.MaxInt64:
+					otherProtocol(conn)
+				case n <= failures:
+					conn.Close() // as a server does that starts
+				default:
+					if c := newConn(t, conn); c.acceptSession(7) {
+						c.serveRequests()
+					}
+				}
+			})
+			c, err := Dial(within(t, 10*time.Minute), "zk.example:"+port, nil)
+			if err == nil {
+				c.Close()
+			}
+			if later := failures < math.MaxInt64; later != (err == nil) || !later && !errors.Is(err, errWrongPeer) || errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			if seconds.Load() == 0 {
+				t.Error("the second address was not tried")
+			}
+		})
+	}
+}
+
+// TestExpiryKeepsAddress checks that a client whose session has expired connects to the same address
+// again: its server has answered.
+func TestExpiryKeepsAddress(t *testing.T) {
+	resolve(t, [4]byte{127, 0, 0, 1}, [4]byte{127, 0, 0, 2})
+	var sessions, others atomic.Int64
+	conns := make(chan net.Conn, 10)
+	_, port := listenAt(t, "127.0.0.1", "0", func(conn net.Conn) {
+		c := newConn(t, conn)
+		frame, err := wire.ReadFrame(c.br, nil, 0)
+		var r wire.ConnectRequest
+		r.Decode(jute.NewReader(frame))
+		if err != nil || r.SessionID != 0 {
+			c.send(wire.AppendRecord(nil, &wire.ConnectResponse{Password: make([]byte, 16)}))
+			conn.Close()
+			return
+		}
+		conns <- conn
+		granted := wire.ConnectResponse{Timeout: 20000, SessionID: sessions.Add(1), Password: make([]byte, 16), HasReadOnly: true}
+		if c.send(wire.AppendRecord(nil, &granted)) {
+			c.serveRequests()
+		}
+	})
+	listenAt(t, "127.0.0.2", port, func(net.Conn) { others.Add(1) })
+	c, err := Dial(within(t, time.Minute), "zk.example:"+port, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	connected := make(chan int64, 10)
+	c.Listen(Listener{State: func(s StateChange) {
+		if s.State == Connected {
+			connected <- s.SessionID
+		}
+	}})
+	<-connected
+	(<-conns).Close()
+	if id := <-connected; id != 2 || others.Load() > 0 {
+		t.Errorf("session %d after %d connections to the other address, want session 2 after none", id, others.Load())
 	}
 }
 

@@ -65,7 +65,8 @@ func apart(f func() error) error {
 	return err
 }
 
-// connect makes a connection, including TLS and the start of SASL, within the times of d.
+// connect makes a connection, including TLS and the start of SASL, within the times of d. After an
+// error, the link is closed, or nil if the error is not about one address.
 func (c *Client) connect(ctx context.Context, d session.Dial) (l *link, err error) {
 	err = apart(func() (err error) {
 		l, err = c.makeLink(ctx, d)
@@ -75,7 +76,7 @@ func (c *Client) connect(ctx context.Context, d session.Dial) (l *link, err erro
 }
 
 // makeLink is connect on the calling goroutine.
-func (c *Client) makeLink(ctx context.Context, d session.Dial) (_ *link, err error) {
+func (c *Client) makeLink(ctx context.Context, d session.Dial) (l *link, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Deadline-boottime.Now())
 	defer cancel()
 	a := addressOf(d.Server)
@@ -99,15 +100,16 @@ func (c *Client) makeLink(ctx context.Context, d session.Dial) (_ *link, err err
 	}()
 	ctx, cancel = context.WithTimeout(ctx, d.Turn)
 	defer cancel()
-	l := &link{server: d.Server, conn: raw, raw: raw}
+	l = &link{server: d.Server, conn: raw, raw: raw}
 	if c.opts.TLS == nil {
 		l.direct = directOf(raw)
 	} else if l.conn, err = c.handshakeTLS(ctx, a, raw); err != nil {
 		c.silent.Add(raw.RemoteAddr())
-		return nil, err
+		return l, err
 	}
 	if err := c.startSASL(ctx, l, a.host); err != nil {
-		return nil, err
+		c.silent.Add(raw.RemoteAddr())
+		return l, err
 	}
 	made = true
 	return l, nil

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/zklock/zklock/internal/boottime"
@@ -153,7 +154,7 @@ func (c *Client) dialed(d session.Dial, l *link, err error) bool {
 	wanted := err == nil && c.core.Live() == d.Gen
 	switch {
 	case err != nil:
-		c.failed(d.Gen, err, now)
+		c.failed(d.Gen, c.atAddress(d.Server, l, err), now)
 	case wanted:
 		l.gen = d.Gen
 		c.link = l
@@ -215,6 +216,9 @@ func (c *Client) read(l *link) {
 		c.core.Frame(l.gen, frame, now)
 		c.stepSASL(l)
 		alive := c.core.Live() == l.gen
+		if !alive && !c.expired(l.server) {
+			c.silent.Add(l.raw.RemoteAddr())
+		}
 		if !more {
 			c.core.Mark(drained{})
 		}
@@ -229,6 +233,14 @@ func (c *Client) read(l *link) {
 			frame = nil
 		}
 	}
+}
+
+// expired reports whether the last connection to a server ended because the server answered that
+// the session has expired. c.mu is held.
+func (c *Client) expired(server string) bool {
+	return slices.ContainsFunc(c.core.Failures(), func(f session.Failure) bool {
+		return f.Server == server && errors.Is(f.Err, session.ErrSessionExpired)
+	})
 }
 
 // skip fails the read whose answer is larger than MaxReply, and skips the answer, whatever its
@@ -267,7 +279,7 @@ func (c *Client) lost(l *link, err error) {
 	if l.writeErr != nil && !permanent(err) && !errors.Is(err, errNoAnswer) {
 		err = l.writeErr
 	}
-	c.core.Lost(l.gen, err, now)
+	c.core.Lost(l.gen, c.atAddress(l.server, l, err), now)
 	c.unlock(now, false)
 	l.close()
 	c.deliver()

@@ -21,8 +21,9 @@ type SASLMechanism interface {
 	// servers until ctx ends, which is the time limit for connecting.
 	//
 	// If the error wraps [ErrAuthFailed], the client ends permanently. If it wraps
-	// [ErrInvalidOptions], Dial does not try again; a client that was connected before
-	// does. After any other error, the client tries the next server.
+	// [ErrInvalidOptions], Dial tries only other servers, and other addresses of the same
+	// host name; a client that was connected before tries again. After any other error, the
+	// client tries the next server.
 	Start(ctx context.Context, host string, addr net.Addr) (SASLExchange, error)
 }
 
@@ -127,7 +128,7 @@ func (c *Client) stepSASL(l *link) {
 	c.mu.Lock()
 	now := boottime.Now()
 	if err != nil {
-		c.failed(challenge.Gen, err, now)
+		c.failed(challenge.Gen, c.atAddress(l.server, l, err), now)
 		return
 	}
 	if response == nil && !done {

@@ -3,6 +3,7 @@ package zk
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -34,6 +35,12 @@ func addressOf(server string) address {
 	}
 	host, _, _ := net.SplitHostPort(server) // parseHost joined them
 	return address{network: "tcp", addr: server, host: host}
+}
+
+// isName reports whether the host is a name, which can have several addresses.
+func (a address) isName() bool {
+	_, err := netip.ParseAddr(a.host)
+	return a.network != "unix" && err != nil
 }
 
 // servers parses and checks a connection string.

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"reflect"
+	"slices"
 	"syscall"
 	"time"
 
@@ -142,9 +143,46 @@ const (
 	alertUserCanceled  = 90
 )
 
+// An addressError is the failure of the server at one address of a host name. The server at
+// another address may work.
+type addressError struct{ error }
+
+// Unwrap returns the failure.
+func (e *addressError) Unwrap() error { return e.error }
+
+// atAddress returns the error of a connection to a server, or of the attempt if l is nil. If the
+// error is permanent and the server is a host name, other addresses of the name may work. The next
+// attempts use them first: see [netutil.SilentSet]. So only a second permanent error at the same
+// address remains permanent, without another error of the server in between. c.mu is held.
+func (c *Client) atAddress(server string, l *link, err error) error {
+	switch {
+	case c.dialReturned || !addressOf(server).isName():
+		return err
+	case !permanent(err):
+		delete(c.unusable, server)
+		return err
+	}
+	addr := ""
+	if l != nil && l.raw.RemoteAddr() != nil {
+		addr = l.raw.RemoteAddr().String()
+	}
+	if slices.Contains(c.unusable[server], addr) {
+		return err
+	}
+	if c.unusable == nil {
+		c.unusable = map[string][]string{}
+	}
+	c.unusable[server] = append(c.unusable[server], addr)
+	return &addressError{err}
+}
+
 // permanent reports whether a failure to connect will recur until the configuration
 // changes.
 func permanent(err error) bool {
+	var other *addressError
+	if errors.As(err, &other) {
+		return false
+	}
 	var cert *tls.CertificateVerificationError
 	var host x509.HostnameError
 	if n, ok := alert(err); ok {

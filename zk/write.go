@@ -102,19 +102,8 @@ func (c *Client) keepBuffer(buf []byte) {
 // is unanswered, flush writes itself, without waiting: to wake up the writer would take
 // longer. Otherwise more requests probably follow, and the writer sends them together.
 func (c *Client) flush() {
-	l := c.link
-	if l != nil && l.direct != nil && c.core.Unanswered() == 0 && c.writerMayWrite() && len(l.rest) == 0 {
-		buf := c.takeOutput()
-		l.writing = true
-		c.mu.Unlock()
-		n := writeNow(l.direct, buf)
-		c.mu.Lock()
-		l.writing = false
-		if n < len(buf) {
-			l.rest = buf[n:] // also after an error, which the writer gets again
-		} else {
-			c.keepBuffer(buf)
-		}
+	if c.core.Unanswered() == 0 {
+		c.writeDirectly()
 	}
 	if c.core.Ended() || c.writerMayWrite() {
 		c.writable.Signal()
@@ -123,6 +112,26 @@ func (c *Client) flush() {
 	c.mu.Unlock()
 	if spawn {
 		go c.deliver() // ends when nothing is left to deliver
+	}
+}
+
+// writeDirectly writes the core's output without waiting, if the connection permits that and the
+// writer is idle. It leaves the rest to the writer. c.mu is held, except during the write.
+func (c *Client) writeDirectly() {
+	l := c.link
+	if l == nil || l.direct == nil || !c.writerMayWrite() || len(l.rest) > 0 {
+		return
+	}
+	buf := c.takeOutput()
+	l.writing = true
+	c.mu.Unlock()
+	n := writeNow(l.direct, buf)
+	c.mu.Lock()
+	l.writing = false
+	if n < len(buf) {
+		l.rest = buf[n:] // also after an error, which the writer gets again
+	} else {
+		c.keepBuffer(buf)
 	}
 }
 

@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/wire"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -234,6 +236,90 @@ func TestOtherProtocolsPassUnchanged(t *testing.T) {
 	}
 	if answer, err := io.ReadAll(nc); string(answer) != "imok" {
 		t.Errorf("ruok was answered %q, %v", answer, err)
+	}
+}
+
+// TestTLSPassesUnchanged checks that a relay, after bytes that are not ZooKeeper's protocol, takes no
+// later bytes for the length of a frame, as ciphertext can look like one.
+func TestTLSPassesUnchanged(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() { // ends with the connection, or with the listener
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		io.Copy(c, c)
+	}()
+	nc, err := net.Dial("tcp", NewProxy(t, "tcp", ln.Addr().String()).Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	must(t, nc.SetDeadline(time.Now().Add(time.Minute)))
+	for _, chunk := range []string{"\x16\x03\x01\x00\x05hello", "\x00\x01\x00\x00more", "\x00\x00\x00\x02ab"} {
+		if _, err := io.WriteString(nc, chunk); err != nil {
+			t.Fatal(err)
+		}
+		echo := make([]byte, len(chunk))
+		if n, err := io.ReadFull(nc, echo); string(echo) != chunk {
+			t.Fatalf("%q came back as %q: %v", chunk, echo[:n], err)
+		}
+	}
+}
+
+// TestLongFramePasses checks that a relay passes a frame that is too long to be read, whatever is in
+// it, and reads the frames after it.
+func TestLongFramePasses(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() { // ends with the connection, or with the listener
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		io.Copy(io.Discard, c)
+	}()
+	p := NewProxy(t, "tcp", ln.Addr().String())
+	ops := make(chan string, 1000)
+	p.DelayFunc(func(f Frame) time.Duration {
+		if f.Op != "" {
+			select {
+			case ops <- f.Op:
+			default: // the test has failed
+			}
+		}
+		return 0
+	})
+	nc, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	must(t, nc.SetDeadline(time.Now().Add(time.Minute)))
+	long := make([]byte, 4+maxFrame+1) // its bytes look like lengths
+	binary.BigEndian.PutUint32(long, maxFrame+1)
+	for i := range len(long)/4 - 1 {
+		long[4*i+7] = 12
+	}
+	b := wire.AppendRecord(nil, &wire.ConnectRequest{Password: make([]byte, 16)})
+	b = append(b, long...)
+	b = wire.AppendRequest(b, 1, wire.OpExists, &wire.ExistsRequest{Path: "/a"})
+	if _, err := nc.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"connect", "exists"} {
+		if op := <-ops; op != want {
+			t.Errorf("a frame of %s, want %s", op, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package zktest
 import (
 	"bufio"
 	"encoding/binary"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -11,8 +12,9 @@ import (
 )
 
 const (
-	// maxFrame is the longest frame that passes as one; what seems longer is
-	// no ZooKeeper protocol (a four-letter word, TLS) and passes as bytes.
+	// maxFrame is the longest frame that passes as one. A longer one passes as bytes.
+	// If the first frame of a direction seems longer, the direction is no ZooKeeper
+	// protocol (a four-letter word, TLS), and all of it passes as bytes.
 	maxFrame = 64 << 20
 	// windowBytes is how much may be under way in one direction before the
 	// sender has to wait.
@@ -81,16 +83,16 @@ func (l *link) start() {
 
 // pull reads what the one end sends, looks at it, and queues it.
 func (l *link) pull(d Direction, f *flow) {
-	br := bufio.NewReader(l.ends[1-d])
+	r := frameReader{br: bufio.NewReader(l.ends[1-d])}
 	for {
-		data, err := next(br)
+		data, framed, err := r.next()
 		if err != nil {
 			break
 		}
 		if d == ToServer && l.deaf {
 			continue
 		}
-		p, ok := l.consider(d, data)
+		p, ok := l.consider(d, data, framed)
 		if !ok || !l.flows[p.to].add(p) {
 			break
 		}
@@ -101,11 +103,11 @@ func (l *link) pull(d Direction, f *flow) {
 	l.relay.wake()
 }
 
-// consider makes a parcel of what was read. It reports false if that is to be
-// swallowed; the link is cut then.
-func (l *link) consider(d Direction, data []byte) (parcel, bool) {
+// consider makes a parcel of what was read: a frame, or bytes. It reports false if that
+// is to be swallowed; the link is cut then.
+func (l *link) consider(d Direction, data []byte, framed bool) (parcel, bool) {
 	seen := inspection{frame: Frame{Direction: d, Size: len(data)}}
-	if isFrame(data) {
+	if framed {
 		seen = l.inspect(d, data[4:])
 	} else if d == ToClient {
 		data = l.relay.imitated().rename(data)
@@ -130,28 +132,45 @@ func (l *link) consider(d Direction, data []byte) (parcel, bool) {
 	return p, true
 }
 
-// next reads a frame with its length, or, where there is none, some bytes.
-func next(br *bufio.Reader) ([]byte, error) {
-	head, err := br.Peek(4)
-	if err != nil && len(head) == 0 {
-		return nil, err
-	}
-	if err == nil && binary.BigEndian.Uint32(head) <= maxFrame {
-		body, err := wire.ReadFrame(br, nil, maxFrame)
-		if err != nil {
-			return nil, err
-		}
-		data := binary.BigEndian.AppendUint32(nil, uint32(len(body)))
-		return append(data, body...), nil
-	}
-	data := make([]byte, br.Buffered())
-	n, err := br.Read(data)
-	return data[:n], err
+// A frameReader divides one direction of a link into frames.
+type frameReader struct {
+	br    *bufio.Reader
+	begun bool  // a frame was read
+	plain int64 // how many bytes to pass as bytes before the next frame
 }
 
-// isFrame reports whether next returned a frame.
-func isFrame(data []byte) bool {
-	return len(data) >= 4 && uint64(binary.BigEndian.Uint32(data)) == uint64(len(data)-4)
+// next reads a frame with its length, or, where there is none, some bytes.
+func (r *frameReader) next() (data []byte, framed bool, err error) {
+	if r.plain == 0 {
+		head, err := r.br.Peek(4)
+		if len(head) == 0 {
+			return nil, false, err
+		}
+		length := int64(math.MaxUint32)
+		if err == nil {
+			length = int64(binary.BigEndian.Uint32(head))
+		}
+		if length <= maxFrame {
+			r.begun = true
+			body, err := wire.ReadFrame(r.br, nil, maxFrame)
+			if err != nil {
+				return nil, false, err
+			}
+			data = binary.BigEndian.AppendUint32(nil, uint32(len(body)))
+			return append(data, body...), true, nil
+		}
+		r.plain = 4 + length
+		if !r.begun || length > math.MaxInt32 {
+			r.plain = math.MaxInt64
+		}
+	}
+	if _, err := r.br.Peek(1); err != nil {
+		return nil, false, err
+	}
+	data = make([]byte, min(int64(r.br.Buffered()), r.plain))
+	n, err := r.br.Read(data)
+	r.plain -= int64(n)
+	return data[:n], false, err
 }
 
 // push writes what was queued when its time has come.

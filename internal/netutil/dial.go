@@ -11,7 +11,7 @@ import (
 )
 
 // A SilentSet contains addresses at which a server did not accept a connection in time, or accepted
-// one but gave no valid answer. The zero SilentSet is empty.
+// one but gave no valid answer or refused the client. The zero SilentSet is empty.
 type SilentSet struct {
 	mu    sync.Mutex
 	addrs map[string]bool

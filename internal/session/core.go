@@ -300,6 +300,13 @@ func (c *Core) Close(now time.Duration) {
 	c.closeAt = now + min(closeWait, c.negotiated)
 }
 
+// Abandon ends the core without the server's answer to Close.
+func (c *Core) Abandon() {
+	if c.phase != ended {
+		c.finish(Closed, ErrConnectionLost)
+	}
+}
+
 // finish ends the core. Every call fails.
 func (c *Core) finish(s State, err error) {
 	fault := ErrClosed

@@ -78,6 +78,36 @@ func TestMultiFailureWithoutCodeIsProtocolError(t *testing.T) {
 	r.wantFail(call, ErrConnectionLost, Unknown)
 }
 
+// TestReadFailureWithoutCodeIsProtocolError checks that a failure without an error code is not
+// taken for an empty znode or an empty list of children, in one reading multi and in a batch.
+func TestReadFailureWithoutCodeIsProtocolError(t *testing.T) {
+	list := func(path string) Op { return Op{Code: wire.OpGetChildren, Path: path} }
+	for name, ops := range map[string][]Op{
+		"data":     {{Code: wire.OpMultiRead, Sub: []Op{getA, getA}}},
+		"children": {{Code: wire.OpMultiRead, Sub: []Op{list("/a"), list("/b")}}},
+		"batch":    {batchableList("/a"), batchableList("/b")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil)
+			r.connect(7)
+			var calls []*Call
+			for _, op := range ops {
+				calls = append(calls, r.submit(op))
+			}
+			sent := r.requests()
+			if len(sent) != 1 || sent[0].Op != wire.OpMultiRead {
+				t.Fatalf("%+v", sent)
+			}
+			none := wire.MultiResult{Op: wire.OpError, Resp: &wire.ErrorResponse{}}
+			r.reply(sent[0].Xid, 1, 0, &wire.MultiResponse{Results: []wire.MultiResult{none, none}})
+			r.wantLost(ErrProtocol)
+			for _, call := range calls {
+				r.wantFail(call, ErrConnectionLost, Unknown)
+			}
+		})
+	}
+}
+
 // An ACL may suppress an event. The next answer tells the kind of the watch: as an
 // exists watch, it would report an old creation.
 func TestExistsWatchBecomesADataWatch(t *testing.T) {

@@ -60,6 +60,11 @@ func decodeMulti(r *jute.Reader, o *Op, res *Result) {
 func decodeSub(r *jute.Reader, o *Op, want, op wire.OpCode, code wire.ErrCode, sub *SubResult) {
 	if op == wire.OpError {
 		sub.Code, sub.failed = wire.ErrCode(r.Int32()), true
+		// In a multi that failed, writes that were not executed have the code 0. A read has
+		// failed by itself.
+		if sub.Code == wire.ErrOK && (want == wire.OpGetData || want == wire.OpGetChildren) {
+			r.Failf("a read that failed without an error code in a multi")
+		}
 		return
 	}
 	if code != wire.ErrOK || op != want {

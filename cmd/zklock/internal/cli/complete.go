@@ -124,9 +124,16 @@ func (a *App) forCompletion(c *cobra.Command, read func(context.Context, *zk.Cli
 	if err != nil {
 		return
 	}
-	defer z.Close()
-	defer r.Close()
 	read(ctx, z, r)
+	closed := make(chan struct{})
+	go func() { // ends with Close, which waits for the servers for at most 5 s, or with the process
+		_, _ = r.Close(), z.Close() // nothing is in the session
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
 }
 
 // namesBelow returns the names that begin with typed. complete is false if one of them can

@@ -1,9 +1,36 @@
 package cli
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
 )
+
+// TestCompletionEndsIfServersFallSilent checks that completion does not wait for servers that no
+// longer answer, after its time is over.
+func TestCompletionEndsIfServersFallSilent(t *testing.T) {
+	srv := zktest.Start(t)
+	var a App
+	a.Settings.Servers = srv.ListenTCP(t)
+	began, called := time.Now(), false
+	a.forCompletion(&cobra.Command{}, func(ctx context.Context, z *zk.Client, _ *inspect.Reader) {
+		called = true
+		srv.Partition()
+		if _, _, err := z.Get(ctx, "/"); err == nil {
+			t.Error("a silent server answers")
+		}
+	})
+	if d := time.Since(began); !called || d > completionTimeout+4*time.Second {
+		t.Errorf("completion took %v, connected: %t", d, called)
+	}
+}
 
 // TestCompletionOmitsUnsafeWords checks that completion offers a name only if every shell reads
 // it as text, and the command does not read it as a flag.
