@@ -33,6 +33,10 @@ type Options struct {
 	NoSync bool
 	// Rand provides the salt of a new directory. Nil means crypto/rand.
 	Rand io.Reader
+	// Accept, if not nil, is called once with what Open found, before Open changes
+	// any file. It may call Replay. If it returns an error, Open changes no file, and
+	// returns an error that wraps it.
+	Accept func(found *Recovered) error
 }
 
 // maxBatch is the maximum size of a batch, in bytes.
