@@ -3,6 +3,7 @@
 package wal_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,6 +58,42 @@ func TestLinksInDataDirectoryAreNotFollowed(t *testing.T) {
 			}
 			wantPrecious(t, target)
 		})
+	}
+}
+
+// TestLastSegmentWithTwoLinksIsRefused: a copy of a directory by hard links (cp -al) shares the
+// segment that the log writes. Two logs would overwrite each other's records there. The full
+// segments, which no log writes, may have other links, and so may the last one while the log is open.
+func TestLastSegmentWithTwoLinksIsRefused(t *testing.T) {
+	path, copied := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "copy")
+	opts := wal.Options{SegmentSize: 100, Preallocate: -1}
+	l, _, s := openOS(t, path, opts)
+	appendAll(t, l, &s, strings.Repeat("x", 100))
+	appendAll(t, l, &s, "two")
+	must(t, os.Mkdir(copied, 0o700))
+	const first, last = "log-00000000000000000001", "log-00000000000000000002"
+	for _, name := range []string{first, last} {
+		must(t, os.Link(filepath.Join(path, name), filepath.Join(copied, name)))
+	}
+	refuse := func(dir string) {
+		t.Helper()
+		_, _, err := wal.Open(wal.OS{}, dir, opts)
+		if segment := filepath.Join(dir, last); err == nil || !strings.Contains(err.Error(), segment) || !strings.Contains(err.Error(), "another hard link") {
+			t.Fatalf("Open: %v", err)
+		}
+	}
+	refuse(copied)
+	content, err := os.ReadFile(filepath.Join(path, last))
+	must(t, err)
+	must(t, l.Close()) // the log was not disturbed, and writes a seal
+	refuse(path)
+	must(t, errors.Join(os.Remove(filepath.Join(copied, last)), os.WriteFile(filepath.Join(copied, last), content, 0o600)))
+	for _, dir := range []string{path, copied} {
+		l, _, got := openOS(t, dir, opts)
+		if got != s {
+			t.Errorf("recovered %d records of %d", got.index, s.index)
+		}
+		must(t, l.Close())
 	}
 }
 

@@ -159,6 +159,19 @@ func (l *flock) Close() error { return errors.Join(l.File.Close(), l.dir.Close()
 // Check compares the locked file with the file that has its name now.
 func (l *flock) Check() error { return checkName(l.File, ErrLockLost) }
 
+// CheckLinks implements changeChecker.
+func (f osFile) CheckLinks() error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 {
+		return fmt.Errorf("the file has another hard link, so a server on another directory could write to it: "+
+			"replace it by a copy of its own (cp -p %[1]s %[1]s.copy, then mv %[1]s.copy %[1]s)", filepath.Base(f.Name()))
+	}
+	return nil
+}
+
 // CheckName implements changeChecker.
 func (f osFile) CheckName() error { return checkName(f.File, ErrFileChanged) }
 

@@ -348,6 +348,12 @@ func (r *recovery) scanSegment(i int) error {
 	if err != nil {
 		return err
 	}
+	// Only the last segment gets other content. Where endPrevious writes, every copy has the same.
+	if checker, ok := f.(changeChecker); ok && isLast {
+		if err := checker.CheckLinks(); err != nil {
+			return errors.Join(fmt.Errorf("wal: %s: %w", path, err), f.Close())
+		}
+	}
 	// The checksums do not detect this, because each segment's are computed with its
 	// own salt.
 	if i > 0 && r.header.first != 0 && h.salt != r.header.salt {
