@@ -71,8 +71,9 @@ type changeChecker interface {
 	// CheckName returns an error if the file was removed, renamed, or replaced, so that
 	// the next start would not find what is written to it.
 	CheckName() error
-	// CheckSize returns an error if the file is shorter than size.
-	CheckSize(size int64) error
+	// CheckContent returns an error if the file is shorter than size, or does not contain b
+	// at this offset.
+	CheckContent(size int64, b []byte, offset int64) error
 }
 
 // File is an open file of an [FS].

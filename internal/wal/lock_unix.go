@@ -3,9 +3,11 @@
 package wal
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -175,14 +177,21 @@ func (f osFile) CheckLinks() error {
 // CheckName implements changeChecker.
 func (f osFile) CheckName() error { return checkName(f.File, ErrFileChanged) }
 
-// CheckSize implements changeChecker.
-func (f osFile) CheckSize(size int64) error {
+// CheckContent implements changeChecker.
+func (f osFile) CheckContent(size int64, b []byte, offset int64) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	if info.Size() < size {
 		return fmt.Errorf("%w: %s has %d bytes of %d", ErrFileChanged, f.Name(), info.Size(), size)
+	}
+	got := make([]byte, len(b))
+	if n, err := f.ReadAt(got, offset); n < len(got) && err != io.EOF { // io.EOF: it was truncated just now
+		return err
+	}
+	if !bytes.Equal(got, b) {
+		return fmt.Errorf("%w: %s has other content at offset %d", ErrFileChanged, f.Name(), offset)
 	}
 	return nil
 }

@@ -471,6 +471,7 @@ func (r *recovery) repairTail(a *active) error {
 		}
 		a.size = a.end
 	}
+	a.written(appendSegmentHeader(nil, r.header), 0)
 	if r.lastBatch > 0 {
 		last := make([]byte, a.end-r.lastBatch)
 		if n, err := a.file.ReadAt(last, r.lastBatch); n < len(last) {
@@ -479,6 +480,7 @@ func (r *recovery) repairTail(a *active) error {
 		if _, err := a.file.WriteAt(last, r.lastBatch); err != nil {
 			return err
 		}
+		a.written(last, r.lastBatch)
 	}
 	if r.rec.Torn == nil && r.lastBatch == 0 {
 		return nil
