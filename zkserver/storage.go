@@ -121,7 +121,8 @@ func (s *Server) accept(found *wal.Recovered) error {
 		s.log.Warn("a damaged snapshot was skipped; the log contains its state", "error", err)
 	}
 	if found.Torn != nil {
-		s.log.Warn("the end of the log is incomplete, as after a crash; it contained nothing acknowledged, unless the disk damaged it since",
+		s.log.Warn("the end of the log is incomplete, as after a crash; it contained nothing "+
+			"acknowledged, unless the disk damaged it since",
 			"torn", found.Torn.String())
 	}
 	return nil

@@ -515,8 +515,8 @@ func TestStartOnFullDiskFails(t *testing.T) {
 	}
 }
 
-// TestFailedStartReportsDamage: the disk damages the last batch after the server was killed. A start
-// cuts the batch off and then fails, so the next start finds no damage.
+// TestFailedStartReportsDamage: the disk damages the last batch after the server was killed. A
+// start cuts the batch off and then fails, so the next start finds no damage.
 func TestFailedStartReportsDamage(t *testing.T) {
 	opts, fs := onMemory(t, 15)
 	s := start(t, opts)

@@ -179,7 +179,7 @@ func TestNewerFormatIsNotCalledDamaged(t *testing.T) {
 		write(t, l)
 		must(t, l.Sync())
 		fs.Restart() // the newer program was killed
-		fs.WriteFile(filepath.Join(opts.DataDir, "snapshot-00000000000000000009.tmp"), []byte("unfinished"))
+		fs.WriteFile(opts.DataDir+"/snapshot-00000000000000000009.tmp", []byte("unfinished"))
 		before := filesIn(t, fs, opts.DataDir)
 		_, err = New(&opts)
 		if !errors.Is(err, tree.ErrVersion) || !strings.Contains(err.Error(), "newer version") || !strings.Contains(err.Error(), opts.DataDir) ||

@@ -168,8 +168,9 @@ func (f osFile) CheckLinks() error {
 		return err
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 {
-		return fmt.Errorf("the file has another hard link, so a server on another directory could write to it: "+
-			"replace it by a copy of its own (cp -p %[1]s %[1]s.copy, then mv %[1]s.copy %[1]s)", filepath.Base(f.Name()))
+		return fmt.Errorf("the file has another hard link, so a server on another directory could "+
+			"write to it: replace it with a copy (cp -p %[1]s %[1]s.copy, then mv %[1]s.copy %[1]s)",
+			filepath.Base(f.Name()))
 	}
 	return nil
 }
@@ -187,7 +188,8 @@ func (f osFile) CheckContent(size int64, b []byte, offset int64) error {
 		return fmt.Errorf("%w: %s has %d bytes of %d", ErrFileChanged, f.Name(), info.Size(), size)
 	}
 	got := make([]byte, len(b))
-	if n, err := f.ReadAt(got, offset); n < len(got) && err != io.EOF { // io.EOF: it was truncated just now
+	// io.EOF means that the file was truncated just now.
+	if n, err := f.ReadAt(got, offset); n < len(got) && err != io.EOF {
 		return err
 	}
 	if !bytes.Equal(got, b) {

@@ -50,7 +50,8 @@ type Torn struct {
 
 // String describes the unfinished batch for a log line.
 func (t *Torn) String() string {
-	return fmt.Sprintf("%s: recovery cuts off %d bytes at offset %d that a crash left unfinished: %s", t.File, t.Bytes, t.Offset, t.Reason)
+	return fmt.Sprintf("%s: recovery cuts off %d bytes at offset %d that a crash left unfinished: %s",
+		t.File, t.Bytes, t.Offset, t.Reason)
 }
 
 // recovery is the state of Open.
