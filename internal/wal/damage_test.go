@@ -511,7 +511,8 @@ func TestOpenAsksBeforeItChangesAnything(t *testing.T) {
 		}
 		return memfs.Fault{}
 	})
-	if _, _, err := wal.Open(fsys, dir, opts); !errors.Is(err, syscall.EIO) || torn == nil {
+	_, _, err = wal.Open(fsys, dir, opts)
+	if !errors.Is(err, syscall.EIO) || torn == nil || !strings.Contains(err.Error(), torn.String()) {
 		t.Errorf("%v, torn %v", err, torn)
 	}
 }

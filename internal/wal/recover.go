@@ -153,12 +153,10 @@ func (r *recovery) run() (*Log, error) {
 		if err := r.scan(); err != nil {
 			return nil, err
 		}
+		r.rec.LastIndex = r.next - 1
 	}
 	if r.openDir, err = r.fs.OpenDir(r.dir); err != nil {
 		return nil, fmt.Errorf("wal: %w", err)
-	}
-	if !fresh {
-		r.rec.LastIndex = r.next - 1
 	}
 	if r.opts.Accept != nil {
 		if err := r.opts.Accept(r.rec); err != nil {
@@ -166,6 +164,15 @@ func (r *recovery) run() (*Log, error) {
 			return nil, err
 		}
 	}
+	l, err := r.repair(temps, fresh)
+	if err != nil && r.rec.Torn != nil { // the next start may not find it
+		err = fmt.Errorf("%w; %s", err, r.rec.Torn)
+	}
+	return l, err
+}
+
+// repair is the part of Open that changes files.
+func (r *recovery) repair(temps []string, fresh bool) (*Log, error) {
 	for _, name := range temps {
 		if err := r.fs.Remove(filepath.Join(r.dir, name)); err != nil {
 			err = fmt.Errorf("wal: cannot remove an unfinished file: %w", err)
