@@ -88,28 +88,43 @@ func (s *Server) openLog() error {
 	if err := refuseZooKeeperDir(fsys, s.opts.DataDir); err != nil {
 		return err
 	}
+	opts.Accept = s.accept
 	log, found, err := wal.Open(fsys, s.opts.DataDir, opts)
 	if err != nil {
 		return fmt.Errorf("zkserver: open the data directory: %w", err)
 	}
+	s.loop.log, s.loop.lastIndex, s.loop.durableIndex = log, found.LastIndex, found.LastIndex
+	s.loop.acknowledgedZxid = s.loop.tree.Zxid()
+	s.reportRecovery(found)
+	return nil
+}
+
+// accept replays what the data directory contains into the tree, and reports damage. Recovery
+// changes no file before that. So a refused directory is unchanged, and the damage is reported even
+// if the start then fails.
+func (s *Server) accept(found *wal.Recovered) error {
 	count := func(size int) {
 		s.loop.snapshotRecords++
 		s.loop.snapshotBytes += int64(size)
 	}
 	if err := replay(s.loop.tree, found, nil, count); err != nil {
-		log.Close()
-		if wal.OutOfDescriptors(err) {
-			return fmt.Errorf("zkserver: recover from %s: %w; raise the limit of open files", s.opts.DataDir, err)
+		remedy := "; restore the directory from a copy, or move it away to start empty"
+		switch {
+		case wal.OutOfDescriptors(err):
+			remedy = "; raise the limit of open files"
+		case errors.Is(err, tree.ErrVersion):
+			remedy = ""
 		}
-		if errors.Is(err, tree.ErrVersion) {
-			return fmt.Errorf("zkserver: recover from %s: %w", s.opts.DataDir, err)
-		}
-		return fmt.Errorf("zkserver: recover from %s: %w; restore the directory from a copy, or move it away to start empty",
-			s.opts.DataDir, err)
+		return fmt.Errorf("recover from %s: %w%s", s.opts.DataDir, err, remedy)
 	}
-	s.loop.log, s.loop.lastIndex, s.loop.durableIndex = log, found.LastIndex, found.LastIndex
-	s.loop.acknowledgedZxid = s.loop.tree.Zxid()
-	s.reportRecovery(found)
+	for _, err := range found.BadSnapshots {
+		s.log.Warn("a damaged snapshot was skipped; the log contains its state", "error", err)
+	}
+	if found.Torn != nil {
+		s.log.Warn("the end of the log is incomplete, as after a crash; it contained nothing "+
+			"acknowledged, unless the disk damaged it since",
+			"torn", found.Torn.String())
+	}
 	return nil
 }
 
@@ -128,18 +143,11 @@ func refuseZooKeeperDir(fsys wal.FS, dir string) error {
 		"use another directory, and copy the nodes with a client if you need them", filepath.Join(dir, zooKeeperData))
 }
 
-// reportRecovery logs what the operator should know about a start.
+// reportRecovery logs what the operator should know about a start, except for damage.
 func (s *Server) reportRecovery(found *wal.Recovered) {
-	for _, err := range found.BadSnapshots {
-		s.log.Warn("a damaged snapshot was skipped; the log contains its state", "error", err)
-	}
 	for _, err := range found.Ignored {
 		s.log.Warn("cannot read or remove a file that is no longer needed: check the disk, "+
 			"and which user created the file", "error", err)
-	}
-	if found.Torn != nil {
-		s.log.Warn("the end of the log is incomplete, as after a crash; it contained nothing acknowledged, unless the disk damaged it since",
-			"torn", found.Torn.String())
 	}
 	if s.opts.setup.FS == nil {
 		s.warnOfOtherUsers()

@@ -515,6 +515,29 @@ func TestStartOnFullDiskFails(t *testing.T) {
 	}
 }
 
+// TestFailedStartReportsDamage: the disk damages the last batch after the server was killed. A
+// start cuts the batch off and then fails, so the next start finds no damage.
+func TestFailedStartReportsDamage(t *testing.T) {
+	opts, fs := onMemory(t, 15)
+	s := start(t, opts)
+	login(t, s, time.Minute).create("/x", wire.ModePersistent)
+	fs.Restart()
+	s.Close()
+	segment := filepath.Join(opts.DataDir, "log-00000000000000000001")
+	content, err := fs.ReadFile(segment)
+	must(t, err)
+	fs.FlipBit(segment, int64(len(content))*8-1)
+	breakDisk(fs, memfs.OpSync, syscall.EIO)
+	var log strings.Builder
+	opts.Logger = logTo(&log)
+	if _, err := New(&opts); !errors.Is(err, syscall.EIO) {
+		t.Error(err)
+	}
+	if text := log.String(); !strings.Contains(text, segment) || !strings.Contains(text, "recovery cuts off") {
+		t.Errorf("the log says %q", text)
+	}
+}
+
 // TestSecondFaultKeepsAcknowledgedChanges: the disk fails in two runs of a server. A crash or a
 // restart follows each. The third run must have every acknowledged node of both, and no refused
 // one.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -156,7 +157,7 @@ func writeGoldenDirectory(t *testing.T) {
 }
 
 // TestNewerFormatIsNotCalledDamaged: a later version wrote the files. The error does not call
-// them damaged, and does not advise to restore them or to start empty.
+// them damaged, and does not advise to restore them or to start empty. No file is changed.
 func TestNewerFormatIsNotCalledDamaged(t *testing.T) {
 	record := func(t *testing.T, l *wal.Log) {
 		if _, err := l.Append([]byte{3, 0, 0}); err != nil {
@@ -176,11 +177,31 @@ func TestNewerFormatIsNotCalledDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, l)
-		must(t, l.Close())
+		must(t, l.Sync())
+		fs.Restart() // the newer program was killed
+		fs.WriteFile(opts.DataDir+"/snapshot-00000000000000000009.tmp", []byte("unfinished"))
+		before := filesIn(t, fs, opts.DataDir)
 		_, err = New(&opts)
 		if !errors.Is(err, tree.ErrVersion) || !strings.Contains(err.Error(), "newer version") || !strings.Contains(err.Error(), opts.DataDir) ||
 			strings.Contains(err.Error(), "start empty") {
 			t.Errorf("%s: %v", name, err)
 		}
+		if after := filesIn(t, fs, opts.DataDir); !maps.Equal(before, after) {
+			t.Errorf("%s: the refused directory was changed:\nbefore %q\nafter  %q", name, before, after)
+		}
 	}
+}
+
+// filesIn returns the content of each file in a directory by its name.
+func filesIn(t *testing.T, fs *memfs.FS, dir string) map[string]string {
+	t.Helper()
+	names, err := fs.ReadDir(dir)
+	must(t, err)
+	files := make(map[string]string)
+	for _, name := range names {
+		content, err := fs.ReadFile(filepath.Join(dir, name))
+		must(t, err)
+		files[name] = string(content)
+	}
+	return files
 }

@@ -63,8 +63,11 @@ func MakeDir(path string, perm fs.FileMode) error {
 	}
 	defer dir.Close()
 	err = dir.Mkdir(name, perm)
-	if errors.Is(err, fs.ErrExist) { // another process has made it
-		return nil
+	if errors.Is(err, fs.ErrExist) { // another process has made it, or a link of another user
+		if dir, err = OpenDir(path); err == nil {
+			err = dir.Close()
+		}
+		return err
 	}
 	if err != nil {
 		return inDir(dir, err)

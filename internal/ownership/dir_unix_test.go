@@ -118,14 +118,15 @@ func TestOpenedDirectoryIsTheCheckedOne(t *testing.T) {
 }
 
 // flicker makes and removes a link of another user to a new directory again and again, until the
-// test ends. It returns the path of the link and that of the directory.
+// test ends. It removes no directory that was made in place of the link. It returns the path of the
+// link and that of the directory.
 func flicker(t *testing.T) (path, to string) {
 	needsRoot(t)
 	dir, to := t.TempDir(), t.TempDir()
 	path, link := filepath.Join(dir, "path"), filepath.Join(dir, "link")
 	must(t, os.Symlink(to, link), os.Lchown(link, otherUser, -1))
 	repeat(t, func() {
-		_, _ = os.Rename(link, path), os.Remove(path)
+		_, _ = os.Rename(link, path), syscall.Unlink(path)
 		_, _ = os.Symlink(to, link), os.Lchown(link, otherUser, -1)
 	})
 	return path, to
@@ -186,6 +187,37 @@ func TestMakeDirFollowsNoLinkThatAppears(t *testing.T) {
 	}
 	if !refused {
 		t.Error("MakeDir never saw the link")
+	}
+}
+
+// TestMakeDirAcceptsNoLinkThatAppears checks that MakeDir does not take another user's link for the
+// directory that it should make, although that user makes and removes the link while MakeDir runs.
+func TestMakeDirAcceptsNoLinkThatAppears(t *testing.T) {
+	path, _ := flicker(t)
+	refused := false
+	for i := 0; !enough(i, refused); i++ {
+		if err := MakeDir(path, 0o700); err != nil {
+			refused = true
+			continue
+		}
+		if info, err := os.Lstat(path); err != nil || !info.IsDir() {
+			t.Fatalf("after %d calls, MakeDir made %v, %v", i, info.Mode(), err)
+		}
+		must(t, os.Remove(path))
+	}
+	if !refused {
+		t.Error("MakeDir never saw the link")
+	}
+}
+
+// TestCheckDirFollowsNoLinkOfAnotherUser: the link leads to a directory of this user, which is
+// safe, but the other user could change where the link leads.
+func TestCheckDirFollowsNoLinkOfAnotherUser(t *testing.T) {
+	needsRoot(t)
+	path := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(t.TempDir(), path), CheckDir(path), os.Lchown(path, otherUser, -1))
+	if err := CheckDir(path); err == nil || !strings.Contains(err.Error(), "symbolic link of user 12345") {
+		t.Error(err)
 	}
 }
 

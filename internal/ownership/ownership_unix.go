@@ -48,6 +48,17 @@ func Resolve(path string) (real string, file fs.FileInfo, err error) {
 	return real, file, err
 }
 
+// Stat returns what describes the file that a path leads to. It refuses links as [CheckLinks] does,
+// also if a link appears while Stat runs.
+func Stat(path string) (fs.FileInfo, error) {
+	full, err := Absolute(path)
+	if err != nil {
+		return nil, err
+	}
+	_, info, err := resolve(full, nil)
+	return info, err
+}
+
 // A linkError says that another user could change where a symbolic link leads.
 type linkError struct {
 	link string
@@ -70,10 +81,10 @@ func follow(link, dir *entry) (to string, err error) {
 }
 
 // CheckDir refuses a directory in which any user, or a user other than this one and
-// root, could replace the files. It lets the members of the directory's group write: a
-// container's volume often belongs to root and a group.
+// root, could replace the files. It refuses paths as [Stat] does. It lets the members of the
+// directory's group write: a container's volume often belongs to root and a group.
 func CheckDir(dir string) error {
-	info, err := os.Stat(dir)
+	info, err := Stat(dir)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package wal_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -459,5 +460,59 @@ func TestNewerVersionIsRefused(t *testing.T) {
 		if !errors.Is(err, wal.ErrVersion) || !strings.Contains(err.Error(), "newer") {
 			t.Errorf("%s: %v", prefix, err)
 		}
+	}
+}
+
+// TestOpenAsksBeforeItChangesAnything: what the last process left is a torn batch and an unfinished
+// file. If the caller does not accept the log, both are still there afterwards. If it accepts the
+// log, and Open fails later, the caller knows of the torn batch.
+func TestOpenAsksBeforeItChangesAnything(t *testing.T) {
+	const name, temp = dir + "/log-00000000000000000001", dir + "/snapshot-00000000000000000001.tmp"
+	fsys := memfs.New(seeded(1))
+	opts := wal.Options{Preallocate: -1}
+	l, _, s := mustOpen(t, fsys, opts)
+	appendAll(t, l, &s, "one")
+	kept := s
+	appendAll(t, l, &s, "two")
+	fsys.Restart() // the process was killed
+	fsys.WriteFile(temp, []byte("unfinished"))
+	b, err := fsys.ReadFile(name)
+	must(t, err)
+	fsys.FlipBit(name, int64(len(b))*8-1)
+	want, err := fsys.ReadFile(name)
+	must(t, err)
+
+	refusal := errors.New("refused")
+	var torn *wal.Torn
+	opts.Accept = func(found *wal.Recovered) error {
+		got, err := load(found)
+		if err != nil || got != kept {
+			t.Errorf("found %d records, %v", got.index, err)
+		}
+		torn = found.Torn
+		return refusal
+	}
+	if _, _, err := wal.Open(fsys, dir, opts); !errors.Is(err, refusal) || torn == nil {
+		t.Errorf("%v, torn %v", err, torn)
+	}
+	got, err := fsys.ReadFile(name)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the segment of %d bytes was changed to %d bytes, %v", len(want), len(got), err)
+	}
+	if _, err := fsys.ReadFile(temp); err != nil {
+		t.Error(err)
+	}
+
+	torn = nil
+	opts.Accept = func(found *wal.Recovered) error { torn = found.Torn; return nil }
+	fsys.SetFault(func(op memfs.Op) memfs.Fault {
+		if op.Kind == memfs.OpSync && op.Name == name {
+			return memfs.Fault{Err: syscall.EIO}
+		}
+		return memfs.Fault{}
+	})
+	_, _, err = wal.Open(fsys, dir, opts)
+	if !errors.Is(err, syscall.EIO) || torn == nil || !strings.Contains(err.Error(), torn.String()) {
+		t.Errorf("%v, torn %v", err, torn)
 	}
 }

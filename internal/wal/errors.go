@@ -13,9 +13,9 @@ var (
 	// ErrLockLost means that the lock file was removed or replaced while the log was
 	// open. Another process may have opened the directory.
 	ErrLockLost = errors.New("the lock file is not the one that this process locked, so another server may use the directory")
-	// ErrFileChanged means that the segment was removed, renamed, replaced, or truncated
-	// while the log wrote to it. The next start would not find what was written.
-	ErrFileChanged = errors.New("another process removed, replaced, or truncated the file")
+	// ErrFileChanged means that the segment was removed, renamed, replaced, truncated, or
+	// overwritten while the log wrote to it. The next start would not find what was written.
+	ErrFileChanged = errors.New("another process removed, replaced, truncated, or overwrote the file")
 	// ErrClosed means that the log was closed.
 	ErrClosed = errors.New("wal: the log is closed; open the directory again")
 	// ErrPoisoned means that a write or sync failed, and the log accepts no more

@@ -63,13 +63,17 @@ type spaceTeller interface {
 	FreeSpace() (free int64, known bool)
 }
 
-// changeChecker is a [File] that can tell whether another process changed it.
+// changeChecker is a [File] that can tell whether another process changed it, or could.
 type changeChecker interface {
+	// CheckLinks returns an error if the file has another hard link, so that a log in
+	// another directory could write to it.
+	CheckLinks() error
 	// CheckName returns an error if the file was removed, renamed, or replaced, so that
 	// the next start would not find what is written to it.
 	CheckName() error
-	// CheckSize returns an error if the file is shorter than size.
-	CheckSize(size int64) error
+	// CheckContent returns an error if the file is shorter than size, or does not contain b
+	// at this offset.
+	CheckContent(size int64, b []byte, offset int64) error
 }
 
 // File is an open file of an [FS].

@@ -60,6 +60,45 @@ func TestLinksInDataDirectoryAreNotFollowed(t *testing.T) {
 	}
 }
 
+// TestLastSegmentWithTwoLinksIsRefused: a copy of a directory by hard links (cp -al) shares the
+// segment that the log writes. Two logs would overwrite each other's records there. The full
+// segments, which no log writes, may have other links, and so may the last one while the log is
+// open.
+func TestLastSegmentWithTwoLinksIsRefused(t *testing.T) {
+	path, copied := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "copy")
+	opts := wal.Options{SegmentSize: 100, Preallocate: -1}
+	l, _, s := openOS(t, path, opts)
+	appendAll(t, l, &s, strings.Repeat("x", 100))
+	appendAll(t, l, &s, "two")
+	must(t, os.Mkdir(copied, 0o700))
+	const first, last = "log-00000000000000000001", "log-00000000000000000002"
+	for _, name := range []string{first, last} {
+		must(t, os.Link(filepath.Join(path, name), filepath.Join(copied, name)))
+	}
+	refuse := func(dir string) {
+		t.Helper()
+		_, _, err := wal.Open(wal.OS{}, dir, opts)
+		if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, last)) ||
+			!strings.Contains(err.Error(), "another hard link") {
+			t.Fatalf("Open: %v", err)
+		}
+	}
+	refuse(copied)
+	content, err := os.ReadFile(filepath.Join(path, last))
+	must(t, err)
+	must(t, l.Close()) // the log was not disturbed, and writes a seal
+	refuse(path)
+	must(t, os.Remove(filepath.Join(copied, last)))
+	must(t, os.WriteFile(filepath.Join(copied, last), content, 0o600))
+	for _, dir := range []string{path, copied} {
+		l, _, got := openOS(t, dir, opts)
+		if got != s {
+			t.Errorf("recovered %d records of %d", got.index, s.index)
+		}
+		must(t, l.Close())
+	}
+}
+
 // TestPipesInDataDirectoryAreRefused replaces files by pipes: waiting for the other
 // end would block the start of the server.
 func TestPipesInDataDirectoryAreRefused(t *testing.T) {

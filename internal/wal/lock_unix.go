@@ -3,9 +3,11 @@
 package wal
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -159,17 +161,39 @@ func (l *flock) Close() error { return errors.Join(l.File.Close(), l.dir.Close()
 // Check compares the locked file with the file that has its name now.
 func (l *flock) Check() error { return checkName(l.File, ErrLockLost) }
 
+// CheckLinks implements changeChecker.
+func (f osFile) CheckLinks() error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 {
+		return fmt.Errorf("the file has another hard link, so a server on another directory could "+
+			"write to it: replace it with a copy (cp -p %[1]s %[1]s.copy, then mv %[1]s.copy %[1]s)",
+			filepath.Base(f.Name()))
+	}
+	return nil
+}
+
 // CheckName implements changeChecker.
 func (f osFile) CheckName() error { return checkName(f.File, ErrFileChanged) }
 
-// CheckSize implements changeChecker.
-func (f osFile) CheckSize(size int64) error {
+// CheckContent implements changeChecker.
+func (f osFile) CheckContent(size int64, b []byte, offset int64) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	if info.Size() < size {
 		return fmt.Errorf("%w: %s has %d bytes of %d", ErrFileChanged, f.Name(), info.Size(), size)
+	}
+	got := make([]byte, len(b))
+	// io.EOF means that the file was truncated just now.
+	if n, err := f.ReadAt(got, offset); n < len(got) && err != io.EOF {
+		return err
+	}
+	if !bytes.Equal(got, b) {
+		return fmt.Errorf("%w: %s has other content at offset %d", ErrFileChanged, f.Name(), offset)
 	}
 	return nil
 }

@@ -177,35 +177,116 @@ func TestOSDirectoryMoved(t *testing.T) {
 	}
 }
 
-// TestOSSegmentMoved removes, renames, replaces, and truncates the segment that a log writes.
-// The log acknowledges nothing that the next start would not find.
+// TestOSSegmentMoved removes, renames, replaces, truncates, and overwrites the segment that a log
+// writes. The log acknowledges nothing that the next start would not find, neither in this segment
+// nor in a new one.
 func TestOSSegmentMoved(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("an open file can't be moved there")
+		t.Skip("SKIPPED: an open file can't be moved there")
 	}
-	for name, change := range map[string]func(string) error{
-		"renamed": func(path string) error { return os.Rename(path, path+".old") },
-		"removed": os.Remove,
-		"replaced": func(path string) error {
+	for name, change := range map[string]func(path string, older []byte) error{
+		"renamed": func(path string, _ []byte) error { return os.Rename(path, path+".old") },
+		"removed": func(path string, _ []byte) error { return os.Remove(path) },
+		"replaced": func(path string, _ []byte) error {
 			return errors.Join(os.WriteFile(path+".new", nil, 0o600), os.Rename(path+".new", path))
 		},
-		"truncated": func(path string) error { return os.Truncate(path, 0) },
+		"truncated": func(path string, _ []byte) error { return os.Truncate(path, 0) },
+		// As cp does with a backup: the file has the same length as before.
+		"overwritten": func(path string, older []byte) error { return os.WriteFile(path, older, 0o600) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "data")
-			l, _, s := openOS(t, path, wal.Options{})
-			appendAll(t, l, &s, "one")
-			segment := filepath.Join(path, "log-00000000000000000001")
-			must(t, change(segment))
-			if _, err := l.Append([]byte("two")); err != nil {
-				t.Fatal(err)
-			}
-			err := l.Sync()
-			if !errors.Is(err, wal.ErrPoisoned) || !strings.Contains(err.Error(), segment) || !strings.Contains(err.Error(), "put the file back") || strings.Contains(err.Error(), "recovers") || l.Durable() != s.index {
-				t.Errorf("the next record: %v; %d are acknowledged, want %d", err, l.Durable(), s.index)
-			}
-			_ = l.Close() // the error is the same
-		})
+		for _, size := range []int64{0, 100} { // the next record begins a new segment if it is 100
+			t.Run(fmt.Sprint(name, " ", size), func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "data")
+				l, _, s := openOS(t, path, wal.Options{SegmentSize: size})
+				segment := filepath.Join(path, "log-00000000000000000001")
+				older, err := os.ReadFile(segment)
+				must(t, err)
+				appendAll(t, l, &s, strings.Repeat("x", 100))
+				must(t, change(segment, append(older, make([]byte, 256<<10-len(older))...)))
+				if _, err := l.Append([]byte("two")); err != nil {
+					t.Fatal(err)
+				}
+				err = l.Sync()
+				if !errors.Is(err, wal.ErrFileChanged) || l.Durable() != s.index {
+					t.Fatalf("the next record: %v; %d are acknowledged, want %d", err, l.Durable(), s.index)
+				}
+				text := err.Error()
+				if !strings.Contains(text, segment) || !strings.Contains(text, "put the file back") ||
+					strings.Contains(text, "recovers") {
+					t.Errorf("the error does not fit: %v", err)
+				}
+				_ = l.Close() // the error is the same
+				if name != "truncated" && name != "overwritten" {
+					return
+				}
+				if _, _, err := wal.Open(wal.OS{}, path, wal.Options{}); !errors.Is(err, wal.ErrCorrupt) {
+					t.Errorf("the next start does not report that a record is missing: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// syncHookFS calls hook after each sync of a segment.
+type syncHookFS struct {
+	wal.OS
+	hook *func()
+}
+
+func (fsys syncHookFS) OpenWrite(name string) (wal.File, error) {
+	f, err := fsys.OS.OpenWrite(name)
+	if err != nil {
+		return nil, err
+	}
+	return syncHookFile{f, f.(changeChecker), fsys.hook}, nil
+}
+
+// changeChecker is what package wal calls if a file has it.
+type changeChecker interface {
+	CheckLinks() error
+	CheckName() error
+	CheckContent(size int64, b []byte, offset int64) error
+}
+
+type syncHookFile struct {
+	wal.File
+	changeChecker
+	hook *func()
+}
+
+func (f syncHookFile) Sync() error {
+	err := f.File.Sync()
+	(*f.hook)()
+	return err
+}
+
+// TestOSSegmentChangedDuringSync truncates and overwrites a segment while a record is synced, which
+// is then not acknowledged.
+func TestOSSegmentChangedDuringSync(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: an open file can't be truncated there")
+	}
+	for name, length := range map[string]int{
+		"truncated": 0, "overwritten by a short file": 32, "overwritten by a long file": 256 << 10,
+	} {
+		path, hook := filepath.Join(t.TempDir(), "data"), func() {}
+		l, _, err := wal.Open(syncHookFS{hook: &hook}, path, wal.Options{})
+		must(t, err)
+		var s state
+		segment := filepath.Join(path, "log-00000000000000000001")
+		older, err := os.ReadFile(segment)
+		must(t, err)
+		older = append(older, make([]byte, 256<<10)...)[:length]
+		appendAll(t, l, &s, "one")
+		hook = func() { must(t, os.WriteFile(segment, older, 0o600)) }
+		if _, err := l.Append([]byte("two")); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Sync(); !errors.Is(err, wal.ErrFileChanged) || l.Durable() != s.index {
+			t.Errorf("%s: %v; %d are acknowledged, want %d", name, err, l.Durable(), s.index)
+		}
+		hook = func() {}
+		_ = l.Close() // the error is the same
 	}
 }
 

@@ -21,7 +21,7 @@ type Recovered struct {
 	// LastIndex is the index of the last record, or 0 if there is none.
 	LastIndex uint64
 	// Torn describes the unfinished batch that a crash left at the end of the log and
-	// Open cut off, or nil. Nothing in it was acknowledged, unless it was valid once
+	// Open cuts off, or nil. Nothing in it was acknowledged, unless it was valid once
 	// and was damaged externally: see the package comment.
 	Torn *Torn
 	// BadSnapshots has the errors of newer snapshots that are damaged and were
@@ -41,7 +41,7 @@ type Recovered struct {
 type Torn struct {
 	// File is the path of the segment.
 	File string
-	// Offset is where the batch began. Bytes is how much was cut off from there to
+	// Offset is where the batch begins. Bytes is how much is cut off from there to
 	// the end of the file, including preallocated zeros.
 	Offset, Bytes int64
 	// Reason says what was wrong with it.
@@ -50,7 +50,8 @@ type Torn struct {
 
 // String describes the unfinished batch for a log line.
 func (t *Torn) String() string {
-	return fmt.Sprintf("%s: cut off %d bytes at offset %d that a crash left unfinished: %s", t.File, t.Bytes, t.Offset, t.Reason)
+	return fmt.Sprintf("%s: recovery cuts off %d bytes at offset %d that a crash left unfinished: %s",
+		t.File, t.Bytes, t.Offset, t.Reason)
 }
 
 // recovery is the state of Open.
@@ -72,13 +73,14 @@ type recovery struct {
 	active       active
 	lastBatch    int64 // offset of the last segment's last batch, 0 if none
 	seals        int   // number of seals at the end of the last segment
+	refused      bool  // by Options.Accept
 }
 
 // Open opens the log in dir for appending. It creates dir and an empty log if there
 // is none. Recovered has the state to start from; its Replay must have returned
 // before the first Append. If another process has dir open, the error wraps
 // [ErrLocked]. If acknowledged records would be lost, it wraps [ErrCorrupt], and
-// nothing in dir was changed.
+// nothing in dir was changed, except for the lock file.
 func Open(fsys FS, dir string, opts Options) (*Log, *Recovered, error) {
 	if err := fsys.MkdirAll(dir); err != nil {
 		return nil, nil, fmt.Errorf("wal: cannot create the data directory: %w%s", err, Advice(err))
@@ -94,7 +96,7 @@ func Open(fsys FS, dir string, opts Options) (*Log, *Recovered, error) {
 	r.lock = lock
 	l, err := r.run()
 	if err != nil {
-		if a := Advice(err); a != "" {
+		if a := Advice(err); a != "" && !r.refused {
 			err = fmt.Errorf("%w%s", err, a)
 		}
 		if r.active.file != nil {
@@ -151,10 +153,26 @@ func (r *recovery) run() (*Log, error) {
 		if err := r.scan(); err != nil {
 			return nil, err
 		}
+		r.rec.LastIndex = r.next - 1
 	}
 	if r.openDir, err = r.fs.OpenDir(r.dir); err != nil {
 		return nil, fmt.Errorf("wal: %w", err)
 	}
+	if r.opts.Accept != nil {
+		if err := r.opts.Accept(r.rec); err != nil {
+			r.refused = true
+			return nil, err
+		}
+	}
+	l, err := r.repair(temps, fresh)
+	if err != nil && r.rec.Torn != nil { // the next start may not find it
+		err = fmt.Errorf("%w; %s", err, r.rec.Torn)
+	}
+	return l, err
+}
+
+// repair is the part of Open that changes files.
+func (r *recovery) repair(temps []string, fresh bool) (*Log, error) {
 	for _, name := range temps {
 		if err := r.fs.Remove(filepath.Join(r.dir, name)); err != nil {
 			err = fmt.Errorf("wal: cannot remove an unfinished file: %w", err)
@@ -172,7 +190,6 @@ func (r *recovery) run() (*Log, error) {
 	if err := r.openDir.Sync(); err != nil {
 		return nil, fmt.Errorf("wal: %s: %w", r.dir, err)
 	}
-	r.rec.LastIndex = r.next - 1
 	return r.finish()
 }
 
@@ -339,6 +356,12 @@ func (r *recovery) scanSegment(i int) error {
 	if err != nil {
 		return err
 	}
+	// Only the last segment gets other content. Where endPrevious writes, every copy has the same.
+	if checker, ok := f.(changeChecker); ok && isLast {
+		if err := checker.CheckLinks(); err != nil {
+			return errors.Join(fmt.Errorf("wal: %s: %w", path, err), f.Close())
+		}
+	}
 	// The checksums do not detect this, because each segment's are computed with its
 	// own salt.
 	if i > 0 && r.header.first != 0 && h.salt != r.header.salt {
@@ -456,6 +479,7 @@ func (r *recovery) repairTail(a *active) error {
 		}
 		a.size = a.end
 	}
+	a.written(appendSegmentHeader(nil, r.header), 0)
 	if r.lastBatch > 0 {
 		last := make([]byte, a.end-r.lastBatch)
 		if n, err := a.file.ReadAt(last, r.lastBatch); n < len(last) {
@@ -464,6 +488,7 @@ func (r *recovery) repairTail(a *active) error {
 		if _, err := a.file.WriteAt(last, r.lastBatch); err != nil {
 			return err
 		}
+		a.written(last, r.lastBatch)
 	}
 	if r.rec.Torn == nil && r.lastBatch == 0 {
 		return nil

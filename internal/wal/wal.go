@@ -1,6 +1,8 @@
 package wal
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +35,10 @@ type Options struct {
 	NoSync bool
 	// Rand provides the salt of a new directory. Nil means crypto/rand.
 	Rand io.Reader
+	// Accept, if not nil, is called once with what Open found, before Open changes
+	// any file. It may call Replay. If it returns an error, Open changes no file, and
+	// returns an error that wraps it.
+	Accept func(found *Recovered) error
 }
 
 // maxBatch is the maximum size of a batch, in bytes.
@@ -93,6 +99,35 @@ type active struct {
 	size  int64  // size of the file, at least end
 	full  int64  // a batch that would begin at or after this offset begins a new segment
 	data  bool   // there is a batch with records after the last seal
+
+	// start is the first bytes of what was written last, a batch or the segment header, and
+	// startAt is their offset: see changed.
+	start   []byte
+	startAt int64
+}
+
+// maxStart is how many bytes of a batch are compared: its header, and that of its first record.
+const maxStart = batchHeaderSize + recordHeaderSize
+
+// written remembers what was written last.
+func (a *active) written(b []byte, at int64) {
+	a.start, a.startAt = bytes.Clone(b[:min(len(b), maxStart)]), at
+}
+
+// changed returns an error if another process truncated or overwrote the segment.
+func (a *active) changed() error {
+	if checker, ok := a.file.(changeChecker); ok {
+		return checker.CheckContent(a.end, a.start, a.startAt)
+	}
+	return nil
+}
+
+// moved returns an error if another process removed, renamed, or replaced the segment.
+func (a *active) moved() error {
+	if checker, ok := a.file.(changeChecker); ok {
+		return checker.CheckName()
+	}
+	return nil
 }
 
 // segment is one file of the log.
@@ -180,14 +215,12 @@ func (l *Log) writeBatch() {
 
 	fresh, err := l.rotate(h.first)
 	path := l.dir
-	checker, _ := l.active.file.(changeChecker) // nil if the file cannot tell
-	var cut error
+	before := l.active
+	var changed error
 	if err == nil {
-		path = l.active.path
-		if checker != nil {
-			// Write the batch in any case: it shows the next start that records are missing.
-			cut = checker.CheckSize(l.active.end)
-		}
+		path = before.path
+		// Write the batch in any case: it shows the next start that records are missing.
+		changed = before.changed()
 		putBatchHeader(batch, batchPosition{seed: l.seed, first: l.active.first, offset: l.active.end}, h)
 		err = l.active.append(batch, l.opts.Preallocate)
 	}
@@ -196,15 +229,9 @@ func (l *Log) writeBatch() {
 		err = l.active.file.Sync()
 	}
 	// The next start would not find what is in a directory or a file that was renamed or
-	// removed.
+	// removed, or overwritten meanwhile.
 	if err == nil {
-		err = l.lock.Check()
-	}
-	if checker != nil && err == nil {
-		err = checker.CheckName()
-	}
-	if err == nil {
-		err = cut
+		err = cmp.Or(l.lock.Check(), l.active.moved(), changed, before.changed(), l.active.changed())
 	}
 
 	l.mu.Lock()
@@ -247,6 +274,7 @@ func (a *active) append(batch []byte, step int64) error {
 	if err := a.write(batch, a.end); err != nil {
 		return err
 	}
+	a.written(batch, a.end)
 	a.end = end
 	if step <= 0 || end <= a.size {
 		a.size = max(a.size, end)
@@ -355,7 +383,9 @@ func (l *Log) nextSegment(first uint64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = errors.Join(l.active.endSegment(l.seed, first), l.active.file.Close())
+	// In any case, the new segment shows the next start that records are missing.
+	changed := cmp.Or(l.active.changed(), l.active.moved())
+	err = errors.Join(l.active.endSegment(l.seed, first), l.active.file.Close(), changed)
 	l.active = a
 	return true, err
 }

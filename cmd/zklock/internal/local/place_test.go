@@ -5,6 +5,7 @@ package local
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -312,6 +313,46 @@ func TestPrepareIgnoresUmask(t *testing.T) {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: mode %v, %v, want %v", path, info.Mode(), err, want)
 		}
+	}
+}
+
+// TestPrivateFollowsNoLinkThatAppears: the link of another user leads to a private directory of
+// this user, and the other user makes and removes it while Private runs.
+func TestPrivateFollowsNoLinkThatAppears(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root to make a link of another user")
+	}
+	top, private := t.TempDir(), home700(t)
+	link, aside := filepath.Join(top, "home"), filepath.Join(top, "aside")
+	if err := errors.Join(os.Symlink(private, aside), os.Lchown(aside, 12345, -1)); err != nil {
+		t.Fatal(err)
+	}
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() { // ends when the test closes stop
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = os.Rename(aside, link), os.Rename(link, aside)
+			}
+		}
+	}()
+	defer func() {
+		close(stop)
+		<-ended
+	}()
+	refused := false
+	for i := 0; i < 20_000 || i < 1_000_000 && !refused; i++ {
+		err := Private(link)
+		if err == nil {
+			t.Fatalf("after %d calls, the link was followed", i)
+		}
+		refused = refused || !errors.Is(err, fs.ErrNotExist)
+	}
+	if !refused {
+		t.Error("Private never saw the link")
 	}
 }
 

@@ -57,7 +57,7 @@ func Private(dir string) error {
 	if err := ownership.CheckParents(dir); err != nil {
 		return &DirError{Reason: err}
 	}
-	info, err := os.Stat(dir)
+	info, err := ownership.Stat(dir)
 	if err != nil {
 		return &DirError{Reason: err}
 	}
