@@ -150,9 +150,8 @@ func (l *Lock) RequestRelease(ctx context.Context, token int64, r ReleaseRequest
 		r.By = l.client.identity
 	}
 	if token != 0 {
-		other := func(f znodeEntry) bool { return !f.Holder || f.Token != token }
+		other := func(f znodeEntry) bool { return f.Token != token && f.Czxid != token }
 		found = slices.DeleteFunc(found, other)
-		found = queue.OfHold(found, func(f znodeEntry) bool { return f.Token != f.czxid })
 	}
 	request := r.encode()
 	_, bounded := ctx.Deadline()
@@ -227,14 +226,14 @@ func (c *Client) requestRelease(ctx context.Context, f *znodeEntry, request []by
 			var stat zk.Stat
 			stat, err = c.zk.Set(ctx, f.Node, addReleaseRequest(f.data, request), f.version)
 			if err == nil {
-				return stat.Czxid == f.czxid, nil
+				return stat.Czxid == f.Czxid, nil
 			}
 			why = err
 		} else {
 			var stat zk.Stat
 			f.data, stat, err = c.zk.Get(ctx, f.Node)
 			f.version = stat.Version
-			if err == nil && stat.Czxid != f.czxid {
+			if err == nil && stat.Czxid != f.Czxid {
 				return false, nil
 			}
 		}
