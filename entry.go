@@ -33,7 +33,8 @@ type Entry struct {
 	Name    string         // the last level of Node
 	Mode    Mode           // its role
 	Holder  bool           // it holds the lock
-	Token   int64          // its czxid, or the token that it kept from when it was a writer; the fencing token if it holds
+	Token   int64          // Czxid, or what it kept from when it was a writer; the fencing token if it holds
+	Czxid   int64          // the transaction that created it, which identifies it; 0 if unreadable
 	Session int64          // the id of the session that owns it; 0 if it is not ephemeral
 	Since   time.Time      // when it was created, by the clock of the servers
 	Owner   Owner          // the client that created it, if that was zklock; otherwise zero
@@ -63,25 +64,24 @@ type znodeEntry struct {
 	Entry
 	data    []byte // or only their beginning, if this package cannot have written them
 	version int32
-	czxid   int64 // of the znode, which identifies it
 	readErr error // why the znode could not be read
 }
 
 // decode adds what was read of the znode of the entry.
 func (e Entry) decode(r zk.Result) znodeEntry {
-	e.Token, e.Session = r.Stat.Czxid, r.Stat.EphemeralOwner
+	e.Token, e.Czxid, e.Session = r.Stat.Czxid, r.Stat.Czxid, r.Stat.EphemeralOwner
 	e.Since = time.UnixMilli(r.Stat.Ctime)
 	e.Parent = r.Stat.Cversion != 0 || r.Stat.NumChildren != 0
 	e.Owner, e.Data = parseOwner(r.Data)
 	e.Value = parseValue(r.Data)
-	if e.Mode == Shared && e.Owner.Token > 0 && e.Owner.Token < r.Stat.Czxid { // otherwise the token is false
+	if e.Mode == Shared && e.Owner.Token > 0 && e.Owner.Token < e.Czxid { // else it is false
 		e.Token = e.Owner.Token
 	}
 	e.Revoked, e.Request = queue.ReleaseRequested(r.Data), decodeRequest(r.Data)
 	if e.Revoked && e.Data != "" { // the request replaced the data of the other library
 		e.Data = ""
 	}
-	f := znodeEntry{Entry: e, data: r.Data, version: r.Stat.Version, czxid: r.Stat.Czxid}
+	f := znodeEntry{Entry: e, data: r.Data, version: r.Stat.Version}
 	if len(f.data) > maxDataSize {
 		f.data = bytes.Clone(f.data[:maxOwnerSize])
 	}
@@ -92,11 +92,35 @@ func (e Entry) decode(r zk.Result) znodeEntry {
 // layout in which the name does not mean what it means to c: no client downgrades to such an entry.
 func (c *Client) dropFalseToken(f *znodeEntry) {
 	l := f.Owner.Layout
-	if f.Token == f.czxid || l == (Layout{}) || c.opts.Layout.isCustom() {
+	if f.Token == f.Czxid || l == (Layout{}) || c.opts.Layout.isCustom() {
 		return
 	}
 	if l.names("").Misnames(f.Name) {
-		f.Token = f.czxid
+		f.Token = f.Czxid
+	}
+}
+
+// dropFalseTokens drops the tokens that the data of a lock's entries claim, if another of its
+// entries was created with the token: a downgrade deletes that entry.
+func dropFalseTokens(found []znodeEntry) {
+	claimed := map[int64]bool{} // and whether an entry was created with it
+	for _, f := range found {
+		if f.Token != f.Czxid {
+			claimed[f.Token] = false
+		}
+	}
+	if len(claimed) == 0 {
+		return
+	}
+	for _, f := range found {
+		if _, ok := claimed[f.Czxid]; ok {
+			claimed[f.Czxid] = true
+		}
+	}
+	for i := range found {
+		if f := &found[i]; claimed[f.Token] {
+			f.Token = f.Czxid
+		}
 	}
 }
 

@@ -75,13 +75,14 @@ func newEntryCache(before []Entry) entryCache {
 // dropOlder drops what was read of znodes that were deleted with a former parent. The
 // sequence numbers restart with the next parent, so another entry can have the same name.
 func (k entryCache) dropOlder(parent zk.Stat) {
-	maps.DeleteFunc(k, func(_ string, e Entry) bool { return e.Token < parent.Czxid })
+	maps.DeleteFunc(k, func(_ string, e Entry) bool { return e.Czxid < parent.Czxid })
 }
 
 // lookup returns what decode would return for an entry whose znode was read before.
 func (k entryCache) lookup(e Entry) (znodeEntry, bool) {
 	old, ok := k[e.Node]
-	e.Token, e.Session, e.Since, e.Parent = old.Token, old.Session, old.Since, old.Parent
+	e.Token, e.Czxid, e.Session = old.Token, old.Czxid, old.Session
+	e.Since, e.Parent = old.Since, old.Parent
 	e.Owner, e.Data, e.Revoked, e.Request, e.Value = old.Owner, old.Data, old.Revoked, old.Request, old.Value
 	return znodeEntry{Entry: e}, ok
 }
@@ -129,7 +130,9 @@ func (c *Client) inspectPath(ctx context.Context, q *Lock, k entryCache) ([]znod
 	} else {
 		queued, err = c.readQueue(ctx, p, children, k, isOfSemaphore)
 	}
-	return append(found, queued...), err
+	found = append(found, queued...)
+	dropFalseTokens(found)
+	return found, err
 }
 
 // isOfSemaphore reports whether a child of the path of a lock is a znode of a semaphore.
@@ -159,6 +162,7 @@ func (l *Lock) inspect(ctx context.Context) ([]znodeEntry, error) {
 		if err != nil {
 			return nil, err
 		}
+		dropFalseTokens(found)
 		all = append(all, found...)
 	}
 	return all, nil

@@ -154,9 +154,8 @@ func (l *Lock) RequestRelease(ctx context.Context, token int64, r ReleaseRequest
 		if err := unreadToken(found, token); err != nil {
 			return nil, &Error{Op: "revoke", Path: l.Path(), Err: err}
 		}
-		other := func(f znodeEntry) bool { return !f.Holder || f.Token != token }
+		other := func(f znodeEntry) bool { return f.Token != token && f.Czxid != token }
 		found = slices.DeleteFunc(found, other)
-		found = queue.OfHold(found, func(f znodeEntry) bool { return f.Token != f.czxid })
 	}
 	request := r.encode()
 	_, bounded := ctx.Deadline()
@@ -203,7 +202,7 @@ func unreadToken(found []znodeEntry, token int64) (unread error) {
 		switch {
 		case f.readErr != nil && f.Mode != Stray:
 			unread = cmp.Or(unread, f.readErr)
-		case f.Token == token && (f.Holder || f.czxid == token):
+		case f.Token == token && f.Holder || f.Czxid == token:
 			return nil
 		}
 	}
@@ -245,14 +244,14 @@ func (c *Client) requestRelease(ctx context.Context, f *znodeEntry, request []by
 			var stat zk.Stat
 			stat, err = c.zk.Set(ctx, f.Node, addReleaseRequest(f.data, request), f.version)
 			if err == nil {
-				return stat.Czxid == f.czxid, nil
+				return stat.Czxid == f.Czxid, nil
 			}
 			why = err
 		} else {
 			var stat zk.Stat
 			f.data, stat, err = c.zk.Get(ctx, f.Node)
 			f.version = stat.Version
-			if err == nil && stat.Czxid != f.czxid {
+			if err == nil && stat.Czxid != f.Czxid {
 				return false, nil
 			}
 		}

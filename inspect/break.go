@@ -9,7 +9,6 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/internal/legible"
-	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -83,11 +82,11 @@ func breakOnce(ctx context.Context, z *zk.Client, held []zklock.Entry) error {
 func holdEntries(entries []zklock.Entry, token int64) []zklock.Entry {
 	var held []zklock.Entry
 	for _, e := range entries {
-		if e.Holder && e.Token == token && e.Session != 0 {
+		if e.Holder && hasToken(e, token) && e.Session != 0 {
 			held = append(held, e)
 		}
 	}
-	return queue.OfHold(held, tokenFromData)
+	return held
 }
 
 // notHeld returns the error for a token that is not that of a hold with a session. Only a
@@ -96,9 +95,9 @@ func notHeld(entries []zklock.Entry, token int64) error {
 	hidden := ""
 	for _, e := range entries {
 		switch {
-		case e.Holder && e.Token == token && e.Session == 0:
+		case e.Holder && hasToken(e, token) && e.Session == 0:
 			return fmt.Errorf("%w: %s belongs to no session; delete it if its client no longer needs it", ErrNotHeld, legible.Path(e.Node))
-		case e.Token == token && (e.Holder || !tokenFromData(e)):
+		case hasToken(e, token) && (e.Holder || e.Czxid == token):
 			return ErrNotHeld // the entry with the token waits, or is not the one that the caller means
 		case hidden == "" && hidesToken(e):
 			hidden = e.Node
@@ -110,8 +109,11 @@ func notHeld(entries []zklock.Entry, token int64) error {
 	return ErrNotHeld
 }
 
-// tokenFromData reports whether an entry's token is from its data.
-func tokenFromData(e zklock.Entry) bool { return e.Mode == zklock.Shared && e.Owner.Token == e.Token }
+// hasToken reports whether an entry that holds can belong to the hold with this fencing token.
+// Every client that may write to the entry can change the token in its data, but not its czxid.
+func hasToken(e zklock.Entry, token int64) bool {
+	return token != 0 && (e.Token == token || e.Czxid == token)
+}
 
 // deleteOf returns the operation that deletes an entry's znode and no other.
 func deleteOf(ctx context.Context, z *zk.Client, e zklock.Entry) (zk.Op, error) {
@@ -129,10 +131,7 @@ func deleteOf(ctx context.Context, z *zk.Client, e zklock.Entry) (zk.Op, error) 
 
 // isSameNode reports whether a znode is the one that an entry was read from.
 func isSameNode(e zklock.Entry, stat zk.Stat) bool {
-	if stat.EphemeralOwner != e.Session {
-		return false
-	}
-	return stat.Czxid == e.Token || tokenFromData(e) && stat.Czxid > e.Token
+	return stat.EphemeralOwner == e.Session && stat.Czxid == e.Czxid
 }
 
 // deletePinned raises the version of an entry's znode, and returns the operation that

@@ -317,3 +317,138 @@ func TestExistReportsReplacedEntryAsGone(t *testing.T) {
 		}
 	})
 }
+
+// claimer creates a reader whose data claim a token, in the session of s.z.
+func (s *breakTest) claimer(path string, seq int, token int64) string {
+	node := fmt.Sprintf("%s/_c_2%s-__READ__%010d", path, guid[1:], seq)
+	s.create(node, fmt.Sprintf(`{"version":"zklock x","token":%d}`, token), zk.ModeEphemeral)
+	return node
+}
+
+// TestClaimedTokenOfWaiterIsIgnored: a reader whose data claim the token of a waiter does not have
+// that token, so the waiter is not broken in its place, even when it holds the lock.
+func TestClaimedTokenOfWaiterIsIgnored(t *testing.T) {
+	s := newBreakTest(t)
+	node, _ := s.create("/x/_c_"+guid+"-lock-", "", zk.ModeEphemeralSequential)
+	data := `{"version":"zklock x"}`
+	waits, stat := s.create("/x/_c_1"+guid[1:]+"-lock-", data, zk.ModeEphemeralSequential)
+	s.claimer("/x", 0, stat.Czxid)
+	if err := s.z.Delete(t.Context(), node, -1); err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader(s.z, zklock.Layout{})
+	defer r.Close()
+	read := func() *Lock {
+		t.Helper()
+		l, err := r.Read(t.Context(), "/x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	l := read()
+	if len(l.Entries) != 2 || !l.Entries[0].Holder || l.Entries[0].Token == stat.Czxid ||
+		len(l.HoldersWith(stat.Czxid)) > 0 {
+		t.Errorf("the reader has the token of the waiter: %+v", l.Entries)
+	}
+	if asked, err := r.Revoke(t.Context(), l, stat.Czxid); err != nil || len(asked) > 0 {
+		t.Errorf("asked %+v, %v", asked, err)
+	}
+	asked, err := r.Revoke(t.Context(), l, 0)
+	if err != nil || len(asked) != 1 {
+		t.Fatal(asked, err)
+	}
+	if err := s.z.Delete(t.Context(), asked[0].Node, -1); err != nil {
+		t.Fatal(err)
+	}
+	l = read()
+	held, _ := l.StillHeld(asked)
+	if holders := l.Holders(); len(held) > 0 || len(holders) != 1 || holders[0].Node != waits {
+		t.Errorf("%+v hold still, of %+v", held, l.Entries)
+	}
+}
+
+// TestHoldIsIdentifiedBySession: the entry of another session that claims the token of a hold does
+// not belong to the hold, which a downgrade continues with another entry.
+func TestHoldIsIdentifiedBySession(t *testing.T) {
+	s := newBreakTest(t)
+	r := NewReader(s.z, zklock.Layout{})
+	defer r.Close()
+	hold, err := s.holder.RWMutex("/rw").Writer().Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() *Lock {
+		t.Helper()
+		l, err := r.Read(t.Context(), "/rw")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	asked, err := r.Revoke(t.Context(), read(), 0)
+	if err != nil || len(asked) != 1 {
+		t.Fatal(asked, err)
+	}
+	if err := hold.Downgrade(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	claimer := s.claimer("/rw", 1, hold.Token())
+	l := read()
+	if held, _ := l.StillHeld(asked); len(held) != 1 {
+		t.Errorf("the downgraded hold counts as released: %+v", l.Entries)
+	}
+	if of := l.OfHold(asked[0]); len(of) != 1 || of[0].Node != hold.Node() {
+		t.Errorf("the entries of the hold are %+v", of)
+	}
+	w := NewWatcher(s.z, nil)
+	defer w.Close()
+	got, err := w.Break(t.Context(), "/rw", claimer, hold.Token())
+	if err != nil || len(got) != 1 || got[0].Node != claimer {
+		t.Errorf("the watcher broke %+v, %v", got, err)
+	}
+	s.claimer("/rw", 1, hold.Token())
+	if err := hold.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if held, _ := read().StillHeld(asked); len(held) > 0 {
+		t.Errorf("the released hold counts as held: %+v", held)
+	}
+}
+
+// TestWriteHidesNoTokenOfReader: a client that may write to the entry of a reader cannot make the
+// hold unknown by its token.
+func TestWriteHidesNoTokenOfReader(t *testing.T) {
+	s := newBreakTest(t)
+	r := NewReader(s.z, zklock.Layout{})
+	defer r.Close()
+	hold, err := s.holder.RWMutex("/rw").Reader().Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := r.Read(t.Context(), "/rw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := l.Entries
+	claim := []byte(`{"version":"zklock x","token":1}`)
+	if _, err := s.z.Set(t.Context(), hold.Node(), claim, -1); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = r.Read(t.Context(), "/rw"); err != nil {
+		t.Fatal(err)
+	}
+	if held := l.HoldersWith(hold.Token()); len(held) != 1 || l.CheckToken(hold.Token()) != nil {
+		t.Errorf("%d entries of %+v hold with token %d", len(held), l.Entries, hold.Token())
+	}
+	if held, _ := l.StillHeld(before); len(held) != 1 {
+		t.Errorf("the hold counts as released: %+v", l.Entries)
+	}
+	if asked, err := r.Revoke(t.Context(), l, hold.Token()); err != nil || len(asked) != 1 {
+		t.Errorf("asked %+v, %v", asked, err)
+	}
+	got, err := Break(t.Context(), s.z, s.entries("/rw"), hold.Token())
+	if err != nil || len(got) != 1 {
+		t.Errorf("broke %+v, %v", got, err)
+	}
+}

@@ -75,6 +75,12 @@ func (r *Reader) isEntry(child string) bool {
 	return class != queue.Foreign
 }
 
+// contends reports whether a child's name is that of a contender.
+func (r *Reader) contends(child string) bool {
+	_, class := r.names().Parse(child)
+	return class == queue.Contender
+}
+
 // notKazooPermit reports whether a child is not a permit of kazoo's Semaphore.
 func notKazooPermit(child string) bool { return !kazooPermitName(child) }
 

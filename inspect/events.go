@@ -327,6 +327,7 @@ func (s *Watcher) recordEvent(c change) {
 func (s *Watcher) leasesEvent(t *track, typ zk.EventType) {
 	t.semaphore = typ != zk.EventNodeDeleted
 	if t.semaphore {
+		s.markDirty(t) // before the gate, whose entries are then shown as its waiters
 		s.moveGate(t.path, queue.GatePath(t.path))
 	}
 }

@@ -319,7 +319,7 @@ func TestFindWithLongACLsIsBounded(t *testing.T) {
 // TestBreakErrorEscapesNames: the name of a znode can have any characters.
 func TestBreakErrorEscapesNames(t *testing.T) {
 	z := hostileServer(t, nil)
-	entries := []zklock.Entry{{Node: "/zklock/a\u202eb", Holder: true, Token: 7, Session: 5}}
+	entries := []zklock.Entry{{Node: "/zklock/a\u202eb", Holder: true, Token: 7, Czxid: 7, Session: 5}}
 	_, err := inspect.Break(t.Context(), z, entries, 7)
 	if !errors.Is(err, zk.ErrBadVersion) || !strings.Contains(err.Error(), `keep writing to "/zklock/a\u202eb"`) {
 		t.Errorf("%v", err)

@@ -478,3 +478,38 @@ func TestReadInParentIsBounded(t *testing.T) {
 		t.Errorf("a znode in the parent of a lock changes what the lock shows: %+v, %v", l, err)
 	}
 }
+
+// TestDeclaredLayoutHidesNoLock: the data of a znode can declare a layout in which the znode of a
+// lock next to it has the name of an entry.
+func TestDeclaredLayoutHidesNoLock(t *testing.T) {
+	srv := zktest.Start(t)
+	c, z := zklock.New(srv.Dial(t), nil), srv.Dial(t)
+	defer c.Close()
+	if _, err := c.Mutex("team/backup-1701388800").Acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	data := []byte(`{"version":"zklock x","host":"h","layout":{"exclusive":"backup-"}}`)
+	for i := range 2 {
+		node := fmt.Sprintf("/zklock/team/backup-%010d", i)
+		_, _, err := z.Create(t.Context(), node, data, zk.OpenACL(), zk.ModeEphemeral)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := reader(t, z, zklock.Layout{})
+	want := []string{"/zklock/team queue 1+2", "/zklock/team/backup-1701388800 queue 1+0"}
+	found, err := r.List(t.Context(), "/zklock", inspect.ListOptions{})
+	if err != nil {
+		t.Error(err)
+	}
+	wantLocks(t, found.Locks, want...)
+	closed := []zk.ACL{{Perms: zk.PermAll, Scheme: "digest", ID: "root:x"}}
+	if _, err := z.SetACL(t.Context(), "/zklock/team/backup-1701388800", closed, -1); err != nil {
+		t.Fatal(err)
+	}
+	found, err = r.List(t.Context(), "/zklock", inspect.ListOptions{})
+	if !errors.Is(err, inspect.ErrUnreadable) {
+		t.Errorf("%v, want an unreadable path", err)
+	}
+	wantLocks(t, found.Locks, want[0])
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -69,7 +70,9 @@ func (l ListOptions) withDefaults() ListOptions {
 
 // List returns the locks at and below a path that have a holder or a waiter. An error that
 // wraps [ErrTooMany], [ErrUnreadable], or [ErrInvalidNames] comes with the locks that were
-// found. List skips paths that it may not read, because a shared ensemble has such paths.
+// found. List skips paths that it may not read, because a shared ensemble has such paths. If the
+// path of a lock ends in /locks, and a znode named leases is next to it, the entries of the lock are
+// the waiters of a semaphore in the list.
 //
 // List visits small places first: the weight of a znode is that of its parent divided by
 // the number of siblings. So a million znodes in one place use only the reads that the
@@ -270,14 +273,14 @@ func (w *lister) visit(ctx context.Context, at *listNode) error {
 	if w.opts.semaphore != nil && slices.Contains(children, "leases") {
 		w.opts.semaphore(at.path)
 	}
-	mine, err := w.locksIn(ctx, at.path, children)
+	mine, more, err := w.locksIn(ctx, at.path, children)
 	if err != nil && !errors.Is(err, zk.ErrNoAuth) {
 		return err
 	}
 	if len(mine) > 0 {
 		w.chargeLock(2)
 	}
-	w.push(at, children, mine)
+	w.push(at, children, mine, more)
 	return err
 }
 
@@ -317,63 +320,70 @@ func (w *lister) tooManyOfLocks() error {
 	return fmt.Errorf("%w: more than %d reads of locks", ErrTooMany, w.limits.MaxLockReads)
 }
 
-// locksIn reads the locks at path, and returns the children that belong to them.
-func (w *lister) locksIn(ctx context.Context, path string, children []string) (map[string]bool, error) {
-	mine := map[string]bool{}
+// locksIn reads the locks at path. It returns the children that belong to them, and the znodes to
+// visit nevertheless: what in the parents of a semaphore is no part of it, and if only data declare
+// the layout, entries that may be locks, because they are not ephemeral or may not be read.
+func (w *lister) locksIn(ctx context.Context, path string,
+	children []string) (mine map[string]bool, more []string, err error) {
+	mine = map[string]bool{}
 	candidates := w.candidates(path, children)
 	if len(candidates) == 0 {
 		other, err := w.otherLayout(ctx, path, children)
 		if err != nil {
-			return mine, err
+			return mine, nil, err
 		}
 		if other {
 			candidates = []candidate{{path, w.own}}
 		}
 	}
 	for _, c := range candidates {
-		below := 0
+		below, others := 0, []string(nil)
 		// The waiters of kazoo's Semaphore are in its own queue.
 		if strings.HasSuffix(c.path, kazooGate) && c.path != w.root {
 			if !w.spend(2, &w.lockReads, w.limits.MaxLockReads) {
-				return mine, w.tooManyOfLocks()
+				return mine, more, w.tooManyOfLocks()
 			}
 			switch gate, err := w.isKazooGate(ctx, c.path); {
 			case err != nil:
-				return mine, err
+				return mine, more, err
 			case gate:
 				for _, child := range children {
-					mine[child] = true
+					mine[child] = isContender(child)
 				}
 				continue
 			}
 		}
 		if slices.Contains(children, "leases") && !w.layout.InParent {
-			n, used, err := w.permitsBelow(ctx, path)
+			n, used, found, err := w.permitsBelow(ctx, path)
 			switch {
 			case errors.Is(err, errWide):
 				continue // the visit of that child reports it
 			case err != nil:
-				return mine, err
+				return mine, more, err
 			case !used && !slices.ContainsFunc(children, w.isEntry):
 				continue
 			}
-			below = n
+			below, others = n, found
 		}
 		l, err := w.readLock(ctx, c.client, c.path, len(children)+below)
 		if err != nil {
-			return mine, err
+			return mine, more, err
 		}
 		if l == nil {
 			continue
 		}
 		for _, e := range l.Contenders() {
 			mine[e.Name] = true
+			if l.Layout != (zklock.Layout{}) && e.Session == 0 {
+				more = append(more, e.Node)
+			}
 		}
 		if l.Kind == KindSemaphore {
 			mine["locks"], mine["leases"] = true, true
+			more = append(more, others...)
 		}
 	}
-	return mine, nil
+	return mine, more, nil
 }
 
 // otherLayout reports whether the data of one child declare a custom layout. It reads one
@@ -393,30 +403,45 @@ func (w *lister) otherLayout(ctx context.Context, path string, children []string
 	return len(found) == 1 && isApart(found[0]), err
 }
 
-// permitsBelow counts the znodes of the semaphore at path, and reports whether one of them
-// is an entry: other programs may have large directories called leases.
-func (w *lister) permitsBelow(ctx context.Context, path string) (n int, used bool, err error) {
-	for _, part := range []string{queue.LeasesPath(path), queue.GatePath(path)} {
+// permitsBelow counts the znodes of the semaphore at a path, and reports whether one of them
+// is an entry: other programs may have large directories called leases. It also returns the paths
+// there that may be locks of their own.
+func (w *lister) permitsBelow(ctx context.Context, at string) (n int, used bool,
+	others []string, err error) {
+	for _, part := range []string{queue.LeasesPath(at), queue.GatePath(at)} {
 		if !w.spend(2, &w.lockReads, w.limits.MaxLockReads) {
-			return 0, false, w.tooManyOfLocks()
+			return 0, false, nil, w.tooManyOfLocks()
 		}
 		stat, there, err := w.z.Exists(ctx, part)
 		switch {
 		case err != nil:
-			return 0, false, err
+			return 0, false, nil, err
 		case !there || stat.NumChildren == 0:
 			continue
 		case stat.NumChildren > maxWidth:
-			return 0, false, errWide
+			return 0, false, nil, errWide
 		}
 		children, _, err := w.z.Children(ctx, part)
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return 0, false, err
+			return 0, false, nil, err
 		}
 		n += len(children)
 		used = used || slices.ContainsFunc(children, isContender)
+		children = slices.DeleteFunc(children, func(child string) bool { return isPart(part, child) })
+		if slices.ContainsFunc(children, w.contends) {
+			children, part = []string{path.Base(part)}, path.Dir(part)
+		}
+		for _, child := range children {
+			others = append(others, part+"/"+child)
+		}
 	}
-	return n, used, nil
+	return n, used, others, nil
+}
+
+// isPart reports whether a child of one of the parents of a semaphore belongs to the semaphore.
+func isPart(parent, child string) bool {
+	e, class := queue.ParseName(child)
+	return class == queue.Contender && (e.Lease() || path.Base(parent) != "leases")
 }
 
 // readLock reads a lock with about n entries and keeps it. It returns nil if the path has
@@ -450,22 +475,29 @@ func (w *lister) readLock(ctx context.Context, c *zklock.Client, path string, n 
 	return l, nil
 }
 
-// push adds the children that belong to no lock to pending.
-func (w *lister) push(at *listNode, children []string, mine map[string]bool) {
+// push adds the children that belong to no lock to pending, and more paths below at.
+func (w *lister) push(at *listNode, children []string, mine map[string]bool, more []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	add := func(n listNode) {
+		if tooLong(n.path) {
+			return
+		}
+		w.bytes += len(n.path)
+		heap.Push(&w.pending, n)
+		if w.bytes > 2*maxPendingBytes || len(w.pending) > 2*w.limits.MaxReads {
+			w.prune()
+		}
+	}
 	for _, child := range children {
 		if !mine[child] && !isRecord(at.path, child) {
 			path := strings.TrimSuffix(at.path, "/") + "/" + child
-			if tooLong(path) {
-				continue
-			}
-			w.bytes += len(path)
-			heap.Push(&w.pending, listNode{path: path, depth: at.depth + 1, weight: at.weight})
-			if w.bytes > 2*maxPendingBytes || len(w.pending) > 2*w.limits.MaxReads {
-				w.prune()
-			}
+			add(listNode{path: path, depth: at.depth + 1, weight: at.weight})
 		}
+	}
+	for _, path := range more {
+		depth := at.depth + strings.Count(path, "/") - strings.Count(at.path, "/")
+		add(listNode{path: path, depth: depth, weight: at.weight / float64(len(more))})
 	}
 }
 

@@ -118,6 +118,20 @@ func TestListFindsLocks(t *testing.T) {
 		{"locks named as a semaphore's parts", zklock.Layout{}, "/zklock", []string{
 			"!/zklock/locks/" + mutexName + "0000000001", "!/zklock/leases/x/" + mutexName + "0000000001",
 		}, []string{"/zklock/leases/x queue 1+0", "/zklock/locks queue 1+0"}},
+		{"locks in the parents of a semaphore", zklock.Layout{}, "/", []string{
+			"!/s/leases/" + leaseName + "0000000001", "!/s/locks/nightly/" + mutexName + "0000000001", "!/s/locks/node",
+			"!/s/leases/a/b/" + readName + "0000000001", "!/s/locks/" + mutexName + "0000000003",
+		}, []string{"/s semaphore 1+1", "/s/leases/a/b queue 1+0", "/s/locks/nightly queue 1+0", "/s/locks/node node 1+0"}},
+		{"a lock named leases with a permit of a stranger", zklock.Layout{}, "/", []string{
+			"!/s/leases/" + mutexName + "0000000000", "!/s/leases/" + leaseName + "0000000001",
+		}, []string{"/s semaphore 1+0", "/s/leases queue 1+1"}},
+		{"locks in a layout in the parents of a semaphore", zklock.Layout{Exclusive: "-W-"}, "/", []string{
+			"!/s/leases/" + leaseName + "0000000001", "!/s/locks/h-W-0000000001",
+		}, []string{"/s semaphore 1+0", "/s/locks queue 1+0"}},
+		{"locks below the gate of kazoo's semaphore", zklock.Layout{}, "/", []string{
+			"!/s/" + id32, "!/s-__lock__/" + id32 + "__lock__0000000001",
+			"!/s-__lock__/nightly/" + mutexName + "0000000001",
+		}, []string{"/s semaphore 1+1", "/s-__lock__/nightly queue 1+0"}},
 		{"one znode", zklock.Layout{}, "/zklock", []string{"!/zklock/n", "/zklock/plain"}, []string{"/zklock/n node 1+0"}},
 		{"the prefix is a lock itself", zklock.Layout{}, "/zklock/a", []string{"!/zklock/a/" + mutexName + "0000000001"}, []string{"/zklock/a queue 1+0"}},
 		{"records of lock delays are no locks", zklock.Layout{}, "/zklock", []string{

@@ -2,11 +2,11 @@ package inspect
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/zklock/zklock"
-	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -80,12 +80,12 @@ func (l *Lock) CheckToken(token int64) error {
 	hidden := ""                 // the first znode that may have the token, but cannot be read
 	for _, e := range l.Entries {
 		switch {
-		case e.misnamed && (token == 0 && e.Holder || token != 0 && e.Token == token):
+		case e.misnamed && (token == 0 && e.Holder || hasToken(e.Entry, token)):
 			return ErrLayoutUnknown
 		case e.misnamed:
 			claimed = claimed || token != 0 && e.Owner.Token == token
-		case e.Token == token:
-			own = own || e.Holder || !tokenFromData(e.Entry)
+		case hasToken(e.Entry, token):
+			own = own || e.Holder || e.Czxid == token
 		case hidden == "" && hidesToken(e.Entry):
 			hidden = e.Node
 		}
@@ -124,12 +124,46 @@ func (l *Lock) Holders() []Entry {
 	return l.filter(func(e Entry) bool { return e.Holder })
 }
 
-// HoldersWith returns the entries of [Lock.Holders] that belong to the hold with this fencing
-// token. If the znode of an entry has the token as its czxid, HoldersWith leaves out the entries
-// whose data claim the token.
+// HoldersWith returns the entries of [Lock.Holders] that can belong to the hold with this fencing
+// token: those whose Token or Czxid it is. After a downgrade, the data of the entry contain the
+// token, and a client with WRITE on the entry can change them.
 func (l *Lock) HoldersWith(token int64) []Entry {
-	held := l.filter(func(e Entry) bool { return e.Holder && e.Token == token })
-	return queue.OfHold(held, func(e Entry) bool { return tokenFromData(e.Entry) })
+	return l.filter(func(e Entry) bool { return e.Holder && hasToken(e.Entry, token) })
+}
+
+// OfHold returns the entries of the hold that e belonged to when it was read before. After a
+// downgrade, these are others: their session and their token are still those of the hold.
+func (l *Lock) OfHold(e Entry) []Entry {
+	ids := e.identities()
+	return l.filter(func(now Entry) bool {
+		is := func(id identity) bool { return slices.Contains(ids, id) }
+		return slices.ContainsFunc(now.reliable(), is)
+	})
+}
+
+// identity is one of the things that identify the hold of an entry: the czxid, the session and the
+// token, or the znode.
+type identity struct {
+	czxid, session, token int64
+	node                  string
+}
+
+// identities returns what can identify the hold of an entry in a later read.
+func (e Entry) identities() []identity {
+	return []identity{{czxid: e.Czxid}, {session: e.Session, token: e.Token}, {node: e.Node}}
+}
+
+// reliable returns those of the identities of an entry by which it belongs to a hold that was read
+// before. Only of an entry that may not be read, the znode is one, because names can be used again.
+func (e Entry) reliable() []identity {
+	ids := e.identities()
+	switch {
+	case e.Czxid == 0:
+		return ids[2:]
+	case e.Session == 0:
+		return ids[:1]
+	}
+	return ids[:2]
 }
 
 // HeldPermits returns the number of permits that are held. It does not count the holders of

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -57,16 +58,18 @@ func awaitRelease(ctx context.Context, every time.Duration, asked []Entry, read 
 }
 
 // StillHeld splits entries that held the lock into those whose holds can still exist, and the
-// others. The token identifies a hold: the next holder can have an entry of the same name,
-// and a downgrade gives a hold another entry. A hold can exist as long as its entry does: if
-// another client creates an entry whose name sorts first, the holder does not notice that.
+// others. A hold can exist as long as [Lock.OfHold] returns an entry, even one that does not count
+// as a holder: if another client creates an entry whose name sorts first, the holder does not
+// notice that.
 func (l *Lock) StillHeld(asked []Entry) (held, released []Entry) {
-	exist := map[int64]bool{} // by token
+	exist := map[identity]bool{}
 	for _, e := range l.Entries {
-		exist[e.Token] = true
+		for _, id := range e.reliable() {
+			exist[id] = true
+		}
 	}
 	for _, e := range asked {
-		if exist[e.Token] {
+		if slices.ContainsFunc(e.identities(), func(id identity) bool { return exist[id] }) {
 			held = append(held, e)
 		} else {
 			released = append(released, e)
@@ -94,7 +97,7 @@ func (l *Lock) Overtaken(token int64) []Entry {
 			p = new(ahead)
 			parents[dir] = p
 		}
-		if e.Token == token && !e.Holder && e.Mode != zklock.Stray {
+		if hasToken(e.Entry, token) && !e.Holder && e.Mode != zklock.Stray {
 			older, limit := p.older, 1
 			switch e.Mode {
 			case zklock.Shared:
@@ -107,7 +110,7 @@ func (l *Lock) Overtaken(token int64) []Entry {
 			}
 		}
 		p.held = p.held || e.Holder
-		if e.Token != 0 && e.Token < token {
+		if e.Czxid != 0 && e.Czxid < token {
 			p.older++
 			if e.Mode == zklock.Exclusive {
 				p.olderExclusive++

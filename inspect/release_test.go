@@ -12,7 +12,9 @@ import (
 
 // heldBy returns a lock that is held with a token by an entry that always has the same name.
 func heldBy(token int64) *Lock {
-	return &Lock{Path: "/a", Entries: []Entry{{Entry: zklock.Entry{Path: "/a", Node: "/a/x", Mode: zklock.Exclusive, Holder: true, Token: token}}}}
+	e := zklock.Entry{Path: "/a", Node: "/a/x", Mode: zklock.Exclusive, Holder: true}
+	e.Token, e.Czxid = token, token
+	return &Lock{Path: "/a", Entries: []Entry{{Entry: e}}}
 }
 
 // TestAwaitReleaseWaitsForAskedHoldOnly: the wait ends when another hold follows, also one with the
@@ -51,7 +53,9 @@ func TestAwaitReleaseWaitsForAskedHoldOnly(t *testing.T) {
 // before the holder's. Then the hold still exists, and waiters still wait.
 func TestEntryThatWasOvertakenIsNotReleased(t *testing.T) {
 	entry := func(node string, mode zklock.Mode, token int64, holder bool) Entry {
-		return Entry{Entry: zklock.Entry{Path: "/a", Node: node, Mode: mode, Holder: holder, Token: token}}
+		e := zklock.Entry{Path: "/a", Node: node, Mode: mode, Holder: holder}
+		e.Token, e.Czxid = token, token
+		return Entry{Entry: e}
 	}
 	asked := heldBy(5).Entries
 	l := &Lock{Path: "/a", Entries: []Entry{
@@ -69,7 +73,7 @@ func TestEntryThatWasOvertakenIsNotReleased(t *testing.T) {
 		}
 	}
 	// A client can forbid others to read its entry, whose token then is 0.
-	l.Entries[0].Token = 0
+	l.Entries[0].Token, l.Entries[0].Czxid = 0, 0
 	for token, want := range map[int64]int{5: 1, 6: 0} {
 		if got := l.Overtaken(token); len(got) != want {
 			t.Errorf("with token %d behind an entry that may not be read, %+v were overtaken, want %d", token, got, want)

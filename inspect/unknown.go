@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/queue"
 )
@@ -30,6 +31,8 @@ func (s *Snapshot) Unknown(at string) error {
 	switch {
 	case s.Lock(at) != nil:
 		return nil
+	case s.isGate(at):
+		return errGate
 	case !inside || below != "" && below[0] != '/':
 		return errors.New("it is not below " + legible.Path(s.Status.Prefix))
 	case s.Status.Complete:
@@ -52,6 +55,24 @@ func (s *Snapshot) Unknown(at string) error {
 		return errors.New(cmp.Or(s.Status.Reason, "the locks were not listed yet"))
 	}
 	return nil
+}
+
+// errGate means that the entries at a path count as the waiters of a semaphore. The entries of a
+// lock have the same names.
+var errGate = errors.New("its entries count as the waiters of a semaphore")
+
+// isGate reports whether the snapshot shows entries at the path as the waiters of a semaphore.
+func (s *Snapshot) isGate(at string) bool {
+	of := path.Dir(at)
+	if base, ok := strings.CutSuffix(at, kazooGate); ok {
+		of = base
+	} else if queue.GatePath(of) != at {
+		return false
+	}
+	l := s.Lock(of)
+	return l != nil && slices.ContainsFunc(l.Entries, func(e Entry) bool {
+		return e.Mode == zklock.Permit && path.Dir(e.Node) == at
+	})
 }
 
 // omittedReason returns why locks are omitted. The caller holds the mutex.

@@ -397,3 +397,31 @@ func createEntries(t *testing.T, z *zk.Client, at string, n int) []zk.Result {
 	}
 	return made
 }
+
+// TestLockAtGateOfSemaphoreIsNotFree: a client that may create znodes next to a lock named locks
+// can create one named leases, so that the entries of the lock count as the waiters of a semaphore.
+func TestLockAtGateOfSemaphoreIsNotFree(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
+		hold := sc.acquire(sc.locks.Mutex("db/locks"))
+		sc.shows("/zklock/db/locks queue 1+0")
+		unknown := func(path string) bool { return sc.s.Snapshot().Unknown(path) != nil }
+		stranger := sc.srv.Dial(t)
+		createZnodes(t, stranger, "/zklock/db/leases")
+		for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			if sc.s.Snapshot().Lock("/zklock/db/locks") == nil && !unknown("/zklock/db/locks") {
+				t.Fatalf("the lock is shown as free: %q", outlines(sc.s.Snapshot().Locks))
+			}
+		}
+		sc.shows("/zklock/db semaphore 0+1")
+		sc.release(hold)
+		sc.shows()
+		if unknown("/zklock/db/locks") || unknown("/zklock/db") {
+			t.Error("the free lock may have a holder")
+		}
+		createZnodes(t, stranger, "!/zklock/s/"+id32, "!/zklock/s-__lock__/"+id32+"__lock__0000000001")
+		sc.shows("/zklock/s semaphore 1+1")
+		if !unknown("/zklock/s-__lock__") {
+			t.Error("the lock at the gate of kazoo's semaphore is shown as free")
+		}
+	})
+}

@@ -239,10 +239,10 @@ func (s *Watcher) History(path string) History {
 }
 
 // Break deletes the znodes of the hold with this fencing token, as the function [Break]
-// does, and returns its entries. The hold must include node, because the data of any entry
-// can claim the token of another hold. The error wraps [ErrNotHeld] if no hold has the
-// token and the node, and [zk.ErrNoAuth] as that of the function. The watcher counts the hold
-// as broken.
+// does, and returns its entries. The hold must include node, and only entries of its session belong
+// to the hold, because the data of any entry can claim the token of another hold. The error wraps
+// [ErrNotHeld] if no hold has the token and the node, and [zk.ErrNoAuth] as that of the function.
+// The watcher counts the hold as broken.
 func (s *Watcher) Break(ctx context.Context, name, node string, token int64) ([]Entry, error) {
 	l, err := s.Read(ctx, name)
 	if err == nil {
@@ -255,25 +255,29 @@ func (s *Watcher) Break(ctx context.Context, name, node string, token int64) ([]
 	for i, e := range l.Entries {
 		entries[i] = e.Entry
 	}
-	var nodes []string
-	for _, e := range holdEntries(entries, token) {
-		nodes = append(nodes, e.Node)
-	}
-	if !slices.Contains(nodes, node) {
+	held := holdEntries(entries, token)
+	i := slices.IndexFunc(held, func(e zklock.Entry) bool { return e.Node == node })
+	if i < 0 {
 		return nil, notHeld(entries, token)
+	}
+	session := held[i].Session
+	held = slices.DeleteFunc(held, func(e zklock.Entry) bool { return e.Session != session })
+	var nodes []string
+	for _, e := range held {
+		nodes = append(nodes, e.Node)
 	}
 	// Before the delete, because the events may arrive before the answer.
 	s.markBroken(nodes, true)
-	taken, err := Break(ctx, s.z, entries, token)
+	taken, err := Break(ctx, s.z, held, token)
 	if err != nil {
 		s.markBroken(nodes, false)
 		return nil, err
 	}
-	held := make([]Entry, len(taken))
+	broken := make([]Entry, len(taken))
 	for i, e := range taken {
-		held[i] = Entry{Entry: e, Recipe: RecipeOf(e)}
+		broken[i] = Entry{Entry: e, Recipe: RecipeOf(e)}
 	}
-	return held, nil
+	return broken, nil
 }
 
 // markBroken notes that Break deletes these znodes, or that it did not.

@@ -248,11 +248,11 @@ func (s *stream) send(version uint64, event func() (name string, data any)) {
 		return
 	}
 	// Encoding waits for no browser. In turns, it needs the memory of few events.
-	s.h.encoders <- struct{}{}
+	s.h.encoders.acquire(s.slot.addr)
 	name, data := event()
 	text, err := json.Marshal(data)
 	text = legible.JSON(text)
-	<-s.h.encoders
+	s.h.encoders.release()
 	if err != nil { // impossible with these types
 		s.err = err
 		return

@@ -73,11 +73,11 @@ type Handler struct {
 	responses slots // JSON responses in progress
 	streams   slots
 	waits     slots // actions that wait for a release
-	// large are the large events and responses that are being written. encoders has room for the
-	// streams that encode an event, and makers for the requests whose response is made.
+	// large are the large events and responses that are being written. encoders are the streams
+	// that encode an event, and makers the requests whose response is made.
 	large    slots
-	encoders chan struct{}
-	makers   chan struct{}
+	encoders turns
+	makers   turns
 	began    time.Time
 	refusals netutil.LogLimiter // of lines about refused requests
 
@@ -110,7 +110,7 @@ func New(z *zk.Client, opts *Options) (*Handler, error) {
 	h := &Handler{
 		opts: *opts, log: opts.Logger, boot: hex.EncodeToString(boot[:]), page: page, closed: make(chan struct{}), began: time.Now(),
 		responses: slots{max: maxResponses}, streams: slots{max: maxStreams}, waits: slots{max: maxWaits}, large: slots{max: maxLarge, maxSize: maxLargeSize},
-		encoders: make(chan struct{}, maxEncoders), makers: make(chan struct{}, maxMakers),
+		encoders: turns{max: maxEncoders}, makers: turns{max: maxMakers},
 		troubles: &troubles{deadlocks: [][]step{}}, troublesChanged: make(chan struct{}),
 		watcher: inspect.NewWatcher(z, &inspect.WatchOptions{
 			Prefix: opts.Prefix, Layout: opts.Layout, MaxReadRate: opts.MaxReadRate, List: inspect.ListOptions{MaxReads: opts.MaxListReads},

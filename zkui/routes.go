@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io/fs"
 	"net/http"
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -134,7 +135,7 @@ func (h *Handler) limitJSON(answer func(*http.Request) (int, any)) http.HandlerF
 			return
 		}
 		defer h.responses.release(mine)
-		status, text := h.makeResponse(w, r, answer)
+		status, text := h.makeResponse(w, r, mine.addr, answer)
 		setWriteDeadline(w) // again, because making the response may have taken long
 		defer h.limitLarge(http.NewResponseController(w), mine.addr, len(text))()
 		writeText(w, r, status, text)
@@ -143,9 +144,10 @@ func (h *Handler) limitJSON(answer func(*http.Request) (int, any)) http.HandlerF
 
 // makeResponse returns the status and the encoded body of a response. It waits for its turn, but
 // for no client.
-func (h *Handler) makeResponse(w http.ResponseWriter, r *http.Request, answer func(*http.Request) (int, any)) (int, []byte) {
-	h.makers <- struct{}{}
-	defer func() { <-h.makers }()
+func (h *Handler) makeResponse(w http.ResponseWriter, r *http.Request, addr netip.Addr,
+	answer func(*http.Request) (int, any)) (int, []byte) {
+	h.makers.acquire(addr)
+	defer h.makers.release()
 	status, body := answer(r)
 	return status, encode(w, r, body)
 }

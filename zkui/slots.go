@@ -84,6 +84,57 @@ func (p *slots) count(addr netip.Addr) (n int) {
 	return n
 }
 
+// turns limit how many goroutines work at a time. Each works for an address, and the addresses take
+// turns, so that no address waits for all goroutines of another one.
+type turns struct {
+	max int
+
+	mu      sync.Mutex // guards what follows
+	working int
+	next    []netip.Addr                     // the addresses with waiters, in order
+	waiters map[netip.Addr][]chan<- struct{} // in order; a channel is closed when its turn comes
+}
+
+// acquire waits for the turn of a goroutine that works for addr.
+func (t *turns) acquire(addr netip.Addr) {
+	t.mu.Lock()
+	if t.working < t.max { // then none waits
+		t.working++
+		t.mu.Unlock()
+		return
+	}
+	if t.waiters == nil {
+		t.waiters = map[netip.Addr][]chan<- struct{}{}
+	}
+	mine := make(chan struct{})
+	if len(t.waiters[addr]) == 0 {
+		t.next = append(t.next, addr)
+	}
+	t.waiters[addr] = append(t.waiters[addr], mine)
+	t.mu.Unlock()
+	<-mine
+}
+
+// release ends a turn.
+func (t *turns) release() {
+	t.mu.Lock()
+	if len(t.next) == 0 {
+		t.working--
+		t.mu.Unlock()
+		return
+	}
+	addr := t.next[0]
+	t.next = t.next[1:]
+	waiters := t.waiters[addr]
+	if t.waiters[addr] = waiters[1:]; len(waiters) > 1 {
+		t.next = append(t.next, addr)
+	} else {
+		delete(t.waiters, addr)
+	}
+	t.mu.Unlock()
+	close(waiters[0])
+}
+
 // evictIndex returns the index of the slot to evict. The caller holds the mutex.
 func (p *slots) evictIndex() int {
 	var addrs []netip.Addr

@@ -6,7 +6,9 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,7 +87,7 @@ func TestStreamsBuildNoEventBeforeTheirTurn(t *testing.T) {
 		// wait returns the memory of the streams while they wait, and then lets them send.
 		wait := func(version uint64) int64 {
 			for range maxEncoders {
-				h.encoders <- struct{}{}
+				h.encoders.acquire(netip.Addr{})
 			}
 			before, ended := inUse(), make(chan string, streams)
 			for range streams {
@@ -99,7 +101,7 @@ func TestStreamsBuildNoEventBeforeTheirTurn(t *testing.T) {
 			synctest.Wait()
 			grown := inUse() - before
 			for range maxEncoders {
-				<-h.encoders
+				h.encoders.release()
 			}
 			for range streams {
 				sent, want := <-ended, int(2-version)*locks
@@ -115,4 +117,58 @@ func TestStreamsBuildNoEventBeforeTheirTurn(t *testing.T) {
 		}
 		runtime.KeepAlive(snapshot)
 	})
+}
+
+// TestAddressesEncodeInTurns checks that an event or a response does not wait until all those of
+// another address that wait longer are encoded.
+func TestAddressesEncodeInTurns(t *testing.T) {
+	const many = 200
+	busy, other := netip.MustParseAddr("192.0.2.66"), netip.MustParseAddr("192.0.2.9")
+	h, err := New(zktest.Start(t, zktest.Volatile).Dial(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	event := func(addr netip.Addr, build func()) {
+		w := httptest.NewRecorder()
+		s := &stream{h: h, w: w, flush: http.NewResponseController(w), slot: &slot{addr: addr}}
+		s.send(0, func() (string, any) { build(); return "status", nil })
+	}
+	response := func(addr netip.Addr, build func()) {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = netip.AddrPortFrom(addr, 1).String()
+		answer := func(*http.Request) (int, any) { build(); return http.StatusOK, nil }
+		h.makeResponse(httptest.NewRecorder(), r, addr, answer)
+	}
+	for name, tt := range map[string]struct {
+		turns *turns
+		do    func(addr netip.Addr, build func())
+	}{"event": {&h.encoders, event}, "response": {&h.makers, response}} {
+		synctest.Test(t, func(t *testing.T) {
+			for range tt.turns.max {
+				tt.turns.acquire(busy)
+			}
+			var order []netip.Addr // only one turn is free at a time
+			var all sync.WaitGroup
+			for i := range many + 1 {
+				addr := busy
+				if i == many {
+					addr = other
+				}
+				all.Go(func() { tt.do(addr, func() { order = append(order, addr) }) })
+				synctest.Wait()
+			}
+			tt.turns.release()
+			all.Wait()
+			if at := slices.Index(order, other); len(order) != many+1 || at > 1 {
+				t.Errorf("%s: the other address was at position %d of %d", name, at, len(order))
+			}
+			for range tt.turns.max - 1 {
+				tt.turns.release()
+			}
+			if tt.turns.working != 0 || len(tt.turns.next) > 0 || len(tt.turns.waiters) > 0 {
+				t.Errorf("%s: %d work, %d addresses wait", name, tt.turns.working, len(tt.turns.waiters))
+			}
+		})
+	}
 }

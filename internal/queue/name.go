@@ -2,7 +2,6 @@ package queue
 
 import (
 	"encoding/hex"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -137,16 +136,6 @@ func (n Names) Misnames(name string) bool {
 	_, custom := n.Parse(name)
 	_, known := ParseName(name)
 	return custom == Contender && known == Contender
-}
-
-// OfHold returns those of the entries with one token that belong to its hold. Entries whose znode
-// has the token as its czxid take precedence over those whose data claim it, as those of a
-// downgraded writer do, because anyone can write data.
-func OfHold[E any](entries []E, claims func(E) bool) []E {
-	if own := slices.DeleteFunc(slices.Clone(entries), claims); len(own) > 0 {
-		return own
-	}
-	return entries
 }
 
 // Parse parses a child's name. A contender has a known marker and ten digits after the

@@ -34,9 +34,9 @@ does not change their znodes. zklock break takes a lock from such a holder.
 
 With --wait, revoke waits until the holders that it asked have released the
 lock. With --then-break, it then breaks those of their holds that still exist.
-It identifies them by their fencing tokens, so it breaks a later hold only if
-that has the same token, as with LocalHandoff in Go. As with zklock break, the
-holder's process is not stopped.
+It identifies them by their entries, or after a downgrade by their sessions and
+tokens, so it breaks a later hold only if that has the same entry, as with
+LocalHandoff in Go. As with zklock break, the holder's process is not stopped.
 
 The holder sees --reason, and the host, process, and user of this command, but
 must not rely on them: every client that can write below LOCK can write a

@@ -55,28 +55,30 @@ func awaitRelease(a *cli.App, ctx context.Context, l *oneLock, asked []inspect.E
 	return errors.Join(failed, err)
 }
 
-// breakAsked breaks the holds that are left, each by its token. It does not break a hold
-// whose entry exists but does not count as a holder, see [inspect.Lock.StillHeld]: that hold
-// stays in result.held.
+// breakAsked breaks the holds that are left, and no other hold with their tokens, which any data
+// can claim. It does not break a hold whose entry exists but does not count as a holder, see
+// [inspect.Lock.StillHeld]: that hold stays in result.held.
 func breakAsked(a *cli.App, ctx context.Context, l *oneLock, s *inspect.Lock, result *outcome) error {
 	ctx, cancel := a.Settings.ConnectContext(ctx)
 	defer cancel()
 	var kept []inspect.Entry
 	defer func() { result.held = append(kept, result.held...) }()
 	for len(result.held) > 0 {
-		token := result.held[0].Token
-		same := func(e inspect.Entry) bool { return e.Token == token }
-		holds := len(s.HoldersWith(token)) > 0
-		_, err := deleteEntries(ctx, l.z, s, token)
+		first := result.held[0]
+		same := func(e inspect.Entry) bool { return e.Session == first.Session && e.Token == first.Token }
+		hold := *s
+		hold.Entries = s.OfHold(first)
+		holds := len(hold.Holders()) > 0
+		_, err := deleteEntries(ctx, l.z, &hold, hold.Entries[0].Czxid)
 		switch {
 		case errors.Is(err, inspect.ErrNotHeld) && !holds:
-			kept = append(kept, result.held[0])
+			kept = append(kept, first)
 		case errors.Is(err, inspect.ErrNotHeld): // it was released since the read
-			result.released = append(result.released, result.held[0])
+			result.released = append(result.released, first)
 		case err != nil:
 			return fmt.Errorf("%s: %w", l.name, err)
 		default:
-			result.broken = append(result.broken, result.held[0])
+			result.broken = append(result.broken, first)
 		}
 		result.held = slices.DeleteFunc(result.held, same)
 	}
