@@ -295,3 +295,30 @@ func TestReaderRefusesTooManyChildren(t *testing.T) {
 		}
 	}
 }
+
+// TestHoldOfHiddenEntryIsStillHeld checks that a hold counts as held after another client took away
+// the permission to read its entry: nobody can know that it was released.
+func TestHoldOfHiddenEntryIsStillHeld(t *testing.T) {
+	c, session, _, r := startReader(t, zklock.Layout{})
+	h, err := c.Mutex("m").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := r.Read(t.Context(), "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := l.Holders()
+	if err := session.AddAuth(t.Context(), "digest", []byte("eve:x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.SetACL(t.Context(), h.Node(), zk.CreatorACL(), -1); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = r.Read(t.Context(), "m"); err != nil {
+		t.Fatal(err)
+	}
+	if held, _ := l.StillHeld(asked); len(held) != 1 || h.Err() != nil {
+		t.Errorf("held %+v, but the hold is %v", held, h.Err())
+	}
+}
