@@ -88,8 +88,9 @@ type Client struct {
 // name, Dial has time for two of its addresses after the lookup. Dial returns earlier if no
 // server can ever work: because it is not a ZooKeeper server, its certificate is not
 // trusted, its name ends in .invalid, or the files of a SASL mechanism are not usable. For a host
-// name, that must be the case at each address that accepts a connection. The error has the failure
-// of each server that was tried. ctx bounds only Dial, not the client.
+// name, that must be the case at each address that accepts a connection; an address that does not
+// answer at all can delay the return until ctx ends. The error has the failure of each server that
+// was tried. ctx bounds only Dial, not the client.
 func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	o, err := opts.check()
 	if err != nil {
