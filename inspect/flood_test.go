@@ -41,14 +41,13 @@ func TestFloodOfNewLocksIsBounded(t *testing.T) {
 			s.onEvent(zk.Event{Type: zk.EventNodeDeleted, Path: entry(i)})
 		}
 		s.onDrained()
-		if len(s.tracks) != maxTracks || len(s.dirty) != maxTracks || !s.missedEvents() {
-			t.Errorf("%d locks are remembered, %d are outdated, missed %v; want %d, and missed", len(s.tracks), len(s.dirty), s.missedEvents(), maxTracks)
+		if pending := s.Status().Pending; len(s.tracks) != maxTracks || pending != maxTracks || !s.missedEvents() {
+			t.Errorf("%d locks are remembered, %d are outdated, missed %v; want %d, and missed", len(s.tracks), pending, s.missedEvents(), maxTracks)
 		}
 		for path, track := range s.tracks {
-			track.dirty = time.Time{}
+			s.settle(track, s.event)
 			track.changed = path == "/zklock/x0"
 		}
-		s.dirty = nil
 		last := fmt.Sprintf("/zklock/x%d", many)
 		s.onEvent(zk.Event{Type: zk.EventNodeCreated, Path: entry(many)})
 		s.onDrained()
@@ -86,7 +85,7 @@ func TestFloodOfNodeLocksIsBounded(t *testing.T) {
 				}
 				s.onEvent(zk.Event{Type: zk.EventNodeCreated, Path: path})
 				s.onDrained()
-				s.checkNode(t.Context(), path)
+				s.checkNode(t.Context(), s.newNodes[path])
 				if err := z.Delete(t.Context(), path, -1); err != nil {
 					t.Fatal(err)
 				}
@@ -102,14 +101,14 @@ func TestFloodOfNodeLocksIsBounded(t *testing.T) {
 			t.Fatalf("%d of %d node locks are remembered, missed %v", len(s.tracks), many, s.missedEvents())
 		}
 		for i := range maxTracks - many {
-			s.trackOf(fmt.Sprintf("/zklock/x%d", i)).dirty = time.Now()
+			s.markDirty(s.trackOf(fmt.Sprintf("/zklock/x%d", i)))
 		}
 		visit(many)
 		if len(s.tracks) != maxTracks || !s.missedEvents() {
 			t.Errorf("%d locks are remembered, missed %v; want %d, and missed", len(s.tracks), s.missedEvents(), maxTracks)
 		}
 		for _, track := range s.tracks { // all were read, and are free
-			track.dirty = time.Time{}
+			s.settle(track, s.event)
 		}
 		time.Sleep(time.Second)
 		visit(1)
@@ -220,8 +219,8 @@ func TestLargeLocksAreOmitted(t *testing.T) {
 			s.onEvent(zk.Event{Type: zk.EventNodeCreated, Path: fmt.Sprintf("%s/_c_%08x-0000-0000-0000-000000000000-lock-0000000001", last.Path, i)})
 		}
 		s.onDrained()
-		if track := s.tracks[last.Path]; track.dirty.IsZero() || s.bytes > maxTrackBytes+(1<<10) {
-			t.Errorf("%d bytes are kept, and the lock is outdated since %v; want %d at most", s.bytes, track.dirty, maxTrackBytes)
+		if track := s.tracks[last.Path]; track.state != readDue || s.bytes > maxTrackBytes+(1<<10) {
+			t.Errorf("%d bytes are kept, and the lock is in state %d; want %d at most", s.bytes, track.state, maxTrackBytes)
 		}
 		for i := range many / 2 {
 			s.update(lock(i).Path, &Lock{Path: lock(i).Path}, s.event)

@@ -132,7 +132,7 @@ func (s *Watcher) dueSuspects(now time.Time) []ending {
 // ended in one transaction. If so, it is the last transaction that changed the children of
 // their parents, unless a client arrived since.
 func (s *Watcher) resolveSuspects(ctx context.Context, suspects []ending) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.List.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout(quick))
 	defer cancel()
 	last := map[string]int64{}
 	for _, e := range suspects {
@@ -141,7 +141,6 @@ func (s *Watcher) resolveSuspects(ctx context.Context, suspects []ending) {
 			continue
 		}
 		stat, _, err := s.z.Exists(ctx, parent)
-		s.budget.spend(1)
 		if err != nil {
 			stat = zk.Stat{} // it stays unknown
 		}
@@ -149,6 +148,7 @@ func (s *Watcher) resolveSuspects(ctx context.Context, suspects []ending) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.budget.spend(quick, len(last))
 	s.status.Reads += int64(len(last))
 	lost := endedTogether(suspects, func(e ending) int64 { return last[path.Dir(e.node)] })
 	for i, e := range suspects {
