@@ -324,3 +324,43 @@ func TestDroppedSemaphoreIsKnownAgain(t *testing.T) {
 		t.Errorf("semaphore %v, %d entries and %d grants of its gate", s.isSemaphore(path), len(gate.line.queue), gate.grants)
 	}
 }
+
+// TestChangedDataIsBounded: a server sends events of changed data of ever new znodes of a lock. The
+// watcher does not remember all of them, and reads all entries of the lock again.
+func TestChangedDataIsBounded(t *testing.T) {
+	const many, most = 20_000, 1 << 20
+	s := NewWatcher(zktest.Start(t).Dial(t), nil)
+	defer s.Close()
+	before := heapBytes()
+	for i := range many {
+		s.onEvent(zk.Event{Type: zk.EventNodeDataChanged, Path: fmt.Sprintf("/zklock/a/%s%d-lock-0000000001", strings.Repeat("x", 1000), i)})
+		s.onDrained()
+	}
+	if n := heapBytes() - before; n > most {
+		t.Errorf("%d KiB are in use for the changes of %d znodes", n>>10, many)
+	}
+	if !s.tracks["/zklock/a"].again.has("/zklock/a/any") {
+		t.Error("an entry is not read again")
+	}
+}
+
+// TestOfflineWatcherRests: without a connection, a watcher has nothing to do until an event, also
+// if it is time to read a lock that took too long.
+func TestOfflineWatcherRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewWatcher(zktest.Start(t).Dial(t), nil)
+		defer s.Close()
+		s.readLater("/zklock/big")
+		for range 3 {
+			for _, speed := range []speed{quick, slow} {
+				if wait := s.readNext(t.Context(), speed); wait < time.Minute {
+					t.Errorf("it tries again after %v", wait)
+				}
+			}
+			if wait := s.work(t.Context()); wait < time.Minute {
+				t.Errorf("it works again after %v", wait)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}

@@ -127,3 +127,49 @@ func TestFailedListingsBackOff(t *testing.T) {
 		}
 	})
 }
+
+// TestPolledValueIsShown checks that a listing shows the value that a waiter set when it became the
+// holder, before the next listing.
+func TestPolledValueIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const interval = 30 * time.Second
+		srv := zktest.Start(t)
+		srv.Imitate(zktest.Release34)
+		locks, other := zklock.New(srv.Dial(t), nil), zklock.New(srv.Dial(t), nil)
+		defer locks.Close()
+		defer other.Close()
+		hold, err := locks.Mutex("m").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := make(chan *zklock.Hold, 1)
+		go func() { // ends with the acquire
+			h, err := other.Mutex("m").Acquire(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			next <- h
+		}()
+		time.Sleep(time.Second)
+		s := NewWatcher(srv.Dial(t), &WatchOptions{RelistInterval: interval})
+		run(t, s)
+		time.Sleep(interval / 2)
+		if l := s.Snapshot().Lock("/zklock/m"); l == nil || len(l.Entries) != 2 {
+			t.Fatalf("the lock is shown as %+v", l)
+		}
+		if err := hold.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		hold = <-next
+		if err := hold.SetValue(t.Context(), "new"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(interval)
+		if l := s.Snapshot().Lock("/zklock/m"); l == nil || l.Entries[0].Value != "new" {
+			t.Errorf("after the next listing, the lock is shown as %+v", l)
+		}
+		if err := hold.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -295,11 +295,11 @@ func (s *Watcher) checkNode(ctx context.Context, n *newNode) {
 	defer s.mu.Unlock()
 	s.budget.spend(quick, 1)
 	s.status.Reads++
-	if s.newNodes[n.path] != n { // it was deleted
+	if s.newNodes[n.path] != n { // it was deleted, or is a permit
 		return
 	}
 	delete(s.newNodes, n.path)
-	if err == nil && (!there || stat.EphemeralOwner == 0) || s.isKazooPermit(n.path) {
+	if err == nil && (!there || stat.EphemeralOwner == 0) {
 		return
 	}
 	if !s.hasRoom(n.path) {
@@ -316,8 +316,8 @@ func (s *Watcher) checkNode(ctx context.Context, n *newNode) {
 	case t.state != readCurrent:
 	case s.isLate(ctx, err):
 		s.postpone(t)
-	default:
-		s.schedule.set(&t.readJob, readDue, time.Now())
+	default: // before the znodes that were created after it
+		s.schedule.set(&t.readJob, readDue, n.created)
 	}
 }
 
@@ -387,8 +387,9 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 		s.markDirty(gate)
 	}
 	if l.isKazooSemaphore() {
-		for _, e := range l.Entries { // which may have been taken for a node lock
-			if permit := s.tracks[e.Node]; permit != nil && permit.lock != nil {
+		for _, e := range l.Contenders() {
+			s.dropNode(e.Node)
+			if permit := s.tracks[e.Node]; permit != nil && permit.lock != nil { // as a node lock
 				s.markDirty(permit)
 			}
 		}
