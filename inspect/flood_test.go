@@ -41,8 +41,10 @@ func TestFloodOfNewLocksIsBounded(t *testing.T) {
 			s.onEvent(zk.Event{Type: zk.EventNodeDeleted, Path: entry(i)})
 		}
 		s.onDrained()
-		if pending := s.Status().Pending; len(s.tracks) != maxTracks || pending != maxTracks || !s.missedEvents() {
-			t.Errorf("%d locks are remembered, %d are outdated, missed %v; want %d, and missed", len(s.tracks), pending, s.missedEvents(), maxTracks)
+		pending := s.Status().Pending
+		if len(s.tracks) != maxTracks || pending != maxTracks || !s.missedEvents() {
+			t.Errorf("%d locks are remembered, %d are outdated, missed %v; want %d, and missed",
+				len(s.tracks), pending, s.missedEvents(), maxTracks)
 		}
 		for path, track := range s.tracks {
 			s.settle(track, s.event)
@@ -220,7 +222,8 @@ func TestLargeLocksAreOmitted(t *testing.T) {
 		}
 		s.onDrained()
 		if track := s.tracks[last.Path]; track.state != readDue || s.bytes > maxTrackBytes+(1<<10) {
-			t.Errorf("%d bytes are kept, and the lock is in state %d; want %d at most", s.bytes, track.state, maxTrackBytes)
+			t.Errorf("%d bytes are kept, and the lock is in state %d; want %d at most",
+				s.bytes, track.state, maxTrackBytes)
 		}
 		for i := range many / 2 {
 			s.update(lock(i).Path, &Lock{Path: lock(i).Path}, s.event)
@@ -333,7 +336,8 @@ func TestChangedDataIsBounded(t *testing.T) {
 	defer s.Close()
 	before := heapBytes()
 	for i := range many {
-		s.onEvent(zk.Event{Type: zk.EventNodeDataChanged, Path: fmt.Sprintf("/zklock/a/%s%d-lock-0000000001", strings.Repeat("x", 1000), i)})
+		entry := fmt.Sprintf("/zklock/a/%s%d-lock-0000000001", strings.Repeat("x", 1000), i)
+		s.onEvent(zk.Event{Type: zk.EventNodeDataChanged, Path: entry})
 		s.onDrained()
 	}
 	if n := heapBytes() - before; n > most {

@@ -178,15 +178,14 @@ func (s *Watcher) readChanged(ctx context.Context, t *track, before []zklock.Ent
 	at := t.path
 	ctx, cancel := context.WithTimeout(ctx, s.timeout(t.speed))
 	defer cancel()
+	if !mayBeLock(at) {
+		return &Lock{Path: at}, 2, s.checkChildren(ctx, at)
+	}
 	if unread {
 		reads = sizeReads
 		if err := s.checkSize(ctx, at, false); err != nil {
 			return nil, reads, err
 		}
-	}
-	if !mayBeLock(at) {
-		_, _, err := s.z.Children(ctx, at)
-		return &Lock{Path: at}, reads + 1, err
 	}
 	reading := queue.NewReading(s.maxChildren, maxReadBytes)
 	ctx = reading.Context(ctx)
@@ -199,6 +198,21 @@ func (s *Watcher) readChanged(ctx context.Context, t *track, before []zklock.Ent
 		sent = max(sent, cost(l, before))
 	}
 	return l, reads + sent, err
+}
+
+// checkChildren reports whether a listing may be able to list the children of a znode.
+func (s *Watcher) checkChildren(ctx context.Context, at string) error {
+	stat, _, err := s.z.Exists(ctx, at)
+	if err == nil && int(stat.NumChildren) > s.maxChildren {
+		err = ErrTooManyChildren
+	}
+	if err == nil {
+		_, _, err = s.z.Children(ctx, at)
+	}
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
 }
 
 // maxDelay is the longest time until the watcher reads a lock again that took too long to read.
@@ -308,7 +322,8 @@ func (s *Watcher) checkNode(ctx context.Context, n *newNode) {
 	}
 	t := s.trackOf(n.path)
 	if err == nil {
-		t.line.add(member{Entry: queue.Entry{Name: path.Base(n.path)}, arrived: n.created, event: s.event}, false)
+		entry := queue.Entry{Name: path.Base(n.path)}
+		t.line.add(member{Entry: entry, arrived: n.created, event: s.event}, false)
 		s.setBytes(t)
 	}
 	t.since = s.event
@@ -355,7 +370,7 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 		delete(s.omitted, path)
 		s.unpublished = true
 	}
-	if s.unlisted[path] != nil && !s.relisted[path] {
+	if s.unlisted[path] != nil && (!s.relisted[path] || !mayBeLock(path)) {
 		s.relisted[path] = true
 		s.listComplete = false // the next listing may find all locks
 	}

@@ -398,16 +398,16 @@ func createEntries(t *testing.T, z *zk.Client, at string, n int) []zk.Result {
 	return made
 }
 
-// delayFirst delays the first n requests of this kind.
-func (sc *watcherTest) delayFirst(n int64, d time.Duration, op, path string) (delayed *atomic.Int64) {
-	delayed = new(atomic.Int64)
+// delayFirst delays the first n requests of this kind, and counts them all.
+func (sc *watcherTest) delayFirst(n int64, d time.Duration, op, path string) *atomic.Int64 {
+	seen := new(atomic.Int64)
 	sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
-		if f.Direction == zktest.ToServer && f.Op == op && f.Path == path && delayed.Add(1) <= n {
+		if f.Direction == zktest.ToServer && f.Op == op && f.Path == path && seen.Add(1) <= n {
 			return d
 		}
 		return 0
 	})
-	return delayed
+	return seen
 }
 
 // TestLateAnswersForgetNoNodeLock checks that the watcher shows a new node lock although the
@@ -432,25 +432,44 @@ func TestLateAnswersForgetNoNodeLock(t *testing.T) {
 	}
 }
 
-// TestLateAnswerForParentHidesNoLock checks that the watcher shows locks although the first listing
-// had a late answer about the prefix, or about the root of names, where no lock can be.
-func TestLateAnswerForParentHidesNoLock(t *testing.T) {
-	for _, prefix := range []string{"/zklock", "/"} {
+// TestLateAnswersForParentHideNoLock checks that the watcher shows locks although the first two
+// listings had a late answer about the prefix, or about the root of names, where no lock can be.
+func TestLateAnswersForParentHideNoLock(t *testing.T) {
+	for _, tt := range []struct{ prefix, late string }{
+		{"/zklock", "/zklock"}, {"/", "/zklock"}, {"/", "/"},
+	} {
 		testWatcher(t, inspect.WatchOptions{Prefix: "/none"}, func(t *testing.T, sc *watcherTest) {
 			hold := sc.acquire(sc.locks.Mutex("m"))
 			defer sc.release(hold)
-			delayed := sc.delayFirst(1, 11*time.Second, "getChildren2", "/zklock")
-			defer sc.start(inspect.WatchOptions{Prefix: prefix})()
+			var lists, reads atomic.Int64
+			sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
+				heartbeat := f.Op == "exists" && f.Path == "/"
+				read := f.Op == "exists" || strings.HasPrefix(f.Op, "get")
+				if f.Direction != zktest.ToServer || !read || heartbeat {
+					return 0
+				}
+				reads.Add(1)
+				if f.Op == "getChildren2" && f.Path == tt.late {
+					if n := lists.Add(1); n == 1 || n == 3 { // between the listings, the watcher checks it
+						return 11 * time.Second
+					}
+				}
+				return 0
+			})
+			defer sc.start(inspect.WatchOptions{Prefix: tt.prefix})()
 			sc.await("a listing", func() bool { return sc.s.Status().Listed })
-			if s := sc.s.Snapshot(); delayed.Load() == 0 || s.Unknown("/zklock/m") == nil {
-				t.Errorf("the lock is shown as free, %d requests", delayed.Load())
+			if s := sc.s.Snapshot(); lists.Load() == 0 || s.Unknown("/zklock/m") == nil {
+				t.Errorf("%v: the lock is shown as free, %d requests", tt, lists.Load())
 			}
-			sc.await("the lock", func() bool { return sc.s.Snapshot().Lock("/zklock/m") != nil })
-			sc.await("a complete list", func() bool { return sc.s.Status().Complete })
-			before := sc.reads.Load()
+			time.Sleep(3 * time.Minute)
+			if s := sc.s.Snapshot(); s.Lock("/zklock/m") == nil || !s.Status.Complete {
+				t.Errorf("%v: after %d requests, the watcher shows %q, %+v",
+					tt, lists.Load(), outlines(s.Locks), s.Status)
+			}
+			before := reads.Load()
 			time.Sleep(10 * time.Minute)
-			if n := sc.reads.Load() - before; n > 0 {
-				t.Errorf("%d reads without any change", n)
+			if n := reads.Load() - before; n > 0 {
+				t.Errorf("%v: %d reads without any change", tt, n)
 			}
 		})
 	}
@@ -489,7 +508,9 @@ func TestNewSlowLocksDelayOthersByASecond(t *testing.T) {
 		}
 		createZnodes(t, owner, "!/zklock/small/"+mutexName+"0000000002")
 		began = time.Now()
-		sc.await("the change", func() bool { return len(sc.s.Snapshot().Lock("/zklock/small").Entries) == 2 })
+		sc.await("the change", func() bool {
+			return len(sc.s.Snapshot().Lock("/zklock/small").Entries) == 2
+		})
 		if took := time.Since(began); took > most-time.Second {
 			t.Errorf("the second change was shown after %v", took)
 		}
@@ -514,7 +535,8 @@ func TestBusyLocksDelayNoSlowLock(t *testing.T) {
 				} else {
 					ops = append(ops, zk.DeleteOp(fmt.Sprintf("%s/%s%010d", at, mutexName, i-1), -1))
 				}
-				ops = append(ops, zk.CreateOp(fmt.Sprintf("%s/%s%010d", at, mutexName, i), nil, zk.OpenACL(), zk.ModeEphemeral))
+				node := fmt.Sprintf("%s/%s%010d", at, mutexName, i)
+				ops = append(ops, zk.CreateOp(node, nil, zk.OpenACL(), zk.ModeEphemeral))
 			}
 			if _, err := owner.Multi(t.Context(), ops...); err != nil {
 				t.Fatal(err)
@@ -538,6 +560,8 @@ func TestChangedDataOfLateReadIsShown(t *testing.T) {
 		if err := hold.SetValue(t.Context(), "after"); err != nil {
 			t.Fatal(err)
 		}
-		sc.await("the value", func() bool { return sc.s.Snapshot().Lock("/zklock/m").Entries[0].Value == "after" })
+		sc.await("the value", func() bool {
+			return sc.s.Snapshot().Lock("/zklock/m").Entries[0].Value == "after"
+		})
 	})
 }

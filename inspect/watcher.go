@@ -151,7 +151,8 @@ func NewWatcher(z *zk.Client, opts *WatchOptions) *Watcher {
 	s := &Watcher{
 		opts: opts.withDefaults(), Reader: NewReader(z, opts.Layout),
 		wake:   [speeds]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)},
-		tracks: map[string]*track{}, omitted: map[string]error{}, relisted: map[string]bool{}, newNodes: map[string]*newNode{}, records: map[string]bool{}, broken: map[string]bool{},
+		tracks: map[string]*track{}, newNodes: map[string]*newNode{}, omitted: map[string]error{},
+		relisted: map[string]bool{}, records: map[string]bool{}, broken: map[string]bool{},
 		all: recorder{step: stepOfAll}, changed: make(chan struct{}),
 	}
 	s.budget = budget{rate: float64(s.opts.MaxReadRate)}

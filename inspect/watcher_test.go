@@ -761,7 +761,8 @@ func TestPermitIsNoNodeLock(t *testing.T) {
 		sc.way.Delay(100 * time.Millisecond)
 		var permits []zk.Op
 		for i := range 600 {
-			permits = append(permits, zk.CreateOp(fmt.Sprintf("/jobs/s/%032x", i), nil, zk.OpenACL(), zk.ModeEphemeral))
+			node := fmt.Sprintf("/jobs/s/%032x", i)
+			permits = append(permits, zk.CreateOp(node, nil, zk.OpenACL(), zk.ModeEphemeral))
 		}
 		if _, err := owner.Multi(t.Context(), permits...); err != nil {
 			t.Fatal(err)
