@@ -136,15 +136,17 @@ func (s *Watcher) resolveSuspects(ctx context.Context, suspects []ending) {
 	defer cancel()
 	last := map[string]int64{}
 	for _, e := range suspects {
-		parent := path.Dir(e.node)
-		if _, asked := last[parent]; asked {
-			continue
-		}
-		stat, _, err := s.z.Exists(ctx, parent)
-		if err != nil {
-			stat = zk.Stat{} // it stays unknown
-		}
-		last[parent] = stat.Pzxid
+		last[path.Dir(e.node)] = 0
+	}
+	var parents []string
+	var reads []zk.Op
+	for parent := range last {
+		parents = append(parents, parent)
+		reads = append(reads, zk.ExistsOp(parent, false))
+	}
+	results, _ := s.z.DoAll(ctx, reads...) // none after an error: it stays unknown
+	for i, r := range results {
+		last[parents[i]] = r.Stat.Pzxid
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -173,3 +173,41 @@ func TestPolledValueIsShown(t *testing.T) {
 		}
 	})
 }
+
+// TestLossesAreCountedWithoutZxids checks that the watcher counts the holds of a session that
+// expired as lost although the events do not tell the transaction, as before ZooKeeper 3.9.
+func TestLossesAreCountedWithoutZxids(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		z := srv.Dial(t)
+		c := zklock.New(z, nil)
+		defer c.Close()
+		s := NewWatcher(srv.Dial(t), nil)
+		defer s.Close()
+		var nodes []string
+		for _, name := range []string{"a", "b"} {
+			hold, err := c.Mutex(name).Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			nodes = append(nodes, hold.Node())
+		}
+		events := func(typ zk.EventType) {
+			for _, node := range nodes {
+				s.onEvent(zk.Event{Type: typ, Path: node})
+			}
+			s.onDrained()
+			time.Sleep(time.Second)
+			s.work(t.Context())
+		}
+		s.onState(zk.StateChange{State: zk.Connected, Conn: 1})
+		events(zk.EventNodeCreated)
+		if err := srv.ExpireClient(z); err != nil {
+			t.Fatal(err)
+		}
+		events(zk.EventNodeDeleted)
+		if h := s.History(""); h.Releases != 2 || h.Losses != 2 {
+			t.Errorf("%d releases and %d losses, want 2 of 2", h.Releases, h.Losses)
+		}
+	})
+}
