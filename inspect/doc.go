@@ -38,10 +38,11 @@
 // A listing makes at most MaxReads reads of znodes that are not locks and MaxLockReads
 // reads of locks: see [ListOptions]. If that is not enough, the result is incomplete, and
 // Status.Complete is false. A listing visits znodes with few siblings first, so that a
-// million znodes in one place do not hide locks in another. A watcher lists at its start and after a lost
-// connection, at most once per WatchOptions.RelistInterval. It repeats an interrupted
-// listing after one second, then after two, and so on up to that interval. It also lists
-// again if it had no room for new znodes, because clients created them faster than it reads.
+// million znodes in one place do not hide locks in another. A watcher lists at its start and after
+// a lost connection, with all entries, at most once per WatchOptions.RelistInterval. It repeats an
+// interrupted listing after one second, then after two, and so on up to that interval. It also
+// lists again if it had no room for new znodes, because clients created them faster than it reads,
+// and after a late answer about a path below which there may be locks.
 //
 // While nothing happens below the prefix, a watcher reads nothing. A change of a lock
 // costs one listing of its children, two more for a semaphore, and one read for each new

@@ -18,11 +18,13 @@ type change struct {
 	zxid int64 // 0 or less if unknown
 }
 
-// wakeUp tells Run that there is work.
+// wakeUp tells the goroutines that read that there may be work.
 func (s *Watcher) wakeUp() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
+	for _, wake := range s.wake {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -44,12 +46,14 @@ func (s *Watcher) onState(c zk.StateChange) {
 	s.wakeUp()
 }
 
-// markAllDirty marks all known locks as outdated, because changes may have been missed.
+// markAllDirty marks all known locks as outdated, because changes may have been missed, also of
+// the data of their entries.
 // Only a listing finds locks that were created in that time. The caller holds the mutex.
 func (s *Watcher) markAllDirty() {
 	s.event++
 	for _, t := range s.tracks {
 		if t.lock != nil {
+			t.again.all()
 			s.markDirty(t)
 		}
 	}
@@ -104,7 +108,7 @@ func (s *Watcher) onDrained() {
 	if len(batch) > 0 {
 		s.status.LastContact = now
 	}
-	work := len(s.dirty) > 0 || len(s.newNodes) > 0
+	work := s.schedule.pending > 0 || len(s.newNodes) > 0
 	s.mu.Unlock()
 	if work {
 		s.wakeUp()
@@ -131,8 +135,6 @@ func (s *Watcher) transaction(changes []change, now time.Time) {
 		case roleRecord:
 			s.recordEvent(c)
 			continue
-		case roleStray: // which may also be a node lock
-			s.otherEvent(c)
 		}
 		if !s.hasRoom(about.lock) {
 			s.missEvent()
@@ -141,6 +143,7 @@ func (s *Watcher) transaction(changes []change, now time.Time) {
 		t := s.trackOf(about.lock)
 		if about.role == roleStray {
 			s.markDirty(t)
+			s.otherEvent(c) // it may also be a node lock; the read of the lock comes first
 			continue
 		}
 		touched[about.lock] = t
@@ -172,7 +175,8 @@ func (s *Watcher) noteChild(node string) {
 		return
 	}
 	if i, ok := t.index().byNode[node]; ok && t.lock.Entries[i].Mode == zklock.Stray && !t.lock.Entries[i].Parent {
-		t.readAgain(node)
+		s.readAgain(t, node)
+		s.setBytes(t)
 		s.markDirty(t)
 	}
 }
@@ -188,10 +192,10 @@ func (s *Watcher) entryEvent(t *track, about nodeRole, c change, now time.Time) 
 	switch {
 	case about.role == roleLeases:
 	case c.typ == zk.EventNodeDataChanged:
-		t.readAgain(c.path)
+		s.readAgain(t, c.path)
 	case c.typ == zk.EventNodeCreated:
 		if _, known := t.index().byNode[c.path]; known { // another client replaced the entry
-			t.readAgain(c.path)
+			s.readAgain(t, c.path)
 		}
 		if s.bytes > maxTrackBytes {
 			break // the next read of the lock finds it
@@ -203,7 +207,7 @@ func (s *Watcher) entryEvent(t *track, about nodeRole, c change, now time.Time) 
 		}
 		t.line.add(m, about.role == roleLease)
 	case c.typ == zk.EventNodeDeleted:
-		delete(t.data, c.path)
+		t.again.remove(c.path)
 		m, found := t.line.remove(about.entry, s.event, s.bytes <= maxTrackBytes)
 		if !found {
 			break
@@ -230,12 +234,48 @@ func (s *Watcher) entryEvent(t *track, about nodeRole, c change, now time.Time) 
 	return ending{}, false
 }
 
-// readAgain makes the next read of the lock read this znode.
-func (t *track) readAgain(node string) {
-	if t.data == nil {
-		t.data = map[string]bool{}
+// readAgain makes the next read of the lock read this znode. The caller holds the mutex.
+func (s *Watcher) readAgain(t *track, node string) {
+	if t.again.add(node); s.bytes > maxTrackBytes {
+		t.again.all()
 	}
-	t.data[node] = true
+}
+
+// reread tells which entries of a lock to read again although they are known: their data changed,
+// or another client replaced them.
+type reread struct {
+	nodes map[string]bool
+	every bool // all entries: more changed than nodes may have, or changes may have been missed
+	bytes int  // estimated memory of nodes
+}
+
+// maxRereadBytes limits the memory of the nodes in a reread. A client can change data much faster
+// than the watcher reads.
+const maxRereadBytes = 16 << 10
+
+func (r *reread) all() { *r = reread{every: true} }
+
+func (r *reread) has(node string) bool { return r.every || r.nodes[node] }
+
+func (r *reread) add(node string) {
+	if r.has(node) {
+		return
+	}
+	if r.bytes += memberBytes + len(node); r.bytes > maxRereadBytes {
+		r.all()
+		return
+	}
+	if r.nodes == nil {
+		r.nodes = map[string]bool{}
+	}
+	r.nodes[node] = true
+}
+
+func (r *reread) remove(node string) {
+	if r.nodes[node] {
+		delete(r.nodes, node)
+		r.bytes -= memberBytes + len(node)
+	}
 }
 
 // identity returns the session and the token of one of the lock's znodes, and whether its
@@ -302,12 +342,30 @@ func (s *Watcher) countGrant(t *track, m *member, now time.Time) {
 func (s *Watcher) otherEvent(c change) {
 	switch {
 	case c.typ == zk.EventNodeDeleted:
-		delete(s.newNodes, c.path)
+		s.dropNode(c.path)
 	case c.typ != zk.EventNodeCreated || s.layout.InParent || tooLong(c.path):
 	case len(s.newNodes) >= maxNewNodes:
 		s.missEvent()
 	default:
-		s.newNodes[c.path] = time.Now()
+		s.dropNode(c.path)
+		now := time.Now()
+		n := &newNode{readJob{path: c.path, node: true}, now}
+		s.newNodes[c.path] = n
+		s.schedule.set(&n.readJob, readDue, now.Add(s.opts.Interval))
+	}
+}
+
+// newNode is a znode that was created and may be a node lock.
+type newNode struct {
+	readJob
+	created time.Time
+}
+
+// dropNode removes a znode from newNodes. The caller holds the mutex.
+func (s *Watcher) dropNode(path string) {
+	if n := s.newNodes[path]; n != nil {
+		s.schedule.set(&n.readJob, readCurrent, time.Time{})
+		delete(s.newNodes, path)
 	}
 }
 
@@ -367,12 +425,12 @@ func (s *Watcher) noteSemaphore(path string) {
 	}
 }
 
-// markDirty marks a lock as outdated. The caller holds the mutex.
+// markDirty marks a lock as outdated. The watcher reads it after it has collected further changes.
+// The caller holds the mutex.
 func (s *Watcher) markDirty(t *track) {
 	t.since = s.event
-	if t.dirty.IsZero() {
-		t.dirty = time.Now()
-		s.dirty = append(s.dirty, t.path)
+	if t.state == readCurrent {
+		s.schedule.set(&t.readJob, readDue, time.Now().Add(s.opts.Interval))
 	}
 }
 
@@ -390,7 +448,8 @@ func (s *Watcher) hasRoom(path string) bool {
 func (s *Watcher) trackOf(path string) *track {
 	t := s.tracks[path]
 	if t == nil {
-		t = &track{path: strings.Clone(path), recorder: recorder{step: stepOfOne}} // path may be part of a longer string
+		path = strings.Clone(path) // it may be part of a longer string
+		t = &track{readJob: readJob{path: path}, recorder: recorder{step: stepOfOne}}
 		s.tracks[t.path] = t
 		s.setBytes(t)
 	}
@@ -409,7 +468,7 @@ func (s *Watcher) evict(now time.Time) {
 	s.evicted = now
 	left := maxTracks / 10
 	for path, t := range s.tracks {
-		if t.lock == nil && t.dirty.IsZero() && !t.changed && s.omitted[path] == nil {
+		if t.lock == nil && t.state == readCurrent && !t.changed && s.omitted[path] == nil {
 			s.bytes -= t.bytes
 			s.pastBytes -= t.pastBytes
 			delete(s.tracks, path)

@@ -41,14 +41,15 @@ func TestFloodOfNewLocksIsBounded(t *testing.T) {
 			s.onEvent(zk.Event{Type: zk.EventNodeDeleted, Path: entry(i)})
 		}
 		s.onDrained()
-		if len(s.tracks) != maxTracks || len(s.dirty) != maxTracks || !s.missedEvents() {
-			t.Errorf("%d locks are remembered, %d are outdated, missed %v; want %d, and missed", len(s.tracks), len(s.dirty), s.missedEvents(), maxTracks)
+		pending := s.Status().Pending
+		if len(s.tracks) != maxTracks || pending != maxTracks || !s.missedEvents() {
+			t.Errorf("%d locks are remembered, %d are outdated, missed %v; want %d, and missed",
+				len(s.tracks), pending, s.missedEvents(), maxTracks)
 		}
 		for path, track := range s.tracks {
-			track.dirty = time.Time{}
+			s.settle(track, s.event)
 			track.changed = path == "/zklock/x0"
 		}
-		s.dirty = nil
 		last := fmt.Sprintf("/zklock/x%d", many)
 		s.onEvent(zk.Event{Type: zk.EventNodeCreated, Path: entry(many)})
 		s.onDrained()
@@ -86,7 +87,7 @@ func TestFloodOfNodeLocksIsBounded(t *testing.T) {
 				}
 				s.onEvent(zk.Event{Type: zk.EventNodeCreated, Path: path})
 				s.onDrained()
-				s.checkNode(t.Context(), path)
+				s.checkNode(t.Context(), s.newNodes[path])
 				if err := z.Delete(t.Context(), path, -1); err != nil {
 					t.Fatal(err)
 				}
@@ -102,14 +103,14 @@ func TestFloodOfNodeLocksIsBounded(t *testing.T) {
 			t.Fatalf("%d of %d node locks are remembered, missed %v", len(s.tracks), many, s.missedEvents())
 		}
 		for i := range maxTracks - many {
-			s.trackOf(fmt.Sprintf("/zklock/x%d", i)).dirty = time.Now()
+			s.markDirty(s.trackOf(fmt.Sprintf("/zklock/x%d", i)))
 		}
 		visit(many)
 		if len(s.tracks) != maxTracks || !s.missedEvents() {
 			t.Errorf("%d locks are remembered, missed %v; want %d, and missed", len(s.tracks), s.missedEvents(), maxTracks)
 		}
 		for _, track := range s.tracks { // all were read, and are free
-			track.dirty = time.Time{}
+			s.settle(track, s.event)
 		}
 		time.Sleep(time.Second)
 		visit(1)
@@ -220,8 +221,9 @@ func TestLargeLocksAreOmitted(t *testing.T) {
 			s.onEvent(zk.Event{Type: zk.EventNodeCreated, Path: fmt.Sprintf("%s/_c_%08x-0000-0000-0000-000000000000-lock-0000000001", last.Path, i)})
 		}
 		s.onDrained()
-		if track := s.tracks[last.Path]; track.dirty.IsZero() || s.bytes > maxTrackBytes+(1<<10) {
-			t.Errorf("%d bytes are kept, and the lock is outdated since %v; want %d at most", s.bytes, track.dirty, maxTrackBytes)
+		if track := s.tracks[last.Path]; track.state != readDue || s.bytes > maxTrackBytes+(1<<10) {
+			t.Errorf("%d bytes are kept, and the lock is in state %d; want %d at most",
+				s.bytes, track.state, maxTrackBytes)
 		}
 		for i := range many / 2 {
 			s.update(lock(i).Path, &Lock{Path: lock(i).Path}, s.event)
@@ -324,4 +326,45 @@ func TestDroppedSemaphoreIsKnownAgain(t *testing.T) {
 	if gate := s.tracks[path+"/locks"]; !s.isSemaphore(path) || len(gate.line.queue) != 0 || gate.grants != 0 || len(s.tracks[path].line.queue) != 0 {
 		t.Errorf("semaphore %v, %d entries and %d grants of its gate", s.isSemaphore(path), len(gate.line.queue), gate.grants)
 	}
+}
+
+// TestChangedDataIsBounded: a server sends events of changed data of ever new znodes of a lock. The
+// watcher does not remember all of them, and reads all entries of the lock again.
+func TestChangedDataIsBounded(t *testing.T) {
+	const many, most = 20_000, 1 << 20
+	s := NewWatcher(zktest.Start(t).Dial(t), nil)
+	defer s.Close()
+	before := heapBytes()
+	for i := range many {
+		entry := fmt.Sprintf("/zklock/a/%s%d-lock-0000000001", strings.Repeat("x", 1000), i)
+		s.onEvent(zk.Event{Type: zk.EventNodeDataChanged, Path: entry})
+		s.onDrained()
+	}
+	if n := heapBytes() - before; n > most {
+		t.Errorf("%d KiB are in use for the changes of %d znodes", n>>10, many)
+	}
+	if !s.tracks["/zklock/a"].again.has("/zklock/a/any") {
+		t.Error("an entry is not read again")
+	}
+}
+
+// TestOfflineWatcherRests: without a connection, a watcher has nothing to do until an event, also
+// if it is time to read a lock that took too long.
+func TestOfflineWatcherRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewWatcher(zktest.Start(t).Dial(t), nil)
+		defer s.Close()
+		s.readLater("/zklock/big")
+		for range 3 {
+			for _, speed := range []speed{quick, slow} {
+				if wait := s.readNext(t.Context(), speed); wait < time.Minute {
+					t.Errorf("it tries again after %v", wait)
+				}
+			}
+			if wait := s.work(t.Context()); wait < time.Minute {
+				t.Errorf("it works again after %v", wait)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
 }

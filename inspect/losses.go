@@ -132,23 +132,25 @@ func (s *Watcher) dueSuspects(now time.Time) []ending {
 // ended in one transaction. If so, it is the last transaction that changed the children of
 // their parents, unless a client arrived since.
 func (s *Watcher) resolveSuspects(ctx context.Context, suspects []ending) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.List.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout(quick))
 	defer cancel()
 	last := map[string]int64{}
 	for _, e := range suspects {
-		parent := path.Dir(e.node)
-		if _, asked := last[parent]; asked {
-			continue
-		}
-		stat, _, err := s.z.Exists(ctx, parent)
-		s.budget.spend(1)
-		if err != nil {
-			stat = zk.Stat{} // it stays unknown
-		}
-		last[parent] = stat.Pzxid
+		last[path.Dir(e.node)] = 0
+	}
+	var parents []string
+	var reads []zk.Op
+	for parent := range last {
+		parents = append(parents, parent)
+		reads = append(reads, zk.ExistsOp(parent, false))
+	}
+	results, _ := s.z.DoAll(ctx, reads...) // none after an error: it stays unknown
+	for i, r := range results {
+		last[parents[i]] = r.Stat.Pzxid
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.budget.spend(quick, len(last))
 	s.status.Reads += int64(len(last))
 	lost := endedTogether(suspects, func(e ending) int64 { return last[path.Dir(e.node)] })
 	for i, e := range suspects {

@@ -127,3 +127,87 @@ func TestFailedListingsBackOff(t *testing.T) {
 		}
 	})
 }
+
+// TestPolledValueIsShown checks that a listing shows the value that a waiter set when it became the
+// holder, before the next listing.
+func TestPolledValueIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const interval = 30 * time.Second
+		srv := zktest.Start(t)
+		srv.Imitate(zktest.Release34)
+		locks, other := zklock.New(srv.Dial(t), nil), zklock.New(srv.Dial(t), nil)
+		defer locks.Close()
+		defer other.Close()
+		hold, err := locks.Mutex("m").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := make(chan *zklock.Hold, 1)
+		go func() { // ends with the acquire
+			h, err := other.Mutex("m").Acquire(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			next <- h
+		}()
+		time.Sleep(time.Second)
+		s := NewWatcher(srv.Dial(t), &WatchOptions{RelistInterval: interval})
+		run(t, s)
+		time.Sleep(interval / 2)
+		if l := s.Snapshot().Lock("/zklock/m"); l == nil || len(l.Entries) != 2 {
+			t.Fatalf("the lock is shown as %+v", l)
+		}
+		if err := hold.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		hold = <-next
+		if err := hold.SetValue(t.Context(), "new"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(interval)
+		if l := s.Snapshot().Lock("/zklock/m"); l == nil || l.Entries[0].Value != "new" {
+			t.Errorf("after the next listing, the lock is shown as %+v", l)
+		}
+		if err := hold.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestLossesAreCountedWithoutZxids checks that the watcher counts the holds of a session that
+// expired as lost although the events do not tell the transaction, as before ZooKeeper 3.9.
+func TestLossesAreCountedWithoutZxids(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		z := srv.Dial(t)
+		c := zklock.New(z, nil)
+		defer c.Close()
+		s := NewWatcher(srv.Dial(t), nil)
+		defer s.Close()
+		var nodes []string
+		for _, name := range []string{"a", "b"} {
+			hold, err := c.Mutex(name).Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			nodes = append(nodes, hold.Node())
+		}
+		events := func(typ zk.EventType) {
+			for _, node := range nodes {
+				s.onEvent(zk.Event{Type: typ, Path: node})
+			}
+			s.onDrained()
+			time.Sleep(time.Second)
+			s.work(t.Context())
+		}
+		s.onState(zk.StateChange{State: zk.Connected, Conn: 1})
+		events(zk.EventNodeCreated)
+		if err := srv.ExpireClient(z); err != nil {
+			t.Fatal(err)
+		}
+		events(zk.EventNodeDeleted)
+		if h := s.History(""); h.Releases != 2 || h.Losses != 2 {
+			t.Errorf("%d releases and %d losses, want 2 of 2", h.Releases, h.Losses)
+		}
+	})
+}

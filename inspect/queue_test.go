@@ -44,19 +44,19 @@ func TestDurationCounts(t *testing.T) {
 }
 
 // TestBudgetLimitsRate checks that the average does not exceed the rate, however much is spent at
-// once.
+// once, and that slow reads leave half of it.
 func TestBudgetLimitsRate(t *testing.T) {
 	b := budget{rate: 50}
 	now := time.Unix(1000, 0)
 	rnd := rand.New(rand.NewPCG(3, 4))
 	spent, begun := 0, now
 	for range 2000 {
-		if wait := b.wait(now); wait > 0 {
+		if wait := b.wait(quick, now); wait > 0 {
 			now = now.Add(wait)
 			continue
 		}
 		n := 1 + rnd.IntN(20)
-		b.spend(n)
+		b.spend(quick, n)
 		spent += n
 		now = now.Add(time.Duration(rnd.IntN(100)) * time.Millisecond)
 	}
@@ -65,11 +65,25 @@ func TestBudgetLimitsRate(t *testing.T) {
 		t.Errorf("%d reads in %.0f s, want nearly %.0f", spent, took, most)
 	}
 	now = now.Add(time.Hour)
-	if b.wait(now) != 0 || b.left > b.rate {
+	if b.wait(quick, now) != 0 || b.left[quick] > b.rate {
 		t.Errorf("after an idle hour, %v reads are left, want those of one second", b.left)
 	}
-	if b.wait(now.Add(-time.Minute)) != 0 {
+	if b.wait(quick, now.Add(-time.Minute)) != 0 {
 		t.Error("a clock that goes back makes it wait")
+	}
+	const most = 100 // seconds
+	var of [speeds]int
+	for range most * 1000 {
+		now = now.Add(time.Millisecond)
+		for speed, n := range map[speed]int{quick: 2, slow: 2000} { // of a slow lock with many entries
+			if b.wait(speed, now) == 0 {
+				b.spend(speed, n)
+				of[speed] += n
+			}
+		}
+	}
+	if all := of[quick] + of[slow]; of[quick] < most*50/2 || all > most*50+2000 {
+		t.Errorf("%d quick and %d slow reads in %d s", of[quick], of[slow], most)
 	}
 }
 

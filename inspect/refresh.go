@@ -14,8 +14,11 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// work reads changed locks and new znodes, as far as the budget allows, and returns how
-// long there is nothing to do.
+// idle is how long there is nothing to do if nothing is scheduled; an event ends the wait.
+const idle = time.Hour
+
+// work reads changed locks and new znodes that are quick to read, as far as the budget allows, and
+// returns how long there is nothing to do.
 func (s *Watcher) work(ctx context.Context) time.Duration {
 	for published := time.Now(); ctx.Err() == nil; {
 		now := time.Now()
@@ -26,132 +29,68 @@ func (s *Watcher) work(ctx context.Context) time.Duration {
 		s.mu.Lock()
 		offline := s.conn == 0
 		suspects := s.dueSuspects(now)
-		at, node, wait := s.nextRead(now)
+		more := len(s.suspects) > 0
 		s.mu.Unlock()
 		if len(suspects) > 0 && !offline {
 			s.resolveSuspects(ctx, suspects)
 		}
-		if offline || at == "" && node == "" {
-			return s.idleTime()
-		}
-		if wait = max(wait, s.budget.wait(now)); wait > 0 {
+		if wait := s.readNext(ctx, quick); wait > 0 {
+			if more {
+				wait = min(wait, s.opts.Interval)
+			}
 			return wait
-		}
-		if s.nodeNext = at != ""; s.nodeNext {
-			s.refresh(ctx, at)
-		} else {
-			s.checkNode(ctx, node)
 		}
 	}
 	return 0
 }
 
-// idleTime returns how long there is nothing to do if no lock is outdated.
-func (s *Watcher) idleTime() time.Duration {
+// readSlow reads what is slow to read until ctx ends.
+func (s *Watcher) readSlow(ctx context.Context) {
+	for s.sleep(ctx, slow, s.readNext(ctx, slow)) == nil {
+	}
+}
+
+// readNext reads what is due first among what has this speed. It returns how long there is nothing
+// to do, or 0 after a read.
+func (s *Watcher) readNext(ctx context.Context, of speed) time.Duration {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.suspects) > 0 {
-		return s.opts.Interval
+	now := time.Now()
+	j, wait := s.schedule.first(of, now)
+	if j == nil || s.conn == 0 {
+		s.mu.Unlock()
+		return idle
 	}
-	idle := time.Hour // an event ends the wait
-	for _, path := range s.delayed {
-		if t := s.tracks[path]; t != nil {
-			idle = min(idle, max(time.Until(t.dirty), time.Until(s.slowNext)))
-		}
+	if wait = max(wait, s.budget.wait(of, now)); wait > 0 {
+		s.mu.Unlock()
+		return wait
 	}
-	return idle
-}
-
-// nextRead returns the lock to read next, or the new znode to check, and how long to collect
-// further changes of the lock before. Delayed locks come last. While locks are due, every other
-// read is of a new znode that has waited for the Interval. The caller holds the mutex.
-func (s *Watcher) nextRead(now time.Time) (at, node string, wait time.Duration) {
-	at, wait = s.nextDirty(now)
-	due := at != "" && wait <= 0
-	if !due {
-		node = s.nextNode(now)
-	} else if s.nodeNext {
-		node = s.nextNode(now.Add(-s.opts.Interval))
-	}
-	if node != "" {
-		return "", node, 0
-	}
-	if !due {
-		if slow := s.nextDelayed(now); slow != "" {
-			return slow, "", 0
-		}
-	}
-	return at, "", wait
-}
-
-// nextDirty returns the next lock in dirty, and how long to collect further changes before. The
-// caller holds the mutex.
-func (s *Watcher) nextDirty(now time.Time) (path string, wait time.Duration) {
-	for len(s.dirty) > 0 {
-		path = s.dirty[0]
-		if t := s.tracks[path]; t != nil && !t.dirty.IsZero() {
-			return path, s.opts.Interval - now.Sub(t.dirty)
-		}
-		s.dirty = s.dirty[1:]
-	}
-	return "", 0
-}
-
-// nextDelayed returns the lock in delayed that is due first, or an empty path if none is due. The
-// caller holds the mutex.
-func (s *Watcher) nextDelayed(now time.Time) (path string) {
-	if now.Before(s.slowNext) {
-		return ""
-	}
-	first := now
-	s.delayed = slices.DeleteFunc(s.delayed, func(at string) bool {
-		t := s.tracks[at]
-		if t == nil || t.dirty.IsZero() {
-			return true
-		}
-		if !t.dirty.After(first) {
-			path, first = at, t.dirty
-		}
-		return false
-	})
-	return path
-}
-
-// maxSkipped limits the new znodes that nextNode skips.
-const maxSkipped = 100
-
-// nextNode returns a new znode to check that was created by a time. It skips those in outdated
-// locks: the read of the lock tells what they are, unless it is delayed. The caller holds the
-// mutex.
-func (s *Watcher) nextNode(by time.Time) string {
-	skipped := 0
-	for node, created := range s.newNodes {
-		t := s.tracks[path.Dir(node)]
-		read := t != nil && !t.dirty.IsZero() && t.delay == 0
-		if !read && !created.After(by) {
-			return node
-		}
-		if skipped++; skipped == maxSkipped {
-			break
-		}
-	}
-	return ""
-}
-
-// refresh reads a lock that has changed.
-func (s *Watcher) refresh(ctx context.Context, at string) {
-	s.mu.Lock()
-	t := s.tracks[at]
-	t.dirty = time.Time{}
-	if len(s.dirty) > 0 && s.dirty[0] == at {
-		s.dirty = s.dirty[1:]
+	was := j.state
+	s.schedule.set(j, readStarted, time.Time{})
+	t, n := s.tracks[j.path], s.newNodes[j.path]
+	s.mu.Unlock()
+	if j.node {
+		s.checkNode(ctx, n)
 	} else {
-		s.delayed = slices.DeleteFunc(s.delayed, func(path string) bool { return path == at })
+		s.refresh(ctx, t, was)
 	}
-	delayed := t.delay > 0
-	since := s.event
+	s.wakeUp() // the other goroutine: it publishes, or reads the same znode as a slow one
+	return 0
+}
+
+// timeout returns the time for a read of a znode of this speed.
+func (s *Watcher) timeout(of speed) time.Duration {
+	if of == slow {
+		return s.opts.List.Timeout
+	}
+	return min(s.opts.List.Timeout, maxQuickRead)
+}
+
+// refresh reads a lock that was scheduled in a state.
+func (s *Watcher) refresh(ctx context.Context, t *track, was readState) {
+	s.mu.Lock()
+	at, since := t.path, s.event
 	before := t.knownEntries()
-	t.data = nil
+	t.again = reread{}
 	gate := path.Base(at) == "locks" && s.hasLeases(path.Dir(at)) || at != s.opts.Prefix && s.isKazooGate(at)
 	unread := s.isUnread(at)
 	s.mu.Unlock()
@@ -160,36 +99,68 @@ func (s *Watcher) refresh(ctx context.Context, at string) {
 		return
 	}
 	began := time.Now()
-	l, reads, err := s.readChanged(ctx, at, before, unread)
-	s.budget.spend(reads)
-	s.mu.Lock()
-	s.status.Reads += int64(reads)
-	slow := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && s.conn != 0
-	if slow || delayed { // leave other reads half of the time
-		now := time.Now()
-		s.slowNext = now.Add(now.Sub(began))
+	l, reads, err := s.readChanged(ctx, t, before, unread)
+	if errors.Is(err, zklock.ErrInvalidName) {
+		l, err = &Lock{Path: at}, nil
 	}
-	s.mu.Unlock()
+	s.mu.Lock()
+	s.budget.spend(t.speed, reads)
+	s.status.Reads += int64(reads)
 	switch {
 	case err == nil:
+		t.speed = speedOf(time.Since(began))
+	case errors.Is(err, zk.ErrNoAuth):
+		s.omit(t, ErrUnreadable)
+		s.settle(t, since)
+	case isTooLarge(err):
+		s.omit(t, ErrTooMany)
+		s.settle(t, since)
+	case s.isLate(ctx, err):
+		s.postpone(t)
+	default:
+		t.again.all()
+		s.schedule.set(&t.readJob, was, time.Now().Add(s.opts.Interval))
+	}
+	s.mu.Unlock()
+	if err == nil {
 		s.update(at, l, since)
 		s.readParent(l)
-	case errors.Is(err, zklock.ErrInvalidName):
-		s.update(at, &Lock{Path: at}, since)
-	case errors.Is(err, zk.ErrNoAuth):
-		s.hide(t, ErrUnreadable)
-	case isTooLarge(err):
-		s.hide(t, ErrTooMany)
-	case slow:
-		s.hide(t, errSlow)
-		s.mu.Lock()
-		s.delay(t)
-		s.mu.Unlock()
-	default:
-		s.mu.Lock()
-		s.markDirty(t)
-		s.mu.Unlock()
 	}
+}
+
+// isLate reports whether a read failed because it took too long. The caller holds the mutex.
+func (s *Watcher) isLate(ctx context.Context, err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && s.conn != 0
+}
+
+// postpone makes the watcher read a lock again that took too long to read: at once as a slow one,
+// and then with delays. The caller holds the mutex.
+func (s *Watcher) postpone(t *track) {
+	t.again.all()
+	if t.lock == nil || t.speed == slow {
+		s.omit(t, errSlow)
+	}
+	if t.speed == slow {
+		s.delay(t)
+		return
+	}
+	t.speed = slow
+	s.schedule.set(&t.readJob, readDue, time.Now())
+}
+
+// settle ends the schedule of a lock if a read that began after the event with number since
+// includes all changes. It reports whether this is so. The caller holds the mutex.
+func (s *Watcher) settle(t *track, since int64) bool {
+	t.delay = 0
+	if t.since <= since {
+		t.again = reread{}
+		s.schedule.set(&t.readJob, readCurrent, time.Time{})
+		return true
+	}
+	if t.state != readDue {
+		s.schedule.set(&t.readJob, readDue, time.Now().Add(s.opts.Interval))
+	}
+	return false
 }
 
 // isUnread reports whether the last read of the lock at a path failed, or of its znodes by a
@@ -200,11 +171,16 @@ func (s *Watcher) isUnread(at string) bool {
 }
 
 // readChanged reads a lock within the limits of a listing. It first reads the numbers of its
-// znodes if unread says that it may be too large. It also returns the number of reads.
-func (s *Watcher) readChanged(ctx context.Context, at string, before []zklock.Entry,
+// znodes if unread says that it may be too large. Of a path that can be no lock, it reads only
+// whether it answers. It also returns the number of reads.
+func (s *Watcher) readChanged(ctx context.Context, t *track, before []zklock.Entry,
 	unread bool) (l *Lock, reads int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.List.Timeout)
+	at := t.path
+	ctx, cancel := context.WithTimeout(ctx, s.timeout(t.speed))
 	defer cancel()
+	if !mayBeLock(at) {
+		return &Lock{Path: at}, 2, s.checkChildren(ctx, at)
+	}
 	if unread {
 		reads = sizeReads
 		if err := s.checkSize(ctx, at, false); err != nil {
@@ -224,19 +200,30 @@ func (s *Watcher) readChanged(ctx context.Context, at string, before []zklock.En
 	return l, reads + sent, err
 }
 
+// checkChildren reports whether a listing may be able to list the children of a znode.
+func (s *Watcher) checkChildren(ctx context.Context, at string) error {
+	stat, _, err := s.z.Exists(ctx, at)
+	if err == nil && int(stat.NumChildren) > s.maxChildren {
+		err = ErrTooManyChildren
+	}
+	if err == nil {
+		_, _, err = s.z.Children(ctx, at)
+	}
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
 // maxDelay is the longest time until the watcher reads a lock again that took too long to read.
 const maxDelay = 10 * time.Minute
 
 // delay makes the watcher read a lock again later that took too long to read: after the time that
-// the read may take, and twice as late after each further one. An event during the read may have
-// made the lock outdated again: it must not stay in dirty, where later locks would wait for it.
-// The caller holds the mutex.
+// the read may take, and twice as late after each further one. Further changes do not make it read
+// the lock earlier. The caller holds the mutex.
 func (s *Watcher) delay(t *track) {
 	t.delay = min(max(2*t.delay, s.opts.List.Timeout), maxDelay)
-	t.since, t.dirty = s.event, time.Now().Add(t.delay)
-	is := func(path string) bool { return path == t.path }
-	s.dirty = slices.DeleteFunc(s.dirty, is)
-	s.delayed = append(slices.DeleteFunc(s.delayed, is), t.path)
+	s.schedule.set(&t.readJob, readDelayed, time.Now().Add(t.delay))
 }
 
 // readParent makes the watcher read the parent of a new znode that is no node lock, but the entry
@@ -255,16 +242,9 @@ func (s *Watcher) readParent(l *Lock) {
 	s.markDirty(s.trackOf(parent))
 }
 
-// hide removes a lock that the client cannot read, for this reason, from the list, as a listing
+// omit removes a lock that the client cannot read, for this reason, from the list, as a listing
 // omits it. Its former entries may have left: the servers report no changes of what the client
-// may not read.
-func (s *Watcher) hide(t *track, why error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.omit(t, why)
-}
-
-// omit is hide for a caller that holds the mutex.
+// may not read. The caller holds the mutex.
 func (s *Watcher) omit(t *track, why error) {
 	s.replace(t, nil)
 	s.setBytes(t)
@@ -279,7 +259,7 @@ func (t *track) knownEntries() []zklock.Entry {
 	}
 	known := make([]zklock.Entry, 0, len(t.lock.Entries))
 	for _, e := range t.lock.Entries {
-		if !t.data[e.Node] {
+		if !t.again.has(e.Node) {
 			known = append(known, e.Entry)
 		}
 	}
@@ -319,31 +299,40 @@ func cost(l *Lock, before []zklock.Entry) int {
 	return reads
 }
 
-// checkNode finds out whether a new znode is a node lock.
-func (s *Watcher) checkNode(ctx context.Context, node string) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.List.Timeout)
+// checkNode finds out whether a new znode is a node lock. If the read does not answer, the watcher
+// reads the znode as it reads a lock, until a read answers.
+func (s *Watcher) checkNode(ctx context.Context, n *newNode) {
+	readCtx, cancel := context.WithTimeout(ctx, s.timeout(quick))
 	defer cancel()
-	stat, there, err := s.z.Exists(ctx, node)
-	s.budget.spend(1)
+	stat, there, err := s.z.Exists(readCtx, n.path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.budget.spend(quick, 1)
 	s.status.Reads++
-	came, wanted := s.newNodes[node]
-	delete(s.newNodes, node)
-	if parent := s.tracks[path.Dir(node)]; parent != nil && parent.lock.isKazooSemaphore() {
-		if _, permit := parent.index().byNode[node]; permit {
-			return
-		}
+	if s.newNodes[n.path] != n { // it was deleted, or is a permit
+		return
 	}
-	if err == nil && there && wanted && stat.EphemeralOwner != 0 {
-		if !s.hasRoom(node) {
-			s.missEvent()
-			return
-		}
-		t := s.trackOf(node)
-		t.line.add(member{Entry: queue.Entry{Name: path.Base(node)}, arrived: came, event: s.event}, false)
+	delete(s.newNodes, n.path)
+	if err == nil && (!there || stat.EphemeralOwner == 0) {
+		return
+	}
+	if !s.hasRoom(n.path) {
+		s.missEvent()
+		return
+	}
+	t := s.trackOf(n.path)
+	if err == nil {
+		entry := queue.Entry{Name: path.Base(n.path)}
+		t.line.add(member{Entry: entry, arrived: n.created, event: s.event}, false)
 		s.setBytes(t)
-		s.markDirty(t)
+	}
+	t.since = s.event
+	switch {
+	case t.state != readCurrent:
+	case s.isLate(ctx, err):
+		s.postpone(t)
+	default: // before the znodes that were created after it
+		s.schedule.set(&t.readJob, readDue, n.created)
 	}
 }
 
@@ -351,8 +340,8 @@ func (s *Watcher) checkNode(ctx context.Context, node string) {
 func (s *Watcher) update(path string, l *Lock, since int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if path != s.opts.Prefix && s.isKazooGate(path) {
-		l = &Lock{Path: path} // its entries are in the semaphore's queue
+	if path != s.opts.Prefix && s.isKazooGate(path) || s.isKazooPermit(path) {
+		l = &Lock{Path: path} // its entries are those of the semaphore
 	}
 	s.hasRoom(path) // drops others if there are too many
 	large := func() bool {
@@ -366,10 +355,7 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 		s.evict(time.Now())
 	}
 	t := s.trackOf(path)
-	t.delay = 0
-	if t.since <= since { // this read includes the changes
-		t.dirty = time.Time{}
-		s.delayed = slices.DeleteFunc(s.delayed, func(at string) bool { return at == path })
+	if s.settle(t, since) {
 		if l.Kind == KindSemaphore && !l.isKazooSemaphore() && !t.semaphore { // its former track was dropped
 			t.semaphore = true
 			s.moveGate(t.path, queue.GatePath(t.path))
@@ -384,7 +370,7 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 		delete(s.omitted, path)
 		s.unpublished = true
 	}
-	if s.unlisted[path] != nil && !s.relisted[path] {
+	if s.unlisted[path] != nil && (!s.relisted[path] || !mayBeLock(path)) {
 		s.relisted[path] = true
 		s.listComplete = false // the next listing may find all locks
 	}
@@ -403,6 +389,9 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 		}
 		l.PastHolds = t.hold.times()
 	}
+	if !s.status.Watching {
+		s.readNewHolders(t, l)
+	}
 	before := t.lock
 	s.replace(t, l)
 	switch gate := s.tracks[path+kazooGate]; {
@@ -412,8 +401,31 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 	default:
 		s.markDirty(gate)
 	}
+	if l.isKazooSemaphore() {
+		for _, e := range l.Contenders() {
+			s.dropNode(e.Node)
+			if permit := s.tracks[e.Node]; permit != nil && permit.lock != nil { // as a node lock
+				s.markDirty(permit)
+			}
+		}
+	}
 	s.logRead(t, before, now)
 	s.setBytes(t)
+}
+
+// readNewHolders makes the watcher read again the entries of a lock that waited when it was last
+// read, and hold now: without events, it does not know whether their data changed. The caller holds
+// the mutex.
+func (s *Watcher) readNewHolders(t *track, l *Lock) {
+	if l == nil || t.lock == nil {
+		return
+	}
+	for _, e := range l.Holders() {
+		if i, known := t.index().byNode[e.Node]; known && !t.lock.Entries[i].Holder {
+			s.readAgain(t, e.Node)
+			s.markDirty(t)
+		}
+	}
 }
 
 // replace stores a lock in its track. The caller holds the mutex.
@@ -438,8 +450,7 @@ func (s *Watcher) publish() {
 		return
 	}
 	s.unpublished = false
-	s.dirty = slices.DeleteFunc(s.dirty, func(path string) bool { t := s.tracks[path]; return t == nil || t.dirty.IsZero() })
-	s.status.Pending = len(s.dirty)
+	s.status.Pending = s.schedule.pending
 	if s.status.Connected {
 		s.status.LastContact = time.Now()
 	}

@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/internal/queue"
 )
 
@@ -98,6 +99,17 @@ func (s *Watcher) isKazooGate(path string) bool {
 	base, ok := strings.CutSuffix(path, kazooGate)
 	t := s.tracks[base]
 	return ok && t != nil && t.lock.isKazooSemaphore()
+}
+
+// isKazooPermit reports whether a znode is a permit of a semaphore of kazoo that the watcher
+// shows. The caller holds the mutex.
+func (s *Watcher) isKazooPermit(node string) bool {
+	t := s.tracks[path.Dir(node)]
+	if t == nil || !t.lock.isKazooSemaphore() {
+		return false
+	}
+	i, known := t.index().byNode[node]
+	return known && t.lock.Entries[i].Mode != zklock.Stray
 }
 
 // isSemaphore reports whether the entries in the queue at a path wait at a gate. The caller

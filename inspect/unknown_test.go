@@ -425,3 +425,171 @@ func TestLockAtGateOfSemaphoreIsNotFree(t *testing.T) {
 		}
 	})
 }
+
+// delayFirst delays the first n requests of this kind, and counts them all.
+func (sc *watcherTest) delayFirst(n int64, d time.Duration, op, path string) *atomic.Int64 {
+	seen := new(atomic.Int64)
+	sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
+		if f.Direction == zktest.ToServer && f.Op == op && f.Path == path && seen.Add(1) <= n {
+			return d
+		}
+		return 0
+	})
+	return seen
+}
+
+// TestLateAnswersForgetNoNodeLock checks that the watcher shows a new node lock although the
+// answers to the first requests about it are late, and until then not as free.
+func TestLateAnswersForgetNoNodeLock(t *testing.T) {
+	for _, late := range []int64{1, 3} {
+		testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
+			owner := sc.srv.Dial(t)
+			createZnodes(t, owner, "/zklock/x")
+			delayed := sc.delayFirst(late, 11*time.Second, "exists", "/zklock/n")
+			createZnodes(t, owner, "!/zklock/n")
+			time.Sleep(2 * time.Second)
+			if s := sc.s.Snapshot(); s.Lock("/zklock/n") == nil && s.Unknown("/zklock/n") == nil {
+				t.Error("it is shown as free")
+			}
+			sc.await("the node lock", func() bool { return sc.s.Snapshot().Lock("/zklock/n") != nil })
+			if delayed.Load() == 0 {
+				t.Error("no answer was late")
+			}
+			sc.await("a complete list", func() bool { return sc.s.Status().Complete })
+		})
+	}
+}
+
+// TestLateAnswersForParentHideNoLock checks that the watcher shows locks although the first two
+// listings had a late answer about the prefix, or about the root of names, where no lock can be.
+func TestLateAnswersForParentHideNoLock(t *testing.T) {
+	for _, tt := range []struct{ prefix, late string }{
+		{"/zklock", "/zklock"}, {"/", "/zklock"}, {"/", "/"},
+	} {
+		testWatcher(t, inspect.WatchOptions{Prefix: "/none"}, func(t *testing.T, sc *watcherTest) {
+			hold := sc.acquire(sc.locks.Mutex("m"))
+			defer sc.release(hold)
+			var lists, reads atomic.Int64
+			sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
+				heartbeat := f.Op == "exists" && f.Path == "/"
+				read := f.Op == "exists" || strings.HasPrefix(f.Op, "get")
+				if f.Direction != zktest.ToServer || !read || heartbeat {
+					return 0
+				}
+				reads.Add(1)
+				if f.Op == "getChildren2" && f.Path == tt.late {
+					if n := lists.Add(1); n == 1 || n == 3 { // between the listings, the watcher checks it
+						return 11 * time.Second
+					}
+				}
+				return 0
+			})
+			defer sc.start(inspect.WatchOptions{Prefix: tt.prefix})()
+			sc.await("a listing", func() bool { return sc.s.Status().Listed })
+			if s := sc.s.Snapshot(); lists.Load() == 0 || s.Unknown("/zklock/m") == nil {
+				t.Errorf("%v: the lock is shown as free, %d requests", tt, lists.Load())
+			}
+			time.Sleep(3 * time.Minute)
+			if s := sc.s.Snapshot(); s.Lock("/zklock/m") == nil || !s.Status.Complete {
+				t.Errorf("%v: after %d requests, the watcher shows %q, %+v",
+					tt, lists.Load(), outlines(s.Locks), s.Status)
+			}
+			before := reads.Load()
+			time.Sleep(10 * time.Minute)
+			if n := reads.Load() - before; n > 0 {
+				t.Errorf("%v: %d reads without any change", tt, n)
+			}
+		})
+	}
+}
+
+// TestNewSlowLocksDelayOthersByASecond checks that the watcher shows the changes of other locks
+// within seconds while many new locks take nearly as long as Timeout, and does not show these as
+// free.
+func TestNewSlowLocksDelayOthersByASecond(t *testing.T) {
+	const slow, most = 3, 2500 * time.Millisecond // the read of a slow lock, and of the other
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
+		owner := sc.srv.Dial(t)
+		createZnodes(t, owner, "/zklock/small")
+		sc.way.Delay(100 * time.Millisecond)
+		for k := range slow {
+			at := fmt.Sprintf("/zklock/big%d", k)
+			createZnodes(t, owner, at)
+			createEntries(t, owner, at, 5000)
+		}
+		time.Sleep(200 * time.Millisecond) // until the events have arrived and the first read runs
+		createZnodes(t, owner, "!/zklock/small/"+mutexName+"0000000001")
+		began := time.Now()
+		sc.await("the change", func() bool { return sc.s.Snapshot().Lock("/zklock/small") != nil })
+		if took := time.Since(began); took > most+(slow-1)*time.Second {
+			t.Errorf("the change was shown after %v", took)
+		}
+		for k := range slow {
+			at := fmt.Sprintf("/zklock/big%d", k)
+			if s := sc.s.Snapshot(); s.Lock(at) == nil && s.Unknown(at) == nil {
+				t.Errorf("%s is shown as free", at)
+			}
+		}
+		sc.await("all locks", func() bool { return len(sc.s.Snapshot().Locks) == slow+1 })
+		for k := range slow {
+			createZnodes(t, owner, fmt.Sprintf("!/zklock/big%d/%s%010d", k, mutexName, 6000))
+		}
+		createZnodes(t, owner, "!/zklock/small/"+mutexName+"0000000002")
+		began = time.Now()
+		sc.await("the change", func() bool {
+			return len(sc.s.Snapshot().Lock("/zklock/small").Entries) == 2
+		})
+		if took := time.Since(began); took > most-time.Second {
+			t.Errorf("the second change was shown after %v", took)
+		}
+	})
+}
+
+// TestBusyLocksDelayNoSlowLock checks that the watcher reads a slow lock again while other locks
+// change more often than it can read them.
+func TestBusyLocksDelayNoSlowLock(t *testing.T) {
+	const busy, timeout = 30, time.Second
+	opts := inspect.WatchOptions{MaxReadRate: 50, List: inspect.ListOptions{Timeout: timeout}}
+	testWatcher(t, opts, func(t *testing.T, sc *watcherTest) {
+		owner := sc.srv.Dial(t)
+		reads := sc.delayFirst(3, 2*timeout, "getChildren2", "/zklock/big")
+		createZnodes(t, owner, "!/zklock/big/"+mutexName+"0000000001")
+		for i := range 300 {
+			var ops []zk.Op
+			for k := range busy {
+				at := fmt.Sprintf("/zklock/busy%d", k)
+				if i == 0 {
+					createZnodes(t, owner, at)
+				} else {
+					ops = append(ops, zk.DeleteOp(fmt.Sprintf("%s/%s%010d", at, mutexName, i-1), -1))
+				}
+				node := fmt.Sprintf("%s/%s%010d", at, mutexName, i)
+				ops = append(ops, zk.CreateOp(node, nil, zk.OpenACL(), zk.ModeEphemeral))
+			}
+			if _, err := owner.Multi(t.Context(), ops...); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if sc.s.Snapshot().Lock("/zklock/big") == nil {
+			t.Errorf("it is not shown after 30 s and %d reads", reads.Load())
+		}
+	})
+}
+
+// TestChangedDataOfLateReadIsShown checks that a value is shown that changed before a read with a
+// late answer.
+func TestChangedDataOfLateReadIsShown(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
+		hold := sc.acquire(sc.locks.Mutex("m").WithValue("before"))
+		defer sc.release(hold)
+		sc.shows("/zklock/m queue 1+0")
+		sc.delayFirst(1, 5*time.Second, "getChildren2", "/zklock/m")
+		if err := hold.SetValue(t.Context(), "after"); err != nil {
+			t.Fatal(err)
+		}
+		sc.await("the value", func() bool {
+			return sc.s.Snapshot().Lock("/zklock/m").Entries[0].Value == "after"
+		})
+	})
+}

@@ -22,9 +22,9 @@ import (
 // may not read, either: the watcher does not know of such a lock before the next listing.
 type Watcher struct {
 	*Reader
-	opts   WatchOptions
-	wake   chan struct{} // has a value while Run has work to do
-	budget budget        // used only by Run
+	opts WatchOptions
+	// wake has a value for each of the two goroutines that read while there is work to do.
+	wake [speeds]chan struct{}
 
 	mu     sync.Mutex // guards what follows; not held across a call into zk or a channel operation
 	status Status
@@ -41,14 +41,10 @@ type Watcher struct {
 	// relisted are those of unlisted that were read meanwhile, and whose locks were therefore listed
 	// again. They do not cause another listing until a read of them fails.
 	relisted map[string]bool
-	// dirty are the paths of locks to read again, in the order of their changes, and delayed those
-	// of locks that took too long, to read again when their track says. No path is in both.
-	dirty, delayed []string
-	slowNext       time.Time // before then, no lock in delayed is read
-	// nodeNext reports whether the last read was of a lock, so that the next may be of newNodes.
-	nodeNext bool
-	// newNodes are znodes that were created and may be node locks.
-	newNodes     map[string]time.Time
+	schedule schedule // the jobs of tracks and newNodes
+	budget   budget
+	// newNodes are znodes that were created and may be node locks, by path.
+	newNodes     map[string]*newNode
 	missed       int64           // counts the events for which newNodes or tracks had no room
 	missedBefore int64           // missed at the begin of the last listing
 	evicted      time.Time       // when tracks was last searched for some to drop
@@ -73,18 +69,16 @@ type Watcher struct {
 // track is what the watcher knows about one lock. A lock without a holder keeps its track
 // for the history.
 type track struct {
-	path    string
+	readJob
 	lock    *Lock      // as last read; nil if it has no holder or waiter, or was not read yet
 	entries entryIndex // of lock; built when it is first used
 	line    lockQueue
-	dirty   time.Time       // when it became outdated, or when to read it again; zero if it is current
-	delay   time.Duration   // of the next read after one that took too long; zero after another
-	since   int64           // number of the last event that made it outdated
-	data    map[string]bool // its znodes to read again: their data changed, or another client replaced them
-	changed bool            // it changed since the snapshot
+	since   int64 // number of the last event that made it outdated
+	again   reread
+	changed bool // it changed since the snapshot
 	// semaphore reports whether the path has a child named leases.
 	semaphore bool
-	// bytes is the estimated memory of path, lock, and line, which grow with what strangers
+	// bytes is the estimated memory of path, lock, line, and again, which grow with what strangers
 	// create, lockBytes that of lock, and pastBytes that of points, events, and unnamed.
 	bytes, lockBytes, pastBytes int
 	// of the hold that ended last, if known
@@ -99,7 +93,7 @@ type track struct {
 func (s *Watcher) setBytes(t *track) {
 	s.bytes -= t.bytes
 	s.pastBytes -= t.pastBytes
-	t.bytes = len(t.path) + t.lockBytes + t.line.bytes
+	t.bytes = len(t.path) + t.lockBytes + t.line.bytes + t.again.bytes
 	if t.pastBytes = t.estimatePast(); s.pastBytes+t.pastBytes > maxPastBytes {
 		t.points, t.events, t.unnamed, t.pastBytes = nil, nil, nil, 0
 	}
@@ -155,8 +149,10 @@ func NewWatcher(z *zk.Client, opts *WatchOptions) *Watcher {
 		opts = &WatchOptions{}
 	}
 	s := &Watcher{
-		opts: opts.withDefaults(), Reader: NewReader(z, opts.Layout), wake: make(chan struct{}, 1),
-		tracks: map[string]*track{}, omitted: map[string]error{}, relisted: map[string]bool{}, newNodes: map[string]time.Time{}, records: map[string]bool{}, broken: map[string]bool{},
+		opts: opts.withDefaults(), Reader: NewReader(z, opts.Layout),
+		wake:   [speeds]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)},
+		tracks: map[string]*track{}, newNodes: map[string]*newNode{}, omitted: map[string]error{},
+		relisted: map[string]bool{}, records: map[string]bool{}, broken: map[string]bool{},
 		all: recorder{step: stepOfAll}, changed: make(chan struct{}),
 	}
 	s.budget = budget{rate: float64(s.opts.MaxReadRate)}
@@ -182,7 +178,7 @@ func (s *Watcher) Status() Status {
 	defer s.mu.Unlock()
 	status := s.snapshot.Status
 	status.Connected, status.Reads, status.Events = s.status.Connected, s.status.Reads, s.status.Events
-	if status.Pending = len(s.dirty); status.Connected {
+	if status.Pending = s.schedule.pending; status.Connected {
 		status.LastContact = time.Now()
 	}
 	return status
@@ -343,7 +339,7 @@ func (s *Watcher) connected(ctx context.Context) (uint64, error) {
 		select {
 		case <-ctx.Done():
 			return 0, ctx.Err()
-		case <-s.wake:
+		case <-s.wake[quick]:
 		}
 		s.publish()
 	}
@@ -376,9 +372,9 @@ func (s *Watcher) addWatch(ctx context.Context) {
 func (s *Watcher) listAll(ctx context.Context) bool {
 	s.mu.Lock()
 	since, conn, missed := s.event, s.conn, s.missed
-	var slow func(path string) bool
+	var delayed func(path string) bool
 	if conn == s.listConn { // on another connection, the servers may be faster
-		slow = s.isDelayed
+		delayed = s.isDelayed
 	}
 	s.status.Listing, s.unpublished = true, true
 	s.mu.Unlock()
@@ -389,7 +385,7 @@ func (s *Watcher) listAll(ctx context.Context) bool {
 	over := make(chan struct{})
 	var showing sync.WaitGroup
 	showing.Go(func() { s.show(over) })
-	opts := listOptions{limits, s.knownEntries, s.noteSemaphore, slow}
+	opts := listOptions{limits, s.knownEntries, s.noteSemaphore, delayed}
 	found, err := s.list(ctx, s.opts.Prefix, opts)
 	close(over)
 	showing.Wait()
@@ -433,20 +429,22 @@ func (s *Watcher) isDelayed(path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tracks[path]
-	return t != nil && t.delay > 0 && !t.dirty.IsZero()
+	return t != nil && t.state == readDelayed
 }
 
-// readLater makes the watcher read a lock that took too long in a listing. The caller holds the
+// readLater makes the watcher read a path that took too long in a listing, also if no lock can be
+// there: when a read answers, the next listing may find the locks below it. The caller holds the
 // mutex.
 func (s *Watcher) readLater(path string) {
-	if !mayBeLock(path) || tooLong(path) {
+	if tooLong(path) {
 		return
 	}
 	if !s.hasRoom(path) {
 		s.missEvent()
 		return
 	}
-	if t := s.trackOf(path); t.lock == nil && t.dirty.IsZero() {
+	if t := s.trackOf(path); t.lock == nil && t.state == readCurrent {
+		t.speed = slow
 		s.delay(t)
 	}
 }
@@ -476,6 +474,11 @@ func (s *Watcher) mustList(conn uint64) bool {
 // follow reads changed locks until the watcher must list all again, but at least for this
 // duration.
 func (s *Watcher) follow(ctx context.Context, conn uint64, least time.Duration) error {
+	slowCtx, cancel := context.WithCancel(ctx)
+	var reading sync.WaitGroup
+	reading.Go(func() { s.readSlow(slowCtx) }) // ended when follow returns
+	defer reading.Wait()
+	defer cancel()
 	walked := time.Now()
 	asked := conn // the connection on which addWatch was called
 	for {
@@ -497,14 +500,22 @@ func (s *Watcher) follow(ctx context.Context, conn uint64, least time.Duration) 
 		if state := s.z.State(); state == zk.Closed || state == zk.AuthFailed {
 			return errClosed
 		}
-		timer := time.NewTimer(max(wait, time.Millisecond))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-s.wake:
-			timer.Stop()
-		case <-timer.C:
+		if err := s.sleep(ctx, quick, wait); err != nil {
+			return err
 		}
 	}
+}
+
+// sleep waits for this duration, or until there is work for the goroutine that reads the znodes of
+// this speed.
+func (s *Watcher) sleep(ctx context.Context, of speed, d time.Duration) error {
+	timer := time.NewTimer(max(d, time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.wake[of]:
+	case <-timer.C:
+	}
+	return nil
 }

@@ -722,3 +722,53 @@ func TestRunEndsWithClient(t *testing.T) {
 	}
 	_ = s.Close()
 }
+
+// TestValueSetDuringOutageIsShown checks that the watcher shows the value of a holder and the
+// request to release its lock if it was a waiter before the watcher lost its connection.
+func TestValueSetDuringOutageIsShown(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
+		other := zklock.New(sc.srv.Dial(t), nil)
+		defer other.Close()
+		hold := sc.acquire(sc.locks.Mutex("m"))
+		next := sc.enqueue(other.Mutex("m"))
+		sc.shows("/zklock/m queue 1+1")
+		time.Sleep(time.Minute)
+		sc.way.Refuse(true)
+		sc.way.CutConnections()
+		sc.release(hold)
+		hold = <-next
+		if err := hold.SetValue(t.Context(), "10.0.0.2:80"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sc.locks.Mutex("m").Revoke(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		sc.way.Refuse(false)
+		sc.await("the value and the request", func() bool {
+			l := sc.s.Snapshot().Lock("/zklock/m")
+			return l != nil && l.Entries[0].Value == "10.0.0.2:80" && l.Entries[0].Revoked
+		})
+		sc.release(hold)
+	})
+}
+
+// TestPermitIsNoNodeLock checks that permits of kazoo's Semaphore that the watcher took for node
+// locks, because the read of the semaphore took long, are shown at the semaphore only.
+func TestPermitIsNoNodeLock(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{Prefix: "/jobs"}, func(t *testing.T, sc *watcherTest) {
+		owner := sc.srv.Dial(t)
+		createZnodes(t, owner, "/jobs/s")
+		sc.way.Delay(100 * time.Millisecond)
+		var permits []zk.Op
+		for i := range 600 {
+			node := fmt.Sprintf("/jobs/s/%032x", i)
+			permits = append(permits, zk.CreateOp(node, nil, zk.OpenACL(), zk.ModeEphemeral))
+		}
+		if _, err := owner.Multi(t.Context(), permits...); err != nil {
+			t.Fatal(err)
+		}
+		sc.await("the semaphore", func() bool { return sc.s.Snapshot().Lock("/jobs/s") != nil })
+		time.Sleep(10 * time.Second)
+		sc.shows("/jobs/s semaphore 600+0")
+	})
+}
