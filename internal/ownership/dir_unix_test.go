@@ -201,7 +201,7 @@ func TestMakeDirAcceptsNoLinkThatAppears(t *testing.T) {
 			continue
 		}
 		if info, err := os.Lstat(path); err != nil || !info.IsDir() {
-			t.Fatalf("after %d calls, MakeDir made %v, %v", i, info.Mode(), err)
+			t.Fatalf("after %d calls, MakeDir made %v, %v", i, info, err)
 		}
 		must(t, os.Remove(path))
 	}

@@ -3,6 +3,7 @@
 package wal_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -221,5 +222,26 @@ func TestDirectoryOfAnotherUserIsRefused(t *testing.T) {
 				t.Errorf("a refused directory has %v", names)
 			}
 		})
+	}
+}
+
+// TestUnreadableContentIsNoChange checks that a read that fails does not count as a change by another
+// process: the server can still write its state to another segment.
+func TestUnreadableContentIsNoChange(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(name, []byte("content"), 0o600))
+	f, err := wal.OS{}.OpenWrite(name)
+	must(t, err)
+	defer f.Close()
+	check := f.(changeChecker).CheckContent
+	must(t, check(7, []byte("content"), 0))
+	must(t, check(7, []byte("content"), -1)) // the read fails
+	for _, other := range []string{"Content", "content and more"} {
+		if err := check(7, []byte(other), 0); !errors.Is(err, wal.ErrFileChanged) {
+			t.Errorf("%q: %v", other, err)
+		}
+	}
+	if err := check(8, []byte("content"), 0); !errors.Is(err, wal.ErrFileChanged) {
+		t.Errorf("a short file: %v", err)
 	}
 }

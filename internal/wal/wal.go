@@ -228,10 +228,13 @@ func (l *Log) writeBatch() {
 	if err == nil && (!l.opts.NoSync || h.count == 0) {
 		err = l.active.file.Sync()
 	}
-	// The next start would not find what is in a directory or a file that was renamed or
-	// removed, or overwritten meanwhile.
-	if err == nil {
+	switch {
+	case err == nil:
+		// The next start would not find what is in a directory or a file that was renamed or
+		// removed, or overwritten meanwhile.
 		err = cmp.Or(l.lock.Check(), l.active.moved(), changed, before.changed(), l.active.changed())
+	case changed != nil:
+		err = errors.Join(changed, err) // the disk alone is not the reason
 	}
 
 	l.mu.Lock()
