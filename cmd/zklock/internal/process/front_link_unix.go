@@ -74,11 +74,22 @@ func (l *Link) Started(group int) {
 // Stopped sends the front the signal that stopped the command.
 func (l *Link) Stopped(sig int) { l.send(message{stopped: sig}) }
 
-// send sends one message. Gone reports a front that has ended.
+// send sends one message. It never blocks, because its caller has a deadline, and a front that is
+// stopped does not read. So it drops a message that does not fit: those that fit have already
+// reported a stop. Gone reports a front that has ended.
 func (l *Link) send(m message) {
-	if l != nil {
-		_, _ = io.WriteString(l.sock, m.encode())
+	if l == nil {
+		return
 	}
+	conn, err := l.sock.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = conn.Write(func(fd uintptr) (done bool) {
+		for unix.Send(int(fd), []byte(m.encode()), unix.MSG_DONTWAIT) == unix.EINTR {
+		}
+		return true // also if the socket is full
+	})
 }
 
 // Foreground reports whether the front's job has the terminal, so that the keeper may
