@@ -175,7 +175,7 @@ func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-
 	case exit.Status() == 0:
 		return nil
 	}
-	return &cli.ExitError{Code: exit.Status()}
+	return cli.ExitLike(exit)
 }
 
 // notStarted returns the error for a command that did not start. If the reason is the loss

@@ -16,11 +16,12 @@ import (
 	"golang.org/x/term"
 )
 
-// stopTime limits the wait for a SIGCONT that may not arrive.
+// stopTime limits the wait for the effect of a signal that may not arrive.
 const stopTime = 200 * time.Millisecond
 
-// FrontWanted reports whether this process has a terminal, and so needs a front.
-func FrontWanted() bool {
+// HasTerminal reports whether this process has a terminal. A command that holds a lock then needs
+// a front.
+func HasTerminal() bool {
 	fd, err := openTerminal()
 	if err != nil {
 		return false
@@ -55,12 +56,12 @@ type front struct {
 	signals chan os.Signal
 }
 
-// RunFront starts the keeper with args and returns when it has ended, with the exit code
-// for this process.
-func RunFront(exe string, args []string) (int, error) {
+// RunFront starts the keeper with args and returns when it has ended. This process must end in
+// the same way.
+func RunFront(exe string, args []string) (Exit, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
-		return 0, fmt.Errorf("create a socket for the keeper: %w", err)
+		return Exit{}, fmt.Errorf("create a socket for the keeper: %w", err)
 	}
 	unix.CloseOnExec(pair[0])
 	parentEnd := os.NewFile(uintptr(pair[0]), "keeper")
@@ -81,14 +82,14 @@ func RunFront(exe string, args []string) (int, error) {
 	})
 	_ = unix.Close(pair[1])
 	if err != nil {
-		return 0, fmt.Errorf("start the keeper: %w", err)
+		return Exit{}, fmt.Errorf("start the keeper: %w", err)
 	}
 	return f.follow(), nil
 }
 
-// follow forwards signals until the keeper has ended, and returns its exit code.
-func (f *front) follow() int {
-	messages, ended := make(chan message), make(chan int, 1)
+// follow forwards signals until the keeper has ended, and returns how it ended.
+func (f *front) follow() Exit {
+	messages, ended := make(chan message), make(chan Exit, 1)
 	// This goroutine ends with the socket, which the end of the keeper closes.
 	go func() {
 		defer close(messages)
@@ -110,23 +111,35 @@ func (f *front) follow() int {
 			f.handle(m)
 		case sig := <-f.signals:
 			f.handleSignal(sig)
-		case code := <-ended:
-			f.takeTerminal(code)
-			return code
+		case exit := <-ended:
+			f.takeTerminal(exit.Status())
+			return exit
 		}
 	}
 }
 
-// awaitKeeper waits for the keeper and returns its exit code as a shell would show it.
-func awaitKeeper(p *os.Process) int {
+// awaitKeeper waits for the keeper and returns how it ended.
+func awaitKeeper(p *os.Process) Exit {
 	state, err := p.Wait()
 	if err != nil {
-		return 125
+		return Exit{Code: 125}
 	}
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return 128 + int(ws.Signal())
+		return Exit{Code: -1, Signal: int(ws.Signal())}
 	}
-	return state.ExitCode()
+	return Exit{Code: state.ExitCode()}
+}
+
+// EndByInterrupt ends this process by INT. The caller has handled INT before. A shell, loop, or
+// script around this process ends only if it sees that INT ended this process; for an exit code,
+// it continues. EndByInterrupt returns if INT was ignored when this process started.
+func EndByInterrupt() {
+	if signal.Ignored(unix.SIGINT) {
+		return
+	}
+	signal.Reset(unix.SIGINT)
+	_ = unix.Kill(os.Getpid(), unix.SIGINT)
+	time.Sleep(stopTime) // another thread may get the signal
 }
 
 // handle handles a message of the keeper.
@@ -336,6 +349,11 @@ const minKilled = 120
 
 // takeTerminal takes the terminal back from the command. Like a shell, it restores the modes
 // of the terminal if the command was ended: a command that gets KILL cannot restore them.
+//
+// If the command had the terminal, ^C and ^\ signaled only the command's group. If its end shows
+// such a signal, takeTerminal sends it to the rest of the front's job too, such as the script or
+// make that started zklock, as the terminal would have done. It does not if the front forwarded a
+// signal: then another process chose whom to signal.
 func (f *front) takeTerminal(code int) {
 	if f.group == 0 || f.foreground() != f.group {
 		return
@@ -343,6 +361,10 @@ func (f *front) takeTerminal(code int) {
 	f.setForeground(unix.Getpgrp())
 	if code >= minKilled && f.modes != nil {
 		_ = term.Restore(f.tty, f.modes) // the terminal may be gone
+	}
+	sig := unix.Signal(code - 128)
+	if !f.ending && (sig == unix.SIGINT || sig == unix.SIGQUIT) {
+		_ = unix.Kill(0, sig) // this process catches it
 	}
 }
 
