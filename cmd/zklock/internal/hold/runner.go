@@ -123,7 +123,7 @@ func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-
 	}
 	s.onBegin = func() {
 		r.status.Started = true
-		r.flags.metrics.started(began)
+		r.flags.metrics.started(time.Now())
 	}
 	s.signals, s.events, s.servers = signals, events, r.app.Settings.ServersSuffix()
 	// A release request that arrived before this call is in the znode, which Revoked

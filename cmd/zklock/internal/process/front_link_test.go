@@ -38,3 +38,28 @@ func TestStoppedDoesNotBlockWhenFrontDoesNotRead(t *testing.T) {
 		t.Fatal("Stopped blocks although the front does not read")
 	}
 }
+
+func TestAdmitWaitsForFront(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		l, front := newLink(t)
+		ended, got := make(chan struct{}), make(chan error, 1)
+		go func() { got <- l.Admit(77, ended) }() // ends with ended at the latest
+		line := make([]byte, 64)
+		n, err := unix.Read(front, line)
+		if m, ok := decode(string(line[:max(n, 0)])); err != nil || !ok || m.group != 77 {
+			t.Errorf("the front got %q, %v", line[:max(n, 0)], err)
+		}
+		var want error
+		if answers {
+			if _, err := unix.Write(front, []byte{'\n'}); err != nil {
+				t.Error(err)
+			}
+		} else {
+			close(ended)
+			want = ErrEnded
+		}
+		if err := <-got; err != want {
+			t.Errorf("the front answers: %v; Admit returned %v, want %v", answers, err, want)
+		}
+	}
+}

@@ -13,8 +13,8 @@ func AttachFront(int) *Link { return nil }
 // Gone returns nil.
 func (l *Link) Gone() <-chan struct{} { return nil }
 
-// Started does nothing.
-func (l *Link) Started(int) {}
+// Admit returns nil.
+func (l *Link) Admit(int, <-chan struct{}) error { return nil }
 
 // Stopped does nothing.
 func (l *Link) Stopped(int) {}

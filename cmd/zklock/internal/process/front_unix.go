@@ -145,9 +145,7 @@ func EndByInterrupt() {
 // handle handles a message of the keeper.
 func (f *front) handle(m message) {
 	if m.group != 0 {
-		f.group = m.group
-		f.giveTerminal()
-		_, _ = f.sock.Write([]byte{'\n'}) // the keeper may have ended
+		f.admit(m.group)
 		return
 	}
 	stop := unix.Signal(m.stopped)
@@ -185,6 +183,26 @@ func (f *front) handle(m message) {
 		f.uses = true
 		f.pause(stop, false)
 	}
+}
+
+// admit gives the terminal to the command, and lets it begin. The signals that this process got
+// come first: a job that continues after a stop may continue only to end, and then the keeper ends
+// the process that waits to become the command.
+func (f *front) admit(group int) {
+	for pending := true; pending; {
+		select {
+		case sig := <-f.signals:
+			f.handleSignal(sig)
+		default:
+			pending = false
+		}
+	}
+	f.group = group
+	if f.ending {
+		return
+	}
+	f.giveTerminal()
+	_, _ = f.sock.Write([]byte{'\n'}) // the keeper may have ended
 }
 
 // inJob reports whether the leader of a process group descends from a process of this
