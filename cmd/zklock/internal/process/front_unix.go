@@ -19,6 +19,10 @@ import (
 // stopTime limits the wait for the effect of a signal that may not arrive.
 const stopTime = 200 * time.Millisecond
 
+// contTime is how long a signal that was sent together with SIGCONT, as by the shell's kill, can
+// take to arrive after it.
+const contTime = 50 * time.Millisecond
+
 // HasTerminal reports whether this process has a terminal. A command that holds a lock then needs
 // a front.
 func HasTerminal() bool {
@@ -50,6 +54,7 @@ type front struct {
 	sock    *os.File    // to the keeper
 	group   int         // of the command, 0 before it runs
 	ending  bool        // a signal that ends programs was forwarded
+	paused  bool        // the job was stopped
 	tty     int         // the terminal, -1 if there is none
 	uses    bool        // the command gets the terminal while the front's job has it
 	modes   *term.State // of the terminal before the command had it; may be nil
@@ -189,12 +194,13 @@ func (f *front) handle(m message) {
 // come first: a job that continues after a stop may continue only to end, and then the keeper ends
 // the process that waits to become the command.
 func (f *front) admit(group int) {
-	for pending := true; pending; {
+	for quiet := f.quiet(); quiet != nil; {
 		select {
 		case sig := <-f.signals:
 			f.handleSignal(sig)
-		default:
-			pending = false
+			quiet = f.quiet()
+		case <-quiet:
+			quiet = nil
 		}
 	}
 	f.group = group
@@ -203,6 +209,14 @@ func (f *front) admit(group int) {
 	}
 	f.giveTerminal()
 	_, _ = f.sock.Write([]byte{'\n'}) // the keeper may have ended
+}
+
+// quiet returns a channel that gets a value when no more signals are expected.
+func (f *front) quiet() <-chan time.Time {
+	if f.paused {
+		return time.After(contTime)
+	}
+	return time.After(0)
 }
 
 // inJob reports whether the leader of a process group descends from a process of this
@@ -252,6 +266,7 @@ func (f *front) pause(stop unix.Signal, group bool) {
 		_ = unix.Kill(0, unix.SIGTSTP) // to the own group: always permitted
 	}
 	if hasShell() {
+		f.paused = true
 		target := 0
 		if stop == unix.SIGSTOP || signal.Ignored(stop) {
 			target, stop = unix.Getpid(), unix.SIGSTOP
