@@ -52,7 +52,7 @@ func (s *screen) rest() string {
 }
 
 // terminal runs an interactive shell on a terminal with a dialogue. Lines of the file are ">
-// text" to type (^C, ^Z, and ^D are keys, and ^I a tab in a text), and "< regexp" to wait for.
+// text" to type (^C, ^Z, ^\, and ^D are keys, ^I is a tab in a text), and "< regexp" to wait for.
 //
 //	terminal DIALOGUE
 func terminal(ts *testscript.TestScript, neg bool, args []string) {
@@ -126,7 +126,7 @@ func jobInForeground(tty *os.File, shell int) bool {
 
 // talk runs the dialogue. It sends ^C and ^Z only to jobs.
 func talk(ts *testscript.TestScript, tty *os.File, out *screen, dialogue string, shell int, abort func()) {
-	keys := map[string]string{"^C": "\x03", "^Z": "\x1a", "^D": "\x04"}
+	keys := map[string]string{"^C": "\x03", "^Z": "\x1a", `^\`: "\x1c", "^D": "\x04"}
 	for line := range bytes.Lines([]byte(dialogue)) {
 		text := string(bytes.TrimRight(line, "\n"))
 		switch {

@@ -49,5 +49,5 @@ func (a Confirmer) Confirm(question string) error {
 	case "y", "yes":
 		return nil
 	}
-	return &ExitError{ExitNo, errDeclined}
+	return &ExitError{Code: ExitNo, Err: errDeclined}
 }

@@ -30,8 +30,14 @@ const (
 
 // ExitError is an error with an exit code. If Err is nil, the command prints no message.
 type ExitError struct {
-	Code int
-	Err  error
+	Code        int
+	Err         error
+	Interrupted bool // because of INT; on a terminal, INT then ends the process
+}
+
+// ExitLike returns the error for an exit in the same way as another process.
+func ExitLike(exit process.Exit) *ExitError {
+	return &ExitError{Code: exit.Status(), Interrupted: exit.Signal == int(syscall.SIGINT)}
 }
 
 // Error returns the text of the error.
@@ -47,7 +53,7 @@ func (e *ExitError) Unwrap() error { return e.Err }
 
 // UsageError returns an error about the command line.
 func UsageError(format string, args ...any) error {
-	return &ExitError{ExitUsage, fmt.Errorf(format, args...)}
+	return &ExitError{Code: ExitUsage, Err: fmt.Errorf(format, args...)}
 }
 
 // ExitCode returns the exit code for err.

@@ -71,6 +71,9 @@ func Main(args []string, commands func(*App) []Group) int {
 	}
 	err = withSources(c.Flags(), flagGroupError(err))
 	report(err, term.IsTerminal(2))
+	if e, ok := errors.AsType[*ExitError](err); ok && e.Interrupted && process.HasTerminal() {
+		process.EndByInterrupt()
+	}
 	// Other errors of cobra itself are usage errors.
 	if !app.began && !isExit(err) && outputError(err) == nil {
 		return ExitUsage

@@ -63,7 +63,7 @@ func IsTermination(sig os.Signal) bool {
 // context.
 func Interrupted(ctx context.Context, err error) error {
 	if cause, ok := errors.AsType[interruptedError](context.Cause(ctx)); ok {
-		return &ExitError{Code: SignalExit(cause.sig)}
+		return &ExitError{Code: SignalExit(cause.sig), Interrupted: cause.sig == os.Interrupt}
 	}
 	return err
 }

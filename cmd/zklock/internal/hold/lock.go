@@ -115,16 +115,16 @@ func Lock(a *cli.App) *cobra.Command {
 // terminal it runs the front process, whose keeper calls lock again: ^Z stops only the
 // front, so the session of the keeper does not expire.
 func lock(a *cli.App, f *lockFlags) error {
-	if a.Settings.Link == nil && process.FrontWanted() {
+	if a.Settings.Link == nil && process.HasTerminal() {
 		exe, err := cli.Executable()
 		if err != nil {
 			return err
 		}
-		n, err := process.RunFront(exe, a.Args)
+		exit, err := process.RunFront(exe, a.Args)
 		if err != nil {
 			return err
 		}
-		return &cli.ExitError{Code: n}
+		return cli.ExitLike(exit)
 	}
 	signals := catchSignals()
 	ctx, stop := cli.Interruptible(signals, a.Settings.Link)

@@ -266,11 +266,11 @@ func run(a *cli.App, c *cobra.Command, f *runFlags, name string, argv []string) 
 	if err == nil {
 		exe, err = cli.Executable()
 	}
-	if err == nil && a.Settings.Link == nil && process.FrontWanted() {
-		var n int
-		if n, err = process.RunFront(exe, a.Args); err == nil {
+	if err == nil && a.Settings.Link == nil && process.HasTerminal() {
+		var exit process.Exit
+		if exit, err = process.RunFront(exe, a.Args); err == nil {
 			runtime.KeepAlive(out) // its finalizer closes it
-			return &cli.ExitError{Code: n}
+			return cli.ExitLike(exit)
 		}
 	}
 	if out != nil && f.statusFD > 2 { // the command must not inherit it and keep it open

@@ -123,7 +123,7 @@ func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-
 	}
 	s.onBegin = func() {
 		r.status.Started = true
-		r.flags.metrics.started(began)
+		r.flags.metrics.started(time.Now())
 	}
 	s.signals, s.events, s.servers = signals, events, r.app.Settings.ServersSuffix()
 	// A release request that arrived before this call is in the znode, which Revoked
@@ -175,7 +175,7 @@ func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-
 	case exit.Status() == 0:
 		return nil
 	}
-	return &cli.ExitError{Code: exit.Status()}
+	return cli.ExitLike(exit)
 }
 
 // notStarted returns the error for a command that did not start. If the reason is the loss

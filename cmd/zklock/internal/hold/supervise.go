@@ -138,11 +138,15 @@ func (s *supervisor) run() (process.Exit, bool) {
 	}
 }
 
-// began records the end of the exec of the command.
+// began records the end of the exec of the command. If a signal ended the process before, the exit
+// follows.
 func (s *supervisor) began(err error) {
-	s.begins, s.notBegun = nil, err
-	if err == nil && s.onBegin != nil {
+	s.begins = nil
+	switch {
+	case err == nil && s.onBegin != nil:
 		s.onBegin()
+	case !errors.Is(err, process.ErrEnded):
+		s.notBegun = err
 	}
 }
 
@@ -346,17 +350,22 @@ func newSupervisor(hold holding, plan Plan, timeout func() time.Duration, cmd pr
 		return nil, err
 	}
 	s := &supervisor{hold: hold, plan: plan, timeout: timeout, watchdog: w, env: cmd.Env, link: link, now: process.BootTime}
+	cmd.Admit = func(group int, ended <-chan struct{}) error {
+		if err := link.Admit(group, ended); err != nil {
+			return err
+		}
+		return hold.Err() // the last check before the command runs
+	}
 	started, err := process.StartCommand(cmd, exe, func(group int) error {
 		// From here on, the watchdog can end the command without this process.
 		s.watchdogUntil = s.now() + hold.Remaining() - plan.Margin/2
 		if err := errors.Join(w.Until(s.watchdogUntil), w.Watch(group, cmd.Env)); err != nil {
 			return err
 		}
-		link.Started(group)
 		if err := awaitWatchdog(w, hold); err != nil {
 			return err
 		}
-		return hold.Err() // the last check before the command runs
+		return hold.Err()
 	})
 	if err != nil {
 		w.Bye()

@@ -643,14 +643,16 @@ func TestSlowExecIsSupervised(t *testing.T) {
 	for name, test := range map[string]struct {
 		term, exits bool  // TERM arrives before the exec ends; the end of the process is seen first
 		result      error // of the exec
+		notBegun    error
 		log         []string
 		began       bool
 	}{
 		"it begins":                        {began: true},
-		"it fails":                         {result: cannot},
-		"it fails, and the end comes soon": {result: cannot, exits: true},
+		"it fails":                         {result: cannot, notBegun: cannot},
+		"it fails, and the end comes soon": {result: cannot, notBegun: cannot, exits: true},
 		"it begins and ends at once":       {exits: true, began: true},
 		"TERM":                             {term: true, log: []string{"terminated@1m0s", "KILL@1m2s"}, began: true},
+		"TERM before it is admitted":       {term: true, log: []string{"terminated@1m0s", "KILL@1m2s"}, result: process.ErrEnded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -666,7 +668,7 @@ func TestSlowExecIsSupervised(t *testing.T) {
 					if test.term {
 						signals <- syscall.SIGTERM
 						time.Sleep(3 * time.Second)
-						begins <- nil // a signal has ended it
+						begins <- test.result // a signal has ended it
 						return
 					}
 					if test.exits {
@@ -680,7 +682,7 @@ func TestSlowExecIsSupervised(t *testing.T) {
 					cmd.exited <- process.Exit{Code: 3}
 				}()
 				_, ended := s.run()
-				if ended || began != test.began || s.notBegun != test.result || !slices.Equal(cmd.log, test.log) {
+				if ended || began != test.began || s.notBegun != test.notBegun || !slices.Equal(cmd.log, test.log) {
 					t.Errorf("ended %v, began %v, %v, the command got %q; want %+v", ended, began, s.notBegun, cmd.log, test)
 				}
 				if guard.until < 60*time.Second {

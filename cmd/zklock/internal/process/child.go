@@ -16,6 +16,9 @@ var (
 	ErrNotExecutable = errors.New("cannot be executed") // 126
 )
 
+// ErrEnded means that a signal ended the process of a command before the command began.
+var ErrEnded = errors.New("the process has ended")
+
 // Command is a command to run.
 type Command struct {
 	Path string   // the executable, as FindCommand returned it
@@ -23,6 +26,10 @@ type Command struct {
 	Env  []string // "KEY=value"; nil means an empty environment
 	// Withheld are descriptors that the command does not get. A standard file is then empty.
 	Withheld []int
+	// Admit, unless it is nil, is called after ready, with the command's process group. The
+	// command begins when Admit returns nil. ended is closed if the process ends before. Systems
+	// without process groups do not call Admit.
+	Admit func(group int, ended <-chan struct{}) error
 }
 
 // Exit says how a command ended.

@@ -105,6 +105,56 @@ func TestReadyComesBeforeTheCommand(t *testing.T) {
 	}
 }
 
+// TestCommandBeginsWhenAdmitted checks that StartCommand does not wait for Admit, that the command
+// begins only when Admit returns nil, and that Admit learns that a signal has ended the process.
+func TestCommandBeginsWhenAdmitted(t *testing.T) {
+	refusal := errors.New("not now")
+	for name, test := range map[string]struct {
+		answer error // of Admit; ErrEnded if it waits for the end of the process
+		want   Exit
+	}{
+		"admitted":             {nil, Exit{Code: 3}},
+		"refused":              {refusal, Exit{Code: 125}},
+		"ended by TERM before": {ErrEnded, Exit{Code: -1, Signal: int(syscall.SIGTERM)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mark := filepath.Join(t.TempDir(), "ran")
+			answers := make(chan error)
+			c, err := StartCommand(Command{
+				Path: "/bin/sh", Args: []string{"sh", "-c", "echo >" + mark + "; exit 3"},
+				Admit: func(group int, ended <-chan struct{}) error {
+					select {
+					case err := <-answers:
+						return err
+					case <-ended:
+						return ErrEnded
+					}
+				},
+			}, os.Args[0], func(int) error { return nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(mark); err == nil {
+				t.Error("the command ran before it was admitted")
+			}
+			if test.answer == ErrEnded {
+				c.Signal(syscall.SIGTERM)
+			} else {
+				answers <- test.answer
+			}
+			if err := <-c.Began(); err != test.answer {
+				t.Errorf("began: %v, want %v", err, test.answer)
+			}
+			if got := awaitExit(t, c); got != test.want {
+				t.Errorf("ended with %+v, want %+v", got, test.want)
+			}
+			if _, err := os.Stat(mark); (err == nil) != (test.answer == nil) {
+				t.Errorf("the command's file: %v", err)
+			}
+		})
+	}
+}
+
 // TestSlowExecIsNotAwaited checks that StartCommand returns before the exec has ended, which a file
 // system can delay, and that the process can be killed until then. Here, the process is stopped.
 func TestSlowExecIsNotAwaited(t *testing.T) {

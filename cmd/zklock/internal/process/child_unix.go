@@ -35,7 +35,7 @@ type Child struct {
 // all files that this process inherited, except cmd.Withheld. exe is this program. It becomes
 // the command (see ChildMain) after ready returned nil. ready gets the command's process group,
 // so that the watchdog knows the group before the command runs. StartCommand does not wait for
-// the exec, which a file system can delay: see Began.
+// cmd.Admit, nor for the exec, which a file system can delay: see Began.
 //
 // A goroutine waits for the command and ends with it. It keeps its thread, because the
 // kernel sends the parent-death signal when the thread that started a child ends.
@@ -48,7 +48,7 @@ func StartCommand(cmd Command, exe string, ready func(group int) error) (*Child,
 	if err != nil {
 		return nil, err
 	}
-	started := make(chan error)
+	started, over := make(chan error), make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
 		proc, err := start(cmd, exe, childEnd)
@@ -60,7 +60,6 @@ func StartCommand(cmd Command, exe string, ready func(group int) error) (*Child,
 		c.pid = proc.Pid
 		c.descendants.Command, _ = FindProcess(c.pid) // it waits at the gate
 		started <- nil
-		over := make(chan struct{})
 		if c.adopts {
 			go c.reapUntil(over)
 		}
@@ -81,7 +80,15 @@ func StartCommand(cmd Command, exe string, ready func(group int) error) (*Child,
 	hidden := c.descendants.Command == (Process{}) // /proc hides it while it is zklock
 	go func() {                                    // ends when the process has become the command, or has ended
 		defer parentEnd.Close()
-		err := openGate(parentEnd)
+		var err error
+		if cmd.Admit != nil {
+			err = cmd.Admit(c.pid, over)
+		}
+		if err != nil {
+			c.began <- err // without an open gate, the process ends
+			return
+		}
+		err = openGate(parentEnd)
 		if p, ok := FindProcess(c.pid); ok && hidden && err == nil && p.Group == c.pid {
 			c.appeared.Store(&p)
 		}
@@ -264,8 +271,9 @@ func (c *Child) reap() {
 	}
 }
 
-// Began returns a channel that gets, once, nil after the exec of the command, or why it failed.
-// Exited follows. If a signal ends the process before its exec, the channel gets nil.
+// Began returns a channel that gets, once, nil after the exec of the command, or why it failed, or
+// the error of Command.Admit. Exited follows. If a signal ends the process during its exec, the
+// channel gets nil.
 func (c *Child) Began() <-chan error { return c.began }
 
 // Group returns the process group of the command, which is also its process id.

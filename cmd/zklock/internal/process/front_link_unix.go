@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,9 +20,6 @@ type Link struct {
 	// its end.
 	command atomic.Int64
 }
-
-// ackTime limits the wait for the front, which may be stopped.
-const ackTime = 500 * time.Millisecond
 
 // AttachFront returns the Link of the descriptor that the front passed to this process. A
 // goroutine waits for the end of the front, and ends with the front or this process.
@@ -53,32 +49,44 @@ func (l *Link) Gone() <-chan struct{} {
 	return l.gone
 }
 
-// Started sends the command's process group to the front, and waits until the group has
-// the terminal, so that the command does not run before. If the front is stopped and does
-// not answer in time, the command starts in the background.
-func (l *Link) Started(group int) {
+// Admit sends the command's process group to the front, and waits until the front has given the
+// terminal to the group, so that the command does not run before. While the front is stopped, it
+// does not answer: the command of a job that was stopped begins when the job continues. A front
+// that was told to end, or has ended, does not answer either. The caller then ends the process
+// that waits to become the command, closes ended, and Admit returns ErrEnded.
+func (l *Link) Admit(group int, ended <-chan struct{}) error {
 	if l == nil {
-		return
+		return nil
 	}
 	l.command.Store(int64(group))
 	l.send(message{group: group})
-	timer := time.NewTimer(ackTime)
-	defer timer.Stop()
 	select {
 	case <-l.acked:
-	case <-l.gone:
-	case <-timer.C:
+		return nil
+	case <-ended:
+		return ErrEnded
 	}
 }
 
 // Stopped sends the front the signal that stopped the command.
 func (l *Link) Stopped(sig int) { l.send(message{stopped: sig}) }
 
-// send sends one message. Gone reports a front that has ended.
+// send sends one message. It never blocks, because its caller has a deadline, and a front that is
+// stopped does not read. So it drops a message that does not fit: those that fit have already
+// reported a stop. Gone reports a front that has ended.
 func (l *Link) send(m message) {
-	if l != nil {
-		_, _ = io.WriteString(l.sock, m.encode())
+	if l == nil {
+		return
 	}
+	conn, err := l.sock.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = conn.Write(func(fd uintptr) (done bool) {
+		for unix.Send(int(fd), []byte(m.encode()), unix.MSG_DONTWAIT) == unix.EINTR {
+		}
+		return true // also if the socket is full
+	})
 }
 
 // Foreground reports whether the front's job has the terminal, so that the keeper may

@@ -13,8 +13,8 @@ func AttachFront(int) *Link { return nil }
 // Gone returns nil.
 func (l *Link) Gone() <-chan struct{} { return nil }
 
-// Started does nothing.
-func (l *Link) Started(int) {}
+// Admit returns nil.
+func (l *Link) Admit(int, <-chan struct{}) error { return nil }
 
 // Stopped does nothing.
 func (l *Link) Stopped(int) {}
@@ -22,8 +22,13 @@ func (l *Link) Stopped(int) {}
 // Foreground is always true.
 func (l *Link) Foreground() bool { return true }
 
-// FrontWanted is always false, because these systems have no job control.
-func FrontWanted() bool { return false }
+// HasTerminal is always false, because these systems have no job control.
+func HasTerminal() bool { return false }
+
+// EndByInterrupt does nothing.
+func EndByInterrupt() {}
 
 // RunFront is never called.
-func RunFront(string, []string) (int, error) { return 0, errors.New("no job control on this system") }
+func RunFront(string, []string) (Exit, error) {
+	return Exit{}, errors.New("no job control on this system")
+}

@@ -16,11 +16,16 @@ import (
 	"golang.org/x/term"
 )
 
-// stopTime limits the wait for a SIGCONT that may not arrive.
+// stopTime limits the wait for the effect of a signal that may not arrive.
 const stopTime = 200 * time.Millisecond
 
-// FrontWanted reports whether this process has a terminal, and so needs a front.
-func FrontWanted() bool {
+// contTime is how long a signal that was sent together with SIGCONT, as by the shell's kill, can
+// take to arrive after it.
+const contTime = 50 * time.Millisecond
+
+// HasTerminal reports whether this process has a terminal. A command that holds a lock then needs
+// a front.
+func HasTerminal() bool {
 	fd, err := openTerminal()
 	if err != nil {
 		return false
@@ -49,18 +54,19 @@ type front struct {
 	sock    *os.File    // to the keeper
 	group   int         // of the command, 0 before it runs
 	ending  bool        // a signal that ends programs was forwarded
+	paused  bool        // the job was stopped
 	tty     int         // the terminal, -1 if there is none
 	uses    bool        // the command gets the terminal while the front's job has it
 	modes   *term.State // of the terminal before the command had it; may be nil
 	signals chan os.Signal
 }
 
-// RunFront starts the keeper with args and returns when it has ended, with the exit code
-// for this process.
-func RunFront(exe string, args []string) (int, error) {
+// RunFront starts the keeper with args and returns when it has ended. This process must end in
+// the same way.
+func RunFront(exe string, args []string) (Exit, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
-		return 0, fmt.Errorf("create a socket for the keeper: %w", err)
+		return Exit{}, fmt.Errorf("create a socket for the keeper: %w", err)
 	}
 	unix.CloseOnExec(pair[0])
 	parentEnd := os.NewFile(uintptr(pair[0]), "keeper")
@@ -81,14 +87,14 @@ func RunFront(exe string, args []string) (int, error) {
 	})
 	_ = unix.Close(pair[1])
 	if err != nil {
-		return 0, fmt.Errorf("start the keeper: %w", err)
+		return Exit{}, fmt.Errorf("start the keeper: %w", err)
 	}
 	return f.follow(), nil
 }
 
-// follow forwards signals until the keeper has ended, and returns its exit code.
-func (f *front) follow() int {
-	messages, ended := make(chan message), make(chan int, 1)
+// follow forwards signals until the keeper has ended, and returns how it ended.
+func (f *front) follow() Exit {
+	messages, ended := make(chan message), make(chan Exit, 1)
 	// This goroutine ends with the socket, which the end of the keeper closes.
 	go func() {
 		defer close(messages)
@@ -110,31 +116,41 @@ func (f *front) follow() int {
 			f.handle(m)
 		case sig := <-f.signals:
 			f.handleSignal(sig)
-		case code := <-ended:
-			f.takeTerminal(code)
-			return code
+		case exit := <-ended:
+			f.takeTerminal(exit.Status())
+			return exit
 		}
 	}
 }
 
-// awaitKeeper waits for the keeper and returns its exit code as a shell would show it.
-func awaitKeeper(p *os.Process) int {
+// awaitKeeper waits for the keeper and returns how it ended.
+func awaitKeeper(p *os.Process) Exit {
 	state, err := p.Wait()
 	if err != nil {
-		return 125
+		return Exit{Code: 125}
 	}
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return 128 + int(ws.Signal())
+		return Exit{Code: -1, Signal: int(ws.Signal())}
 	}
-	return state.ExitCode()
+	return Exit{Code: state.ExitCode()}
+}
+
+// EndByInterrupt ends this process by INT. The caller has handled INT before. A shell, loop, or
+// script around this process ends only if it sees that INT ended this process; for an exit code,
+// it continues. EndByInterrupt returns if INT was ignored when this process started.
+func EndByInterrupt() {
+	if signal.Ignored(unix.SIGINT) {
+		return
+	}
+	signal.Reset(unix.SIGINT)
+	_ = unix.Kill(os.Getpid(), unix.SIGINT)
+	time.Sleep(stopTime) // another thread may get the signal
 }
 
 // handle handles a message of the keeper.
 func (f *front) handle(m message) {
 	if m.group != 0 {
-		f.group = m.group
-		f.giveTerminal()
-		_, _ = f.sock.Write([]byte{'\n'}) // the keeper may have ended
+		f.admit(m.group)
 		return
 	}
 	stop := unix.Signal(m.stopped)
@@ -172,6 +188,35 @@ func (f *front) handle(m message) {
 		f.uses = true
 		f.pause(stop, false)
 	}
+}
+
+// admit gives the terminal to the command, and lets it begin. The signals that this process got
+// come first: a job that continues after a stop may continue only to end, and then the keeper ends
+// the process that waits to become the command.
+func (f *front) admit(group int) {
+	for quiet := f.quiet(); quiet != nil; {
+		select {
+		case sig := <-f.signals:
+			f.handleSignal(sig)
+			quiet = f.quiet()
+		case <-quiet:
+			quiet = nil
+		}
+	}
+	f.group = group
+	if f.ending {
+		return
+	}
+	f.giveTerminal()
+	_, _ = f.sock.Write([]byte{'\n'}) // the keeper may have ended
+}
+
+// quiet returns a channel that gets a value when no more signals are expected.
+func (f *front) quiet() <-chan time.Time {
+	if f.paused {
+		return time.After(contTime)
+	}
+	return time.After(0)
 }
 
 // inJob reports whether the leader of a process group descends from a process of this
@@ -221,6 +266,7 @@ func (f *front) pause(stop unix.Signal, group bool) {
 		_ = unix.Kill(0, unix.SIGTSTP) // to the own group: always permitted
 	}
 	if hasShell() {
+		f.paused = true
 		target := 0
 		if stop == unix.SIGSTOP || signal.Ignored(stop) {
 			target, stop = unix.Getpid(), unix.SIGSTOP
@@ -336,6 +382,11 @@ const minKilled = 120
 
 // takeTerminal takes the terminal back from the command. Like a shell, it restores the modes
 // of the terminal if the command was ended: a command that gets KILL cannot restore them.
+//
+// If the command had the terminal, ^C and ^\ signaled only the command's group. If its end shows
+// such a signal, takeTerminal sends it to the rest of the front's job too, such as the script or
+// make that started zklock, as the terminal would have done. It does not if the front forwarded a
+// signal: then another process chose whom to signal.
 func (f *front) takeTerminal(code int) {
 	if f.group == 0 || f.foreground() != f.group {
 		return
@@ -343,6 +394,10 @@ func (f *front) takeTerminal(code int) {
 	f.setForeground(unix.Getpgrp())
 	if code >= minKilled && f.modes != nil {
 		_ = term.Restore(f.tty, f.modes) // the terminal may be gone
+	}
+	sig := unix.Signal(code - 128)
+	if !f.ending && (sig == unix.SIGINT || sig == unix.SIGQUIT) {
+		_ = unix.Kill(0, sig) // this process catches it
 	}
 }
 
