@@ -117,7 +117,7 @@ func (f *front) follow() Exit {
 		case sig := <-f.signals:
 			f.handleSignal(sig)
 		case exit := <-ended:
-			f.takeTerminal(exit.Status())
+			f.takeTerminal(exit)
 			return exit
 		}
 	}
@@ -383,21 +383,21 @@ const minKilled = 120
 // takeTerminal takes the terminal back from the command. Like a shell, it restores the modes
 // of the terminal if the command was ended: a command that gets KILL cannot restore them.
 //
-// If the command had the terminal, ^C and ^\ signaled only the command's group. If its end shows
-// such a signal, takeTerminal sends it to the rest of the front's job too, such as the script or
-// make that started zklock, as the terminal would have done. It does not if the front forwarded a
-// signal: then another process chose whom to signal.
-func (f *front) takeTerminal(code int) {
+// If the command had the terminal, ^C signaled only the command's group. If the command ended by
+// INT, so that the keeper did too, takeTerminal sends it to the rest of the front's job, such as the
+// script or make that started zklock, as the terminal would have done. It does not if the front
+// forwarded a signal: then another process chose whom to signal. An exit code of 130 does not count:
+// a program can have another reason for it, such as a shell whose last command was interrupted.
+func (f *front) takeTerminal(exit Exit) {
 	if f.group == 0 || f.foreground() != f.group {
 		return
 	}
 	f.setForeground(unix.Getpgrp())
-	if code >= minKilled && f.modes != nil {
+	if exit.Status() >= minKilled && f.modes != nil {
 		_ = term.Restore(f.tty, f.modes) // the terminal may be gone
 	}
-	sig := unix.Signal(code - 128)
-	if !f.ending && (sig == unix.SIGINT || sig == unix.SIGQUIT) {
-		_ = unix.Kill(0, sig) // this process catches it
+	if !f.ending && exit.Signal == int(unix.SIGINT) {
+		_ = unix.Kill(0, unix.SIGINT) // this process catches it
 	}
 }
 
