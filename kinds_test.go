@@ -631,8 +631,9 @@ func TestWaiterNoticesDeletionOfEarlierEntry(t *testing.T) {
 				if err != nil || len(entries) != 1 {
 					t.Fatal(entries, err)
 				}
+				next := waiting(t, t.Context(), other.Mutex("a"))
 				remove(t, op, "/zklock/a/"+entries[0])
-				first := acquire(t, other.Mutex("a"))
+				first := <-next
 				release(t, holder)
 				release(t, <-waiter)
 				time.Sleep(300 * time.Millisecond)
