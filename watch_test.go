@@ -313,7 +313,7 @@ func TestWatchRefusedRead(t *testing.T) {
 		const getData, getChildren2 = 4, 12
 		var mu sync.Mutex
 		change, throttle := (func())(nil), false // at the next listing, and the next read after it
-		conn := &interceptor{on: func(op uint32) bool {
+		on := func(op uint32) bool {
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -325,12 +325,12 @@ func TestWatchRefusedRead(t *testing.T) {
 				return true
 			}
 			return false
-		}}
-		watcher := dialWith(t, srv, zklock.Options{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			var err error
-			conn.Conn, err = srv.DialContext(ctx, network, address)
-			return conn, err
-		}})
+		}
+		dialContext := func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := srv.DialContext(ctx, network, address)
+			return &interceptor{Conn: conn, on: on}, err
+		}
+		watcher := dialWith(t, srv, zklock.Options{DialContext: dialContext})
 		op := srv.Dial(t)
 		entry := func(data string) string { return foreign(t, op, "/a/"+anyLock, data) }
 		set := func(node, data string) {
