@@ -533,3 +533,26 @@ func TestWriteMovesNoHold(t *testing.T) {
 		t.Error("the downgraded hold counts as released, because its entry may not be read")
 	}
 }
+
+// TestBreakOfTokenThatSeveralHoldsClaim: a client that may write to the entries of several holds
+// lets all of them claim one token. Break deletes none by that token, and each by its czxid. The
+// watcher deletes the one with the znode, also of two holds of one session.
+func TestBreakOfTokenThatSeveralHoldsClaim(t *testing.T) {
+	s := newBreakTest(t)
+	claimers := []string{s.claimer("/x", 0, 1), s.claimer("/x", 1, 1), s.claimer("/x", 2, 1)}
+	got, err := Break(t.Context(), s.z, s.entries("/x"), 1)
+	if !errors.Is(err, ErrNotHeld) || len(got) > 0 || len(s.entries("/x")) != 3 {
+		t.Fatalf("broke %+v by the claimed token, %v", got, err)
+	}
+	w := NewWatcher(s.z, nil)
+	defer w.Close()
+	broken, err := w.Break(t.Context(), "/x", claimers[0], 1)
+	if err != nil || len(broken) != 1 || broken[0].Node != claimers[0] {
+		t.Errorf("the watcher broke %+v, %v", broken, err)
+	}
+	left := s.entries("/x")
+	got, err = Break(t.Context(), s.z, left, left[1].Czxid)
+	if err != nil || len(got) != 1 || got[0].Node != claimers[2] {
+		t.Errorf("broke %+v by its czxid, %v", got, err)
+	}
+}

@@ -149,6 +149,9 @@ func requestRelease(a *cli.App, ctx context.Context, l *oneLock, s *inspect.Lock
 	line := a.Settings.Progress("asking the holders of %s", l.name)
 	asked, failed := l.r.RequestRelease(ctx, s, token, zklock.ReleaseRequest{By: cli.ProcessOwner(), Reason: f.reason})
 	line.Stop()
+	if token != 0 {
+		setToken(asked, token)
+	}
 	ignoring := notAsked(s, token, asked)
 	if failed == nil && len(ignoring) > 0 {
 		failed = ignoreError(l.name, ignoring)

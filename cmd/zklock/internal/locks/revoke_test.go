@@ -3,8 +3,13 @@ package locks
 import (
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
@@ -154,5 +159,55 @@ func TestThenBreakKeepsHoldThatItCannotBreak(t *testing.T) {
 	if !errors.Is(err, inspect.ErrNotHeld) || !strings.Contains(err.Error(), "belongs to no session") ||
 		cli.ExitCode(err) != cli.ExitNo {
 		t.Errorf("revoke of a hold without a session: %v", err)
+	}
+}
+
+// printed returns what a command prints, which must succeed.
+func printed(t *testing.T, run func() error) string {
+	t.Helper()
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	stdout := os.Stdout
+	os.Stdout = f
+	err = run()
+	os.Stdout = stdout
+	text, readErr := os.ReadFile(f.Name())
+	if err != nil || readErr != nil {
+		t.Error(err, readErr)
+	}
+	return string(text)
+}
+
+// TestPrintedTokenIsThatOfTheCommand checks that verify, revoke, and break show the token that they
+// got for a hold whose data claim another one.
+func TestPrintedTokenIsThatOfTheCommand(t *testing.T) {
+	srv := zktest.Start(t)
+	locks, stranger := zklock.New(srv.Dial(t), nil), srv.Dial(t)
+	defer locks.Close()
+	hold := acquire(t, locks.RWMutex("m").Reader())
+	claim := []byte(`{"version":"zklock x","token":1}`)
+	if _, err := stranger.Set(t.Context(), hold.Node(), claim, -1); err != nil {
+		t.Fatal(err)
+	}
+	token, servers := fmt.Sprint(hold.Token()), srv.ListenTCP(t)
+	for _, tt := range []struct {
+		c    *cobra.Command
+		args []string
+	}{
+		{Verify(&cli.App{}), []string{"m", token}},
+		{Verify(&cli.App{}), []string{"m", token, "-o", "json"}},
+		{Revoke(&cli.App{}), []string{"m", "--token", token, "-o", "json"}},
+		{Break(&cli.App{}), []string{"m", "--token", token, "--yes"}},
+	} {
+		tt.c.SetArgs(append(tt.args, "--servers", servers))
+		text := printed(t, tt.c.Execute)
+		tokens := regexp.MustCompile(`token(?: |": *")(\d+)`).FindAllStringSubmatch(text, -1)
+		other := func(found []string) bool { return found[1] != token }
+		if len(tokens) == 0 || slices.ContainsFunc(tokens, other) {
+			t.Errorf("%s %q printed %q", tt.c.Name(), tt.args, text)
+		}
 	}
 }
