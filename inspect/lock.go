@@ -47,6 +47,8 @@ type Lock struct {
 	// Version is that of the first snapshot with the lock in this state; 0 outside of a
 	// [Watcher].
 	Version uint64
+
+	sharesGate bool // other entries contend at the gate of kazoo's Semaphore, so it is a lock, too
 }
 
 // An Entry is one entry of a lock, with what inspect derives from it.
@@ -249,6 +251,10 @@ func (l *Lock) isKazooSemaphore() bool {
 	return l != nil && len(l.Entries) > 0 && l.Entries[0].Recipe == Recipe{libKazoo, kindPermit}
 }
 
+// hasKazooGate reports whether l is kazoo's Semaphore with a permit that is held, and all entries
+// at its gate are its waiters.
+func (l *Lock) hasKazooGate() bool { return l.isKazooSemaphore() && !l.sharesGate }
+
 // takeKazooPermits makes l a semaphore and returns true if all its entries are permits of
 // kazoo's Semaphore, which exist only while they are held.
 func (l *Lock) takeKazooPermits() bool {
@@ -264,10 +270,12 @@ func (l *Lock) takeKazooPermits() bool {
 }
 
 // addKazooWaiters adds the entries of the gate of kazoo's Semaphore as its waiters. The holder
-// of the gate waits for a permit, and the others wait for the gate.
+// of the gate waits for a permit, and the others wait for the gate. Entries of other recipes there
+// are no waiters of the semaphore.
 func (l *Lock) addKazooWaiters(gate []zklock.Entry) {
 	for _, e := range gate {
 		if e.Mode != zklock.Exclusive || RecipeOf(e).Library != libKazoo {
+			l.sharesGate = l.sharesGate || e.Mode != zklock.Stray
 			continue
 		}
 		e.Path, e.Mode, e.Holder = l.Path, zklock.Permit, false
