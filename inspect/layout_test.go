@@ -558,7 +558,9 @@ func TestZnodesHideNoCustomLayout(t *testing.T) {
 			}
 		}
 		r := reader(t, srv.Dial(t), zklock.Layout{})
-		omits := func(err error) bool { return err != nil && strings.Contains(err.Error(), "first /zklock/m;") }
+		omits := func(err error) bool {
+			return err != nil && strings.Contains(err.Error(), "first /zklock/m;")
+		}
 		found, err := r.List(t.Context(), "/", inspect.ListOptions{})
 		if omits(err) != tt.omits || errors.Is(err, inspect.ErrTooMany) != tt.omits {
 			t.Errorf("%s: the listing ended with %v", what, err)

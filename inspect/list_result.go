@@ -77,7 +77,8 @@ func (w *lister) outcome() error {
 	}
 	if n := len(w.unclear); n > 0 {
 		const format = "%s with more than %d ephemeral znodes that may declare a layout, first %s"
-		large = append(large, fmt.Sprintf(format, count(n, "path"), maxUndeclared, legible.Path(slices.Min(w.unclear))))
+		large = append(large, fmt.Sprintf(format, count(n, "path"), maxUndeclared,
+			legible.Path(slices.Min(w.unclear))))
 	}
 	if n := len(w.slow); n > 0 {
 		large = append(large, fmt.Sprintf("%s that took more than %v to read, first %s",

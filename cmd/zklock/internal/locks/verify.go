@@ -37,7 +37,8 @@ What it does not prove:
   - that the entry is genuine. Every client that can write below LOCK can
     create entries, with any owner. After a downgrade, the token is data
     in the entry of the holder, which every client that can write to the
-    entry can change. Use ACLs to keep other clients out: see zklock doctor.
+    entry can change. Use ACLs to keep other clients out: see zklock
+    doctor.
 
 With --watch it repeats the check every two seconds, until no hold has the
 token, the check fails, or it is interrupted. Each check costs one such write; a
