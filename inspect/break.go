@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNotHeld means that no hold has the fencing token: the hold has ended, or its entry
-// still waits. Nothing was deleted.
+// still waits. Or the data of several holds claim the token. Nothing was deleted.
 var ErrNotHeld = errors.New("no hold has this token")
 
 const (
@@ -28,10 +28,10 @@ const (
 )
 
 // Break deletes the znodes of the hold with this fencing token, all or none, and returns
-// its entries. A hold of several permits, or in the mixed layout, has several entries. Pass
-// the entries of the lock as [zklock.Client.Inspect] returns them. If no hold has the
-// token, the error wraps [ErrNotHeld]. If an entry that could not be read may have it, the error
-// wraps [zk.ErrNoAuth].
+// its entries. A hold of several permits, or in the mixed layout, has several entries, which one
+// transaction created. Pass the entries of the lock as [zklock.Client.Inspect] returns them. If no
+// hold has the token, or several do because their data claim it, the error wraps [ErrNotHeld]. If
+// an entry that could not be read may have it, the error wraps [zk.ErrNoAuth].
 //
 // ZooKeeper compares the version of the data when it deletes a znode, but not the czxid,
 // which is the token. So Break distinguishes two cases. A name with an ID of 32 digits is
@@ -49,6 +49,12 @@ func Break(ctx context.Context, z *zk.Client, entries []zklock.Entry, token int6
 	held := holdEntries(entries, token)
 	if len(held) == 0 {
 		return nil, notHeld(entries, token)
+	}
+	for _, e := range held[1:] {
+		if e.Czxid != held[0].Czxid {
+			const format = "%w: the data of several holds claim it; break each by its czxid, such as %d"
+			return nil, fmt.Errorf(format, ErrNotHeld, e.Czxid)
+		}
 	}
 	for range maxAttempts {
 		err := breakOnce(ctx, z, held)

@@ -452,3 +452,107 @@ func TestWriteHidesNoTokenOfReader(t *testing.T) {
 		t.Errorf("broke %+v, %v", got, err)
 	}
 }
+
+// TestWriteMovesNoHold: a client that may write to the entries of a session's holds cannot make one
+// of them part of another one, or make a downgraded one seem released.
+func TestWriteMovesNoHold(t *testing.T) {
+	s := newBreakTest(t)
+	r := NewReader(s.z, zklock.Layout{})
+	defer r.Close()
+	rw := s.holder.RWMutex("/rw")
+	read := func() *Lock {
+		t.Helper()
+		l, err := r.Read(t.Context(), "/rw")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	acquire := func(lock *zklock.Lock) *zklock.Hold {
+		t.Helper()
+		hold, err := lock.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hold
+	}
+	claim := func(hold *zklock.Hold, token int64) {
+		t.Helper()
+		data := fmt.Appendf(nil, `{"version":"zklock x","token":%d}`, token)
+		if _, err := s.z.Set(t.Context(), hold.Node(), data, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := acquire(rw.Reader()), acquire(rw.Reader())
+	asked, err := r.Revoke(t.Context(), read(), first.Token())
+	if err != nil || len(asked) != 1 {
+		t.Fatal(asked, err)
+	}
+	if err := first.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	claim(second, first.Token())
+	l := read()
+	if held, of := l.StillHeld(asked); len(held) > 0 || len(of) != 1 || len(l.OfHold(asked[0])) > 0 {
+		t.Errorf("another hold of the session counts as the released one: %+v", l.Entries)
+	}
+	if err := second.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	first, second = acquire(rw.Reader()), acquire(rw.Reader())
+	claim(first, 1)
+	claim(second, 1)
+	if holds := FirstPerAcquire(read().Holders()); len(holds) != 2 {
+		t.Errorf("%d holds with one claimed token, want 2", len(holds))
+	}
+	for _, hold := range []*zklock.Hold{first, second} {
+		if err := hold.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	writer := acquire(rw.Writer())
+	if asked, err = r.Revoke(t.Context(), read(), 0); err != nil || len(asked) != 1 {
+		t.Fatal(asked, err)
+	}
+	if err := writer.Downgrade(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	claim(writer, 1)
+	l = read()
+	held, _ := l.StillHeld(asked)
+	if of := l.OfHold(asked[0]); len(held) != 1 || len(of) != 1 || of[0].Node != writer.Node() {
+		t.Errorf("the downgraded hold counts as released: %+v, its entries are %+v", l.Entries, of)
+	}
+	closed := []zk.ACL{{Perms: zk.PermAll, Scheme: "digest", ID: "root:x"}}
+	if _, err := s.z.SetACL(t.Context(), writer.Node(), closed, -1); err != nil {
+		t.Fatal(err)
+	}
+	if held, _ = read().StillHeld(asked); len(held) != 1 {
+		t.Error("the downgraded hold counts as released, because its entry may not be read")
+	}
+}
+
+// TestBreakOfTokenThatSeveralHoldsClaim: a client that may write to the entries of several holds
+// lets all of them claim one token. Break deletes none by that token, and each by its czxid. The
+// watcher deletes the one with the znode, also of two holds of one session.
+func TestBreakOfTokenThatSeveralHoldsClaim(t *testing.T) {
+	s := newBreakTest(t)
+	claimers := []string{s.claimer("/x", 0, 1), s.claimer("/x", 1, 1), s.claimer("/x", 2, 1)}
+	got, err := Break(t.Context(), s.z, s.entries("/x"), 1)
+	if !errors.Is(err, ErrNotHeld) || len(got) > 0 || len(s.entries("/x")) != 3 {
+		t.Fatalf("broke %+v by the claimed token, %v", got, err)
+	}
+	w := NewWatcher(s.z, nil)
+	defer w.Close()
+	broken, err := w.Break(t.Context(), "/x", claimers[0], 1)
+	if err != nil || len(broken) != 1 || broken[0].Node != claimers[0] {
+		t.Errorf("the watcher broke %+v, %v", broken, err)
+	}
+	left := s.entries("/x")
+	got, err = Break(t.Context(), s.z, left, left[1].Czxid)
+	if err != nil || len(got) != 1 || got[0].Node != claimers[2] {
+		t.Errorf("broke %+v by its czxid, %v", got, err)
+	}
+}

@@ -159,6 +159,9 @@ func (s *Watcher) transaction(changes []change, now time.Time) {
 			s.updateHolders(about.lock, t, now)
 		}
 		s.markDirty(t)
+		if semaphore := s.kazooSemaphore(about.lock); semaphore != nil {
+			s.markDirty(semaphore) // the entry may be its waiter, too
+		}
 	}
 	for path, t := range touched {
 		s.updateHolders(path, t, now)

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -163,14 +164,29 @@ func (r *Reader) readDeclared(ctx context.Context, at string, layout zklock.Layo
 	return l, err
 }
 
-// firstSequential returns the child with the lowest sequence number among those that are
-// not entries in the reader's layout.
-func (r *Reader) firstSequential(children []string) (lowest string, found bool) {
-	digits := func(name string) string { return name[len(name)-sequenceDigits:] }
+// mayDeclare returns the children whose data may declare a custom layout, by their sequence numbers:
+// of those with the same name before the number, which one client can have made, the first two,
+// so that one znode of another client hides no lock.
+func (r *Reader) mayDeclare(children []string) []string {
+	split := func(name string) (stem, digits string) {
+		return name[:len(name)-sequenceDigits], name[len(name)-sequenceDigits:]
+	}
+	var all []string
 	for _, child := range children {
-		if isSequential(child) && !r.isEntry(child) && (!found || digits(child) < digits(lowest)) {
-			lowest, found = child, true
+		if isSequential(child) && !r.isEntry(child) {
+			all = append(all, child)
 		}
 	}
-	return lowest, found
+	slices.SortFunc(all, func(a, b string) int {
+		stemA, digitsA := split(a)
+		stemB, digitsB := split(b)
+		return cmp.Or(strings.Compare(digitsA, digitsB), strings.Compare(stemA, stemB))
+	})
+	const most = 2
+	found := map[string]int{}
+	return slices.DeleteFunc(all, func(child string) bool {
+		stem, _ := split(child)
+		found[stem]++
+		return found[stem] > most
+	})
 }

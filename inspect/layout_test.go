@@ -513,3 +513,68 @@ func TestDeclaredLayoutHidesNoLock(t *testing.T) {
 	}
 	wantLocks(t, found.Locks, want[0])
 }
+
+// TestZnodesHideNoCustomLayout: a client that may create znodes below the path of a lock in a custom
+// layout cannot hide the lock from a listing without the layout.
+func TestZnodesHideNoCustomLayout(t *testing.T) {
+	layout := zklock.Layout{Exclusive: "-W-"}
+	closed := []zk.ACL{{Perms: zk.PermAll, Scheme: "digest", ID: "root:x"}}
+	for what, tt := range map[string]struct {
+		node   string // of another client
+		number int    // of such znodes
+		acl    []zk.ACL
+		omits  bool // the listing cannot know whether there is a lock
+	}{
+		"none":               {},
+		"empty":              {node: "/zklock/m/a%d-0000000000", number: 1},
+		"ephemeral":          {node: "!/zklock/m/a%d-0000000000", number: 1},
+		"named like entries": {node: "!/zklock/m/-W-000000000%d", number: 1},
+		"many persistent":    {node: "/zklock/m/%d-0000000000", number: 100},
+		"some ephemeral":     {node: "!/zklock/m/%d-0000000000", number: 50},
+		"too many ephemeral": {node: "!/zklock/m/%d-0000000000", number: 70, omits: true},
+		"unreadable":         {node: "!/zklock/m/a%d-0000000000", number: 1, acl: closed},
+	} {
+		srv := zktest.Start(t)
+		c, z := zklock.New(srv.Dial(t), &zklock.Options{Layout: layout}), srv.Dial(t)
+		defer c.Close()
+		var hold *zklock.Hold
+		for range 2 { // the second one has a sequence number above 0
+			if hold != nil {
+				_ = hold.Release(t.Context())
+			}
+			var err error
+			if hold, err = c.Mutex("m").Acquire(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range tt.number {
+			createZnodes(t, z, fmt.Sprintf(tt.node, i))
+			if tt.acl == nil {
+				continue
+			}
+			node := strings.TrimPrefix(fmt.Sprintf(tt.node, i), "!")
+			if _, err := z.SetACL(t.Context(), node, tt.acl, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := reader(t, srv.Dial(t), zklock.Layout{})
+		omits := func(err error) bool {
+			return err != nil && strings.Contains(err.Error(), "first /zklock/m;")
+		}
+		found, err := r.List(t.Context(), "/", inspect.ListOptions{})
+		if omits(err) != tt.omits || errors.Is(err, inspect.ErrTooMany) != tt.omits {
+			t.Errorf("%s: the listing ended with %v", what, err)
+		}
+		at := func(l *inspect.Lock) bool { return l.Path == "/zklock/m" }
+		if slices.ContainsFunc(found.Locks, at) == tt.omits {
+			t.Errorf("%s: found %q", what, outlines(found.Locks))
+		}
+		if err := hold.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err = r.List(t.Context(), "/", inspect.ListOptions{})
+		if tt.acl != nil && !(omits(err) && errors.Is(err, inspect.ErrUnreadable)) {
+			t.Errorf("%s: the listing without the lock ended with %v", what, err)
+		}
+	}
+}

@@ -34,6 +34,9 @@ const (
 	maxPendingBytes = 16 << 20
 	maxFoundBytes   = 64 << 20
 	maxReadingBytes = 2 * maxFoundBytes
+	// maxUndeclared is how many ephemeral children otherLayout reads to find one that declares a
+	// layout.
+	maxUndeclared = 64
 )
 
 // ListOptions limit a listing. Zero values mean the defaults.
@@ -131,6 +134,7 @@ type lister struct {
 	invalid     []string // paths that no znode can have
 	unreadable  []string // paths that need a permission
 	tooWide     []string // paths with too many children
+	unclear     []string // paths that may be locks in a custom layout
 	slow        []string // paths that took longer than limits.Timeout, now or in an earlier listing
 	waited      int      // paths that took longer in this listing
 	answered    bool     // a server has answered
@@ -167,6 +171,8 @@ func (w *lister) work(ctx context.Context) {
 			}
 		case errors.Is(err, zk.ErrNoAuth):
 			w.unreadable = append(w.unreadable, at.path)
+		case errors.Is(err, errUnclear):
+			w.unclear = append(w.unclear, at.path)
 		case errors.Is(err, zk.ErrInvalidPath) && at.depth > 0:
 			w.invalid = append(w.invalid, at.path)
 		case errors.Is(err, errWide), isTooLarge(err):
@@ -274,7 +280,7 @@ func (w *lister) visit(ctx context.Context, at *listNode) error {
 		w.opts.semaphore(at.path)
 	}
 	mine, more, err := w.locksIn(ctx, at.path, children)
-	if err != nil && !errors.Is(err, zk.ErrNoAuth) {
+	if err != nil && !errors.Is(err, zk.ErrNoAuth) && !errors.Is(err, errUnclear) {
 		return err
 	}
 	if len(mine) > 0 {
@@ -386,21 +392,54 @@ func (w *lister) locksIn(ctx context.Context, path string,
 	return mine, more, nil
 }
 
-// otherLayout reports whether the data of one child declare a custom layout. It reads one
-// child.
+// otherLayout reports whether the data of a child declare a custom layout. If it did not read all
+// children that may, and none of the others does, it returns an error that wraps errUnclear or
+// [zk.ErrNoAuth]: clients that may create znodes here cannot hide a lock.
 func (w *lister) otherLayout(ctx context.Context, path string, children []string) (bool, error) {
-	child, ok := w.firstSequential(children)
-	if !ok || !mayBeLock(path) || w.layout.InParent {
+	if !mayBeLock(path) || w.layout.InParent {
 		return false, nil
 	}
-	if !w.spend(2, &w.searchReads, w.limits.MaxReads) {
-		return false, w.tooMany()
+	var unread error
+	reads := 0
+	for _, child := range w.mayDeclare(children) {
+		if !w.spend(1, &w.searchReads, w.limits.MaxReads) {
+			return false, w.tooMany()
+		}
+		node := path + "/" + child
+		stat, there, err := w.z.Exists(ctx, node)
+		switch {
+		case errors.Is(err, zk.ErrNoAuth):
+			unread = err
+			continue
+		case err != nil:
+			return false, err
+		case !there || stat.EphemeralOwner == 0: // no entry
+			continue
+		}
+		if reads++; reads > maxUndeclared {
+			return false, errUnclear
+		}
+		if !w.spend(2, &w.searchReads, w.limits.MaxReads) {
+			return false, w.tooMany()
+		}
+		found, err := w.plain.Inspect(ctx, node)
+		switch {
+		case errors.Is(err, zklock.ErrInvalidName):
+			continue
+		case errors.Is(err, zk.ErrNoAuth):
+			unread = err
+			continue
+		case err != nil:
+			return false, err
+		case len(found) != 1:
+			continue
+		case isApart(found[0]):
+			return true, nil
+		case found[0].Czxid == 0:
+			unread = &zk.Error{Op: "get", Path: node, Err: zk.ErrNoAuth}
+		}
 	}
-	found, err := w.plain.Inspect(ctx, path+"/"+child)
-	if errors.Is(err, zklock.ErrInvalidName) || errors.Is(err, zk.ErrNoAuth) {
-		return false, nil
-	}
-	return len(found) == 1 && isApart(found[0]), err
+	return false, unread
 }
 
 // permitsBelow counts the znodes of the semaphore at a path, and reports whether one of them

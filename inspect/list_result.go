@@ -22,6 +22,8 @@ var (
 	// ErrInvalidNames means that the servers listed names that no znode can have.
 	ErrInvalidNames = errors.New("the servers list names that no znode can have")
 
+	errUnclear = errors.New("too many znodes that may declare a layout")
+
 	errWide = errors.New("too many children to list")
 	errSlow = fmt.Errorf("%w (reading it took too long)", ErrTooMany)
 
@@ -54,7 +56,7 @@ func (w *lister) omitted() map[string]error {
 	for _, path := range w.unreadable {
 		all[path] = ErrUnreadable
 	}
-	for _, path := range w.tooWide {
+	for _, path := range slices.Concat(w.tooWide, w.unclear) {
 		all[path] = ErrTooMany
 	}
 	for _, path := range w.slow {
@@ -72,6 +74,11 @@ func (w *lister) outcome() error {
 	if n := len(w.tooWide); n > 0 {
 		const format = "%s with more than %d children, or with too large a list of them, first %s"
 		large = append(large, fmt.Sprintf(format, count(n, "path"), maxWidth, legible.Path(slices.Min(w.tooWide))))
+	}
+	if n := len(w.unclear); n > 0 {
+		const format = "%s with more than %d ephemeral znodes that may declare a layout, first %s"
+		large = append(large, fmt.Sprintf(format, count(n, "path"), maxUndeclared,
+			legible.Path(slices.Min(w.unclear))))
 	}
 	if n := len(w.slow); n > 0 {
 		large = append(large, fmt.Sprintf("%s that took more than %v to read, first %s",

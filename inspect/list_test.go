@@ -109,6 +109,10 @@ func TestListFindsLocks(t *testing.T) {
 		{"kazoo's semaphore has the waiters at its gate", zklock.Layout{}, "/", []string{
 			"!/s/" + id32, "!/s-__lock__/" + id32 + "__lock__0000000001", "!/s-__lock__/" + id32 + "__lock__0000000002",
 		}, []string{"/s semaphore 1+2"}},
+		{"a lock at the gate of kazoo's semaphore", zklock.Layout{}, "/", []string{
+			"!/s/" + id32,
+			"!/s-__lock__/" + mutexName + "0000000001", "!/s-__lock__/" + id32 + "__lock__0000000002",
+		}, []string{"/s semaphore 1+1", "/s-__lock__ queue 1+1"}},
 		{"the gate of kazoo's semaphore, if the listing starts there", zklock.Layout{}, "/s-__lock__", []string{
 			"!/s/" + id32, "!/s-__lock__/" + id32 + "__lock__0000000001", "!/s-__lock__/" + id32 + "__lock__0000000002",
 		}, []string{"/s-__lock__ queue 1+1"}},

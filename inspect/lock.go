@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -46,6 +47,8 @@ type Lock struct {
 	// Version is that of the first snapshot with the lock in this state; 0 outside of a
 	// [Watcher].
 	Version uint64
+
+	sharesGate bool // other entries contend at the gate of kazoo's Semaphore, so it is a lock, too
 }
 
 // An Entry is one entry of a lock, with what inspect derives from it.
@@ -131,39 +134,64 @@ func (l *Lock) HoldersWith(token int64) []Entry {
 	return l.filter(func(e Entry) bool { return e.Holder && hasToken(e.Entry, token) })
 }
 
-// OfHold returns the entries of the hold that e belonged to when it was read before. After a
-// downgrade, these are others: their session and their token are still those of the hold.
+// OfHold returns the entries of the hold that e belonged to when it was read before. They have the
+// czxid of e. If e is exclusive, a downgrade replaces it with a shared entry of the same session,
+// in the same parent, with the same sequence number. OfHold ignores the token, because a client
+// with WRITE on an entry can change it. If an entry may not be read, only its name is compared.
 func (l *Lock) OfHold(e Entry) []Entry {
 	ids := e.identities()
-	return l.filter(func(now Entry) bool {
+	transactions := map[int64]bool{} // that created the entries: one creates all of a hold
+	found := func(now Entry) bool {
 		is := func(id identity) bool { return slices.Contains(ids, id) }
 		return slices.ContainsFunc(now.reliable(), is)
-	})
+	}
+	for _, now := range l.Entries {
+		if now.Czxid != 0 && found(now) {
+			transactions[now.Czxid] = true
+		}
+	}
+	return l.filter(func(now Entry) bool { return transactions[now.Czxid] || found(now) })
 }
 
-// identity is one of the things that identify the hold of an entry: the czxid, the session and the
-// token, or the znode.
+// identity is one of the things that identify the hold of an entry: the czxid, the znode, or the
+// session and the place. The session is 0 if the entry may not be read.
 type identity struct {
-	czxid, session, token int64
-	node                  string
+	czxid, session int64
+	node, place    string
 }
 
 // identities returns what can identify the hold of an entry in a later read.
 func (e Entry) identities() []identity {
-	return []identity{{czxid: e.Czxid}, {session: e.Session, token: e.Token}, {node: e.Node}}
+	ids := []identity{{czxid: e.Czxid}, {node: e.Node}}
+	if place := e.place(); place != "" && e.Mode == zklock.Exclusive {
+		ids = append(ids, identity{session: e.Session, place: place}, identity{place: place})
+	}
+	return ids
 }
 
 // reliable returns those of the identities of an entry by which it belongs to a hold that was read
 // before. Only of an entry that may not be read, the znode is one, because names can be used again.
 func (e Entry) reliable() []identity {
-	ids := e.identities()
+	ids := []identity{{czxid: e.Czxid}}
 	switch {
 	case e.Czxid == 0:
-		return ids[2:]
+		ids = []identity{{node: e.Node}}
 	case e.Session == 0:
-		return ids[:1]
+		return ids
 	}
-	return ids[:2]
+	if place := e.place(); place != "" && e.Mode == zklock.Shared {
+		ids = append(ids, identity{session: e.Session, place: place})
+	}
+	return ids
+}
+
+// place returns the parent and the sequence number of an entry, which a downgrade keeps, or an
+// empty string if it has no sequence number.
+func (e Entry) place() string {
+	if !isSequential(e.Name) || e.Node == e.Path {
+		return ""
+	}
+	return path.Dir(e.Node) + "/" + e.Name[len(e.Name)-sequenceDigits:]
 }
 
 // HeldPermits returns the number of permits that are held. It does not count the holders of
@@ -223,6 +251,10 @@ func (l *Lock) isKazooSemaphore() bool {
 	return l != nil && len(l.Entries) > 0 && l.Entries[0].Recipe == Recipe{libKazoo, kindPermit}
 }
 
+// hasKazooGate reports whether l is kazoo's Semaphore with a permit that is held, and all entries
+// at its gate are its waiters.
+func (l *Lock) hasKazooGate() bool { return l.isKazooSemaphore() && !l.sharesGate }
+
 // takeKazooPermits makes l a semaphore and returns true if all its entries are permits of
 // kazoo's Semaphore, which exist only while they are held.
 func (l *Lock) takeKazooPermits() bool {
@@ -238,10 +270,12 @@ func (l *Lock) takeKazooPermits() bool {
 }
 
 // addKazooWaiters adds the entries of the gate of kazoo's Semaphore as its waiters. The holder
-// of the gate waits for a permit, and the others wait for the gate.
+// of the gate waits for a permit, and the others wait for the gate. Entries of other recipes there
+// are no waiters of the semaphore.
 func (l *Lock) addKazooWaiters(gate []zklock.Entry) {
 	for _, e := range gate {
 		if e.Mode != zklock.Exclusive || RecipeOf(e).Library != libKazoo {
+			l.sharesGate = l.sharesGate || e.Mode != zklock.Stray
 			continue
 		}
 		e.Path, e.Mode, e.Holder = l.Path, zklock.Permit, false
@@ -250,19 +284,19 @@ func (l *Lock) addKazooWaiters(gate []zklock.Entry) {
 }
 
 // SameAcquire reports whether one acquire created both entries of a queue, as in the mixed
-// layout. Such entries are next to each other.
+// layout: in one transaction. Such entries are next to each other.
 func SameAcquire(a, b zklock.Entry) bool {
-	return a.Session == b.Session && a.Session != 0 && a.Token == b.Token && a.Token != 0
+	return a.Session == b.Session && a.Session != 0 && a.Czxid == b.Czxid && a.Czxid != 0
 }
 
 // FirstPerAcquire returns the first entry of each acquire. A hold of several permits, or in
 // the mixed layout, has several entries.
 func FirstPerAcquire(entries []Entry) []Entry {
-	type attempt struct{ session, token int64 }
+	type attempt struct{ session, czxid int64 }
 	seen := map[attempt]bool{}
 	var first []Entry
 	for _, e := range entries {
-		a := attempt{e.Session, e.Token}
+		a := attempt{e.Session, e.Czxid}
 		if e.Session == 0 || !seen[a] {
 			first = append(first, e)
 		}

@@ -339,7 +339,7 @@ func (r *Reader) readKazooWaiters(ctx context.Context, l *Lock, before []zklock.
 }
 
 // isKazooGate reports whether the lock at path is the gate of a semaphore of kazoo with a
-// holder, which has the entries of the gate as its waiters. It costs no request if the path
+// holder, which has all entries of the gate as its waiters. It costs no request if the path
 // has another name.
 func (r *Reader) isKazooGate(ctx context.Context, path string) (bool, error) {
 	base, ok := strings.CutSuffix(path, kazooGate)
@@ -354,7 +354,7 @@ func (r *Reader) isKazooGate(ctx context.Context, path string) (bool, error) {
 	if errors.Is(err, zklock.ErrInvalidName) {
 		return false, nil
 	}
-	return l.isKazooSemaphore(), ignoreNoAuth(err)
+	return l.hasKazooGate(), ignoreNoAuth(err)
 }
 
 // describe sets the fields that follow from the entries.

@@ -394,12 +394,13 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 	}
 	before := t.lock
 	s.replace(t, l)
-	switch gate := s.tracks[path+kazooGate]; {
-	case gate == nil || before.isKazooSemaphore() == l.isKazooSemaphore():
-	case l.isKazooSemaphore():
-		s.moveGate(path, path+kazooGate)
-	default:
-		s.markDirty(gate)
+	gate := path + kazooGate
+	switch {
+	case before.hasKazooGate() == l.hasKazooGate():
+	case l.hasKazooGate():
+		s.moveGate(path, gate)
+	case s.tracks[gate] != nil || l != nil && s.hasRoom(gate): // the gate is a lock now
+		s.markDirty(s.trackOf(gate))
 	}
 	if l.isKazooSemaphore() {
 		for _, e := range l.Contenders() {

@@ -81,8 +81,9 @@ func (l *Lock) StillHeld(asked []Entry) (held, released []Entry) {
 // Overtaken returns the entries with the token that do not count as holders, but can still belong
 // to a hold: the entries ahead of them that they would have waited for were created later, or may
 // not be read, so that it is unknown when they were created. Only a client that chooses the names
-// of its entries gets one ahead of an older one. An entry of a semaphore with n permits can hold
-// if fewer than n older entries are ahead of it.
+// of its entries gets one ahead of an older one, but an entry that a downgrade created looks the
+// same, because any client can claim an older token in the data of an entry. An entry of a
+// semaphore with n permits can hold if fewer than n older entries are ahead of it.
 func (l *Lock) Overtaken(token int64) []Entry {
 	type ahead struct {
 		held                  bool

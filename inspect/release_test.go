@@ -72,7 +72,13 @@ func TestEntryThatWasOvertakenIsNotReleased(t *testing.T) {
 			t.Errorf("with token %d, %+v were overtaken, want %d", token, got, want)
 		}
 	}
+	// Any client can claim an older token in the data of its reader, as after a downgrade.
+	l.Entries[0].Mode, l.Entries[0].Token = zklock.Shared, 3
+	if got := l.Overtaken(5); len(got) != 1 {
+		t.Errorf("behind an entry that claims an older token, %+v were overtaken, want 1", got)
+	}
 	// A client can forbid others to read its entry, whose token then is 0.
+	l.Entries[0].Mode = zklock.Exclusive
 	l.Entries[0].Token, l.Entries[0].Czxid = 0, 0
 	for token, want := range map[int64]int{5: 1, 6: 0} {
 		if got := l.Overtaken(token); len(got) != want {

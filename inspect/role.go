@@ -94,11 +94,20 @@ func (s *Watcher) queueEntry(e Entry) queue.Entry {
 }
 
 // isKazooGate reports whether a path is the gate of a semaphore of kazoo that the watcher
-// shows. The caller holds the mutex.
+// shows, and no lock. The caller holds the mutex.
 func (s *Watcher) isKazooGate(path string) bool {
-	base, ok := strings.CutSuffix(path, kazooGate)
-	t := s.tracks[base]
-	return ok && t != nil && t.lock.isKazooSemaphore()
+	t := s.kazooSemaphore(path)
+	return t != nil && t.lock.hasKazooGate()
+}
+
+// kazooSemaphore returns the semaphore of kazoo that has its gate at a path, or nil if the watcher
+// shows none. The caller holds the mutex.
+func (s *Watcher) kazooSemaphore(gate string) *track {
+	base, ok := strings.CutSuffix(gate, kazooGate)
+	if t := s.tracks[base]; ok && t != nil && t.lock.isKazooSemaphore() {
+		return t
+	}
+	return nil
 }
 
 // isKazooPermit reports whether a znode is a permit of a semaphore of kazoo that the watcher

@@ -235,8 +235,8 @@ func (s *Watcher) History(path string) History {
 }
 
 // Break deletes the znodes of the hold with this fencing token, as the function [Break]
-// does, and returns its entries. The hold must include node, and only entries of its session belong
-// to the hold, because the data of any entry can claim the token of another hold. The error wraps
+// does, and returns its entries. The hold must include node, and only entries that the same
+// transaction created belong to it, because any data can claim its token. The error wraps
 // [ErrNotHeld] if no hold has the token and the node, and [zk.ErrNoAuth] as that of the function.
 // The watcher counts the hold as broken.
 func (s *Watcher) Break(ctx context.Context, name, node string, token int64) ([]Entry, error) {
@@ -256,8 +256,8 @@ func (s *Watcher) Break(ctx context.Context, name, node string, token int64) ([]
 	if i < 0 {
 		return nil, notHeld(entries, token)
 	}
-	session := held[i].Session
-	held = slices.DeleteFunc(held, func(e zklock.Entry) bool { return e.Session != session })
+	czxid := held[i].Czxid
+	held = slices.DeleteFunc(held, func(e zklock.Entry) bool { return e.Czxid != czxid })
 	var nodes []string
 	for _, e := range held {
 		nodes = append(nodes, e.Node)

@@ -161,6 +161,41 @@ func TestKazooWaitersAreShownAtTheirSemaphore(t *testing.T) {
 	})
 }
 
+// TestKazooSemaphoreHidesNoLockAtItsGate: a client that creates a permit of kazoo's Semaphore makes
+// the path of a lock the semaphore's gate. The lock is shown nevertheless.
+func TestKazooSemaphoreHidesNoLockAtItsGate(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
+		z := sc.srv.Dial(t)
+		hold := sc.acquire(sc.locks.Mutex("s-__lock__"))
+		createZnodes(t, z, "/zklock/s/x")
+		if err := z.Delete(t.Context(), "/zklock/s/x", -1); err != nil {
+			t.Fatal(err)
+		}
+		sc.shows("/zklock/s-__lock__ queue 1+0")
+		createZnodes(t, z, "!/zklock/s/"+id32)
+		both := []string{"/zklock/s semaphore 1+0", "/zklock/s-__lock__ queue 1+0"}
+		sc.shows(both...)
+		waiter := "/zklock/s-__lock__/" + id32 + "__lock__0000000009"
+		createZnodes(t, z, "!"+waiter)
+		sc.shows("/zklock/s semaphore 1+1", "/zklock/s-__lock__ queue 1+1")
+		sc.release(hold)
+		sc.shows("/zklock/s semaphore 1+1")
+		waits := sc.enqueue(sc.locks.Mutex("s-__lock__"))
+		sc.shows("/zklock/s semaphore 1+1", "/zklock/s-__lock__ queue 1+1")
+		if err := z.Delete(t.Context(), waiter, -1); err != nil {
+			t.Fatal(err)
+		}
+		hold = <-waits
+		sc.shows(both...)
+		if err := z.Delete(t.Context(), "/zklock/s/"+id32, -1); err != nil {
+			t.Fatal(err)
+		}
+		sc.shows("/zklock/s-__lock__ queue 1+0")
+		sc.release(hold)
+		sc.shows()
+	})
+}
+
 // TestWatcherShowsChangesWithinSecond checks holds and waiters of every kind of lock.
 func TestWatcherShowsChangesWithinSecond(t *testing.T) {
 	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {

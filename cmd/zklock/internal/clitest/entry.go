@@ -9,7 +9,7 @@ import (
 
 // Entry returns an entry of a mutex of zklock.
 func Entry(host string, pid int, holder bool, now time.Time, age time.Duration) zklock.Entry {
-	return zklock.Entry{Mode: zklock.Exclusive, Holder: holder, Token: 9, Session: int64(pid), Since: now.Add(-age),
+	return zklock.Entry{Mode: zklock.Exclusive, Holder: holder, Token: 9, Czxid: 9, Session: int64(pid), Since: now.Add(-age),
 		Path: "/zklock/demo", Node: "/zklock/demo/" + EntryName("-lock-", pid), Name: EntryName("-lock-", pid),
 		Owner: zklock.Owner{Host: host, PID: pid, User: "ann", Command: "backup"}}
 }

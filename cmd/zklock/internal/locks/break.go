@@ -132,9 +132,11 @@ func deleteEntries(ctx context.Context, z *zk.Client, s *inspect.Lock, token int
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(s.Holders(), func(e inspect.Entry) bool {
+	broken := slices.DeleteFunc(s.Holders(), func(e inspect.Entry) bool {
 		return !slices.ContainsFunc(gone, func(g zklock.Entry) bool { return g.Node == e.Node })
-	}), nil
+	})
+	setToken(broken, token)
+	return broken, nil
 }
 
 // readLock reads a lock.
@@ -149,6 +151,7 @@ func readLock(s *cli.Settings, ctx context.Context, l *oneLock) (*inspect.Lock, 
 // none, its error names the holder.
 func entriesWithToken(s *inspect.Lock, name string, token int64) ([]inspect.Entry, error) {
 	if held := s.HoldersWith(token); len(held) > 0 {
+		setToken(held, token)
 		return held, nil
 	}
 	for _, e := range s.Contenders() {
@@ -157,6 +160,13 @@ func entriesWithToken(s *inspect.Lock, name string, token int64) ([]inspect.Entr
 		}
 	}
 	return nil, &cli.ExitError{Code: cli.ExitNo, Err: fmt.Errorf("no client holds %s with token %d: %s", name, token, describeHolders(s))}
+}
+
+// setToken sets the token by which the entries were found, because their data can claim another one.
+func setToken(entries []inspect.Entry, token int64) {
+	for i := range entries {
+		entries[i].Token = token
+	}
 }
 
 // describeHolders names the holders and the token of the first one.

@@ -35,8 +35,9 @@ does not change their znodes. zklock break takes a lock from such a holder.
 With --wait, revoke waits until the holders that it asked have released the
 lock. With --then-break, it then breaks those of their holds that still exist.
 It identifies them by their entries, or after a downgrade by their sessions and
-tokens, so it breaks a later hold only if that has the same entry, as with
-LocalHandoff in Go. As with zklock break, the holder's process is not stopped.
+places in the queue, so it breaks a later hold only if that has the same entry,
+as with LocalHandoff in Go. As with zklock break, the holder's process is not
+stopped. A hold whose entry belongs to no session or may not be read stays.
 
 The holder sees --reason, and the host, process, and user of this command, but
 must not rely on them: every client that can write below LOCK can write a
@@ -51,7 +52,8 @@ Exit codes:
        ended; or the lock has no holder
   1    no holder has that token, a holder ignores requests, you answered
        no, or with --wait, a holder did not release the lock in time
-  125  a request failed; the holders asked before that are printed`
+  125  a request failed, or a hold could not be broken; the holders asked
+       before that are printed`
 
 const revokeExample = `  zklock revoke deploy
   zklock revoke catalog --token 4294967321     # one of several readers
@@ -147,6 +149,9 @@ func requestRelease(a *cli.App, ctx context.Context, l *oneLock, s *inspect.Lock
 	line := a.Settings.Progress("asking the holders of %s", l.name)
 	asked, failed := l.r.RequestRelease(ctx, s, token, zklock.ReleaseRequest{By: cli.ProcessOwner(), Reason: f.reason})
 	line.Stop()
+	if token != 0 {
+		setToken(asked, token)
+	}
 	ignoring := notAsked(s, token, asked)
 	if failed == nil && len(ignoring) > 0 {
 		failed = ignoreError(l.name, ignoring)

@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/zk"
 )
 
 // awaitView is the output of revoke --wait as JSON.
@@ -56,33 +58,69 @@ func awaitRelease(a *cli.App, ctx context.Context, l *oneLock, asked []inspect.E
 }
 
 // breakAsked breaks the holds that are left, and no other hold with their tokens, which any data
-// can claim. It does not break a hold whose entry exists but does not count as a holder, see
-// [inspect.Lock.StillHeld]: that hold stays in result.held.
+// can claim. A hold that it cannot break stays in result.held, also one whose entry exists but does
+// not count as a holder, see [inspect.Lock.StillHeld]. The error says why it could not break holds.
 func breakAsked(a *cli.App, ctx context.Context, l *oneLock, s *inspect.Lock, result *outcome) error {
 	ctx, cancel := a.Settings.ConnectContext(ctx)
 	defer cancel()
-	var kept []inspect.Entry
-	defer func() { result.held = append(kept, result.held...) }()
-	for len(result.held) > 0 {
-		first := result.held[0]
-		same := func(e inspect.Entry) bool { return e.Session == first.Session && e.Token == first.Token }
+	var failed []error
+	left := result.held
+	result.held = nil
+	tried := map[int64]error{} // by the transaction that created the entries of a hold
+	for _, e := range left {
 		hold := *s
-		hold.Entries = s.OfHold(first)
-		holds := len(hold.Holders()) > 0
-		_, err := deleteEntries(ctx, l.z, &hold, hold.Entries[0].Czxid)
-		switch {
-		case errors.Is(err, inspect.ErrNotHeld) && !holds:
-			kept = append(kept, first)
-		case errors.Is(err, inspect.ErrNotHeld): // it was released since the read
-			result.released = append(result.released, first)
-		case err != nil:
-			return fmt.Errorf("%s: %w", l.name, err)
-		default:
-			result.broken = append(result.broken, first)
+		hold.Entries = s.OfHold(e)
+		id := slices.MaxFunc(hold.Entries, byTransaction).Czxid
+		err, done := tried[id]
+		if !done || id == 0 {
+			err = breakHold(ctx, l, &hold, id)
+			tried[id] = err
+			if err != nil && err != errReleased && err != errNoHolder {
+				failed = append(failed, err)
+			}
 		}
-		result.held = slices.DeleteFunc(result.held, same)
+		switch err {
+		case nil:
+			result.broken = append(result.broken, e)
+		case errReleased:
+			result.released = append(result.released, e)
+		default:
+			result.held = append(result.held, e)
+		}
 	}
-	return nil
+	return errors.Join(failed...)
+}
+
+// byTransaction orders entries by the transactions that created them; unreadable ones come first.
+func byTransaction(a, b inspect.Entry) int { return cmp.Compare(a.Czxid, b.Czxid) }
+
+// Results of breakHold that are no errors of the command.
+var (
+	errReleased = errors.New("the hold was released since the read")
+	errNoHolder = errors.New("no entry of the hold counts as a holder")
+)
+
+// breakHold breaks the hold with these entries, which a transaction created. If id is 0, none of
+// them may be read.
+func breakHold(ctx context.Context, l *oneLock, hold *inspect.Lock, id int64) error {
+	first := hold.Entries[0]
+	if id == 0 {
+		return fmt.Errorf("%s: cannot break the hold: %w", l.name,
+			&zk.Error{Op: "get", Path: first.Node, Err: zk.ErrNoAuth})
+	}
+	_, err := deleteEntries(ctx, l.z, hold, id)
+	owned := func(e inspect.Entry) bool { return e.Session != 0 }
+	switch holders := hold.Holders(); {
+	case err == nil:
+		return nil
+	case !errors.Is(err, inspect.ErrNotHeld):
+		return fmt.Errorf("%s: %w", l.name, err)
+	case len(holders) == 0:
+		return errNoHolder
+	case slices.ContainsFunc(holders, owned):
+		return errReleased
+	}
+	return &cli.ExitError{Code: cli.ExitNo, Err: fmt.Errorf("%s: %w", l.name, err)}
 }
 
 // print prints one line for each hold.

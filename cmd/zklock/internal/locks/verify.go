@@ -36,8 +36,8 @@ What it does not prove:
     callers by other means.
   - that the entry is genuine. Every client that can write below LOCK can
     create entries, with any owner. After a downgrade, the token is data
-    that the holder wrote into its entry, which every client that can write
-    to the entry can change. Use ACLs to keep other clients out: see zklock
+    in the entry of the holder, which every client that can write to the
+    entry can change. Use ACLs to keep other clients out: see zklock
     doctor.
 
 With --watch it repeats the check every two seconds, until no hold has the
@@ -47,6 +47,7 @@ node lock and a custom layout need reads too.
 A client that can create entries can give one a name that sorts before the
 holder's. The holder does not notice that, so the hold may still exist: verify
 then exits with 125, and with --watch it waits until the holder's entry is gone.
+It does the same for a waiter behind a downgraded hold, which looks the same.
 
 Verify exits with 125 if no entry that it may read has the token, but it may not
 read all entries: give it the credentials of a client of the lock.
