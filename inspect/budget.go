@@ -3,7 +3,7 @@ package inspect
 import "time"
 
 // budget limits reads to an average rate per second. Slow reads get at most half of it, so that
-// one that costs much delays no quick read. One operation may cost more than is left; the next one
+// they delay quick reads little. One operation may cost more than is left; the next one
 // of this speed then waits longer.
 type budget struct {
 	rate float64
