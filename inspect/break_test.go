@@ -338,14 +338,7 @@ func TestClaimedTokenOfWaiterIsIgnored(t *testing.T) {
 	}
 	r := NewReader(s.z, zklock.Layout{})
 	defer r.Close()
-	read := func() *Lock {
-		t.Helper()
-		l, err := r.Read(t.Context(), "/x")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
+	read := func() *Lock { return readLock(t, r, "/x") }
 	l := read()
 	if len(l.Entries) != 2 || !l.Entries[0].Holder || l.Entries[0].Token == stat.Czxid ||
 		len(l.HoldersWith(stat.Czxid)) > 0 {
@@ -368,6 +361,16 @@ func TestClaimedTokenOfWaiterIsIgnored(t *testing.T) {
 	}
 }
 
+// readLock reads the lock at a path.
+func readLock(t *testing.T, r *Reader, path string) *Lock {
+	t.Helper()
+	l, err := r.Read(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // TestHoldIsIdentifiedBySession: the entry of another session that claims the token of a hold does
 // not belong to the hold, which a downgrade continues with another entry.
 func TestHoldIsIdentifiedBySession(t *testing.T) {
@@ -378,14 +381,7 @@ func TestHoldIsIdentifiedBySession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func() *Lock {
-		t.Helper()
-		l, err := r.Read(t.Context(), "/rw")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
+	read := func() *Lock { return readLock(t, r, "/rw") }
 	asked, err := r.Revoke(t.Context(), read(), 0)
 	if err != nil || len(asked) != 1 {
 		t.Fatal(asked, err)
@@ -460,14 +456,7 @@ func TestWriteMovesNoHold(t *testing.T) {
 	r := NewReader(s.z, zklock.Layout{})
 	defer r.Close()
 	rw := s.holder.RWMutex("/rw")
-	read := func() *Lock {
-		t.Helper()
-		l, err := r.Read(t.Context(), "/rw")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
+	read := func() *Lock { return readLock(t, r, "/rw") }
 	acquire := func(lock *zklock.Lock) *zklock.Hold {
 		t.Helper()
 		hold, err := lock.Acquire(t.Context())

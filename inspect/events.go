@@ -52,7 +52,7 @@ func (s *Watcher) onState(c zk.StateChange) {
 func (s *Watcher) markAllDirty() {
 	s.event++
 	for _, t := range s.tracks {
-		if t.lock != nil {
+		if t.lock != nil || t.state == readStarted {
 			t.again.all()
 			s.markDirty(t)
 		}
@@ -432,8 +432,11 @@ func (s *Watcher) noteSemaphore(path string) {
 // The caller holds the mutex.
 func (s *Watcher) markDirty(t *track) {
 	t.since = s.event
-	if t.state == readCurrent {
+	if t.state == readCurrent || t.state == readDelayed && !s.isUnread(t.path) {
 		s.schedule.set(&t.readJob, readDue, time.Now().Add(s.opts.Interval))
+		if t.lock == nil && t.speed == slow {
+			s.omit(t, errSlow) // until it is read, it may be held
+		}
 	}
 }
 

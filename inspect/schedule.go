@@ -56,13 +56,13 @@ type readJob struct {
 type schedule struct {
 	jobs    [speeds]jobHeap
 	added   int64 // counts the jobs that were added
-	pending int   // locks that are due
+	pending int   // locks that are due or being read
 }
 
 // set changes the state of a job, and when to read it.
 func (s *schedule) set(j *readJob, state readState, at time.Time) {
 	waits := func() bool { return j.state == readDue || j.state == readDelayed }
-	pending := func() bool { return j.state == readDue && !j.node }
+	pending := func() bool { return (j.state == readDue || j.state == readStarted) && !j.node }
 	if waits() {
 		heap.Remove(&s.jobs[j.speed], j.index)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zktest"
@@ -319,7 +320,7 @@ func TestSlowLocksDelayNoOtherLock(t *testing.T) {
 	})
 }
 
-// TestWatcherListsManySlowLocks checks that the watcher goes on if a listing stops because of too
+// TestWatcherListsManySlowLocks checks that the watcher continues if a listing stops because of too
 // many slow locks. It lists again at its usual interval until it knows all of them.
 func TestWatcherListsManySlowLocks(t *testing.T) {
 	const slow, interval = 100, 2 * time.Minute
@@ -591,5 +592,92 @@ func TestChangedDataOfLateReadIsShown(t *testing.T) {
 		sc.await("the value", func() bool {
 			return sc.s.Snapshot().Lock("/zklock/m").Entries[0].Value == "after"
 		})
+	})
+}
+
+// TestSlowFreeLocksAreNotShownAsFree checks that locks that were slow to read are shown as locks
+// that may be held from their next acquire until they are read.
+func TestSlowFreeLocksAreNotShownAsFree(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
+		owner := sc.srv.Dial(t)
+		paths := []string{"/zklock/a", "/zklock/b", "/zklock/c"}
+		createZnodes(t, owner, paths...)
+		sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
+			if f.Direction == zktest.ToServer && f.Op == "getChildren2" && slices.Contains(paths, f.Path) {
+				return 5 * time.Second
+			}
+			return 0
+		})
+		entry := func(path string, n int) string { return fmt.Sprintf("%s/%s%010d", path, mutexName, n) }
+		for _, path := range paths {
+			createZnodes(t, owner, "!"+entry(path, 1))
+		}
+		sc.await("all locks", func() bool { return len(sc.s.Snapshot().Locks) == len(paths) })
+		for _, path := range paths {
+			if err := owner.Delete(t.Context(), entry(path, 1), -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sc.await("no lock", func() bool { return len(sc.s.Snapshot().Locks) == 0 && sc.s.Status().Complete })
+		for _, path := range paths {
+			createZnodes(t, owner, "!"+entry(path, 2))
+		}
+		time.Sleep(200 * time.Millisecond) // until the events have arrived
+		for len(sc.s.Snapshot().Locks) < len(paths) {
+			s := sc.s.Snapshot()
+			for _, path := range paths {
+				if s.Lock(path) == nil && s.Unknown(path) == nil {
+					t.Fatalf("%s is shown as free", path)
+				}
+			}
+			if len(s.Locks) < len(paths) && s.Status.Pending == 0 {
+				t.Fatal("a lock is being read, but none is pending")
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+}
+
+// TestChangesWithoutWatchAreRead checks that the watcher reads the data of a waiter that became the
+// holder while it had no watch.
+func TestChangesWithoutWatchAreRead(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{}, func(t *testing.T, sc *watcherTest) {
+		other := zklock.New(sc.srv.Dial(t), nil)
+		defer other.Close()
+		hold := sc.acquire(sc.locks.Mutex("m"))
+		next := sc.enqueue(other.Mutex("m"))
+		sc.shows("/zklock/m queue 1+1")
+		if err := sc.z.RemoveWatches(t.Context(), "/zklock", zk.WatchKindAny); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		sc.release(hold)
+		hold = <-next
+		if err := hold.SetValue(t.Context(), "new"); err != nil {
+			t.Fatal(err)
+		}
+		sc.await("the value", func() bool {
+			l := sc.s.Snapshot().Lock("/zklock/m")
+			return l != nil && l.Entries[0].Value == "new"
+		})
+		sc.release(hold)
+	})
+}
+
+// TestDelayedPathIsReadWhenItChanges checks that a path that was too slow to read in one listing,
+// and free in the next one, is read when it changes, not after its delay.
+func TestDelayedPathIsReadWhenItChanges(t *testing.T) {
+	testWatcher(t, inspect.WatchOptions{Prefix: "/none"}, func(t *testing.T, sc *watcherTest) {
+		owner := sc.srv.Dial(t)
+		createZnodes(t, owner, "/zklock/p", "/zklock/q")
+		sc.delayFirst(1, 11*time.Second, "exists", "/zklock/p")
+		defer sc.start(inspect.WatchOptions{RelistInterval: time.Second})()
+		unknown := func() bool { return sc.s.Snapshot().Unknown("/zklock/p") != nil }
+		sc.await("a late answer", func() bool { return sc.s.Status().Listed && unknown() })
+		sc.way.CutConnections()
+		sc.await("a complete listing", func() bool { return sc.s.Status().Complete && !unknown() })
+		createZnodes(t, owner, "!/zklock/p/"+mutexName+"0000000001")
+		time.Sleep(time.Second)
+		sc.shows("/zklock/p queue 1+0")
 	})
 }

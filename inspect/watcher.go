@@ -365,6 +365,9 @@ func (s *Watcher) addWatch(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status.Watching, s.unpublished = err == nil, true
+	if err == nil { // without the watch, changes may have been missed
+		s.markAllDirty()
+	}
 }
 
 // listAll lists all locks below the prefix. It reports false if the listing was

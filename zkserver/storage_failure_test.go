@@ -462,7 +462,7 @@ func TestUnfinishedFilesCanStay(t *testing.T) {
 // acknowledged changes can be read back.
 func TestChangedSegmentEndsTheServer(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("SKIPPED: an open file can't be moved there")
+		t.Skip("SKIPPED: this system cannot move an open file")
 	}
 	for name, change := range map[string]func(segment string) error{
 		"replaced by a copy": func(segment string) error {

@@ -239,28 +239,40 @@ func TestOtherProtocolsPassUnchanged(t *testing.T) {
 	}
 }
 
-// TestTLSPassesUnchanged checks that a relay, after bytes that are not ZooKeeper's protocol, takes no
-// later bytes for the length of a frame, as ciphertext can look like one.
-func TestTLSPassesUnchanged(t *testing.T) {
+// proxyTo returns a proxy for a server that serves one connection.
+func proxyTo(t *testing.T, serve func(net.Conn)) *Proxy {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close()
+	t.Cleanup(func() { ln.Close() })
 	go func() { // ends with the connection, or with the listener
-		c, err := ln.Accept()
-		if err != nil {
-			return
+		if c, err := ln.Accept(); err == nil {
+			serve(c)
+			c.Close()
 		}
-		defer c.Close()
-		io.Copy(c, c)
 	}()
-	nc, err := net.Dial("tcp", NewProxy(t, "tcp", ln.Addr().String()).Addr())
+	return NewProxy(t, "tcp", ln.Addr().String())
+}
+
+// dialProxy returns a connection to a proxy that lasts for at most a minute.
+func dialProxy(t *testing.T, p *Proxy) net.Conn {
+	t.Helper()
+	nc, err := net.Dial("tcp", p.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer nc.Close()
+	t.Cleanup(func() { nc.Close() })
 	must(t, nc.SetDeadline(time.Now().Add(time.Minute)))
+	return nc
+}
+
+// TestTLSPassesUnchanged checks that a relay, after bytes that are not ZooKeeper's protocol, takes no
+// later bytes for the length of a frame, as ciphertext can look like one.
+func TestTLSPassesUnchanged(t *testing.T) {
+	p := proxyTo(t, func(c net.Conn) { io.Copy(c, c) })
+	nc := dialProxy(t, p)
 	for _, chunk := range []string{"\x16\x03\x01\x00\x05hello", "\x00\x01\x00\x00more", "\x00\x00\x00\x02ab"} {
 		if _, err := io.WriteString(nc, chunk); err != nil {
 			t.Fatal(err)
@@ -275,20 +287,7 @@ func TestTLSPassesUnchanged(t *testing.T) {
 // TestLongFramePasses checks that a relay passes a frame that is too long to be read, whatever is in
 // it, and reads the frames after it.
 func TestLongFramePasses(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	go func() { // ends with the connection, or with the listener
-		c, err := ln.Accept()
-		if err != nil {
-			return
-		}
-		defer c.Close()
-		io.Copy(io.Discard, c)
-	}()
-	p := NewProxy(t, "tcp", ln.Addr().String())
+	p := proxyTo(t, func(c net.Conn) { io.Copy(io.Discard, c) })
 	ops := make(chan string, 1000)
 	p.DelayFunc(func(f Frame) time.Duration {
 		if f.Op != "" {
@@ -299,12 +298,7 @@ func TestLongFramePasses(t *testing.T) {
 		}
 		return 0
 	})
-	nc, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	must(t, nc.SetDeadline(time.Now().Add(time.Minute)))
+	nc := dialProxy(t, p)
 	long := make([]byte, 4+maxFrame+1) // its bytes look like lengths
 	binary.BigEndian.PutUint32(long, maxFrame+1)
 	for i := range len(long)/4 - 1 {

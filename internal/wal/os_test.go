@@ -150,7 +150,7 @@ func checkLockLost(t *testing.T, l *wal.Log, s state) {
 // nothing that the next start would not find.
 func TestOSDirectoryMoved(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("a directory with an open file can't be moved there")
+		t.Skip("SKIPPED: this system cannot move a directory with an open file")
 	}
 	for name, change := range map[string]func(string) error{
 		"renamed":  func(path string) error { return os.Rename(path, path+".old") },
@@ -182,7 +182,7 @@ func TestOSDirectoryMoved(t *testing.T) {
 // nor in a new one.
 func TestOSSegmentMoved(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("SKIPPED: an open file can't be moved there")
+		t.Skip("SKIPPED: this system cannot move an open file")
 	}
 	for name, change := range map[string]func(path string, older []byte) error{
 		"renamed": func(path string, _ []byte) error { return os.Rename(path, path+".old") },
@@ -264,7 +264,7 @@ func (f syncHookFile) Sync() error {
 // is then not acknowledged.
 func TestOSSegmentChangedDuringSync(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("SKIPPED: an open file can't be truncated there")
+		t.Skip("SKIPPED: this system cannot truncate an open file")
 	}
 	for name, length := range map[string]int{
 		"truncated": 0, "overwritten by a short file": 32, "overwritten by a long file": 256 << 10,
